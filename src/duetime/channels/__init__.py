@@ -1,0 +1,1 @@
+"""Out to the world and back with exactly one outcome."""

@@ -1,0 +1,113 @@
+"""The `duetime` command: which subcommands there are, how errors are shown, what the exit code says.
+
+A subcommand lives in a module of its own, and only the one that is called is imported, so that
+`duetime --help` does not wait for an engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Collection, Sequence
+from importlib.metadata import version
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+from duetime.cli import output
+from duetime.errors import Damaged, DuetimeError
+
+EXIT_OK: Final = 0
+EXIT_ERROR: Final = 1
+EXIT_USAGE: Final = 2  # given by Typer itself
+EXIT_DAMAGED: Final = 3
+
+EXIT_CODES: Final = (
+    "Exit codes: 0 all is well; 1 it was refused or could not be done (the reason and a hint are on stderr); "
+    "2 the command line is wrong; 3 stored data is damaged."
+)
+
+
+class Command(NamedTuple):
+    """Where a subcommand lives. `help` is what the list shows; the module's own text is shown by --help."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS: Final = {
+    "demo": Command("duetime.cli.demo", "demo", "Watch an engine work, and survive being killed."),
+    "simulate": Command("duetime.cli.simulate", "simulate", "Run the engine through seeded faults."),
+    "log": Command("duetime.cli.log", "app", "Look into a log: its segments, its records, its damage."),
+    "config": Command("duetime.cli.config", "app", "Show and check the settings."),
+}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        output.text(f"duetime {version('duetime')}")
+        raise typer.Exit
+
+
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A durable time and task engine: things happen on time, survive crashes, and can say why."""
+
+
+def build(called: Collection[str]) -> typer.Typer:
+    """The application; of its subcommands, those in `called` are real, the others are only listed."""
+    app = typer.Typer(
+        name="duetime",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,  # an error is shown by `main`; a bug deserves a plain traceback
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog=EXIT_CODES)(_root)
+    for name, command in COMMANDS.items():
+        if name not in called:
+            app.command(name, help=command.help)(_listed)
+            continue
+        found = getattr(importlib.import_module(command.module), command.attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    return app
+
+
+def _listed() -> None:
+    raise AssertionError("a subcommand that is called has been imported")
+
+
+def _called(arguments: Sequence[str]) -> Collection[str]:
+    # While the shell completes a line its words stand elsewhere: then every subcommand is wanted.
+    if "_DUETIME_COMPLETE" in os.environ:  # tidy: set by the shell's completion, not a setting
+        return COMMANDS
+    return {argument for argument in arguments if not argument.startswith("-")}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    if not __debug__:
+        sys.stderr.write(
+            "error: Duetime does not run under `python -O` or PYTHONOPTIMIZE.\n"
+            "hint: Its assertions guard stored data and must stay on; start Python without the option.\n"
+        )
+        return EXIT_ERROR
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        build(_called(given))(args=given, prog_name="duetime")
+    except DuetimeError as error:
+        output.fail(error)
+        return EXIT_DAMAGED if isinstance(error, Damaged) else EXIT_ERROR
+    except SystemExit as stop:
+        if isinstance(stop.code, str):  # sys.exit("a reason")
+            output.words(stop.code)
+            return EXIT_ERROR
+        return stop.code or EXIT_OK
+    return EXIT_OK

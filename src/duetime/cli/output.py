@@ -1,0 +1,86 @@
+"""What a person or a program sees of a command: data on stdout, words on stderr.
+
+Whatever a script may want to read goes to stdout, as a table for people or as JSON with `--json`.
+Everything else (what is being done, warnings, errors) goes to stderr. Colours appear on a terminal
+only, and a table that is piped is never folded or cut to a width.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, TextIO
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from duetime.errors import DuetimeError
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+# Wide enough that no line is folded when nobody looks at it on a screen.
+PIPED_COLUMNS = 10_000
+
+
+def _console(stream: TextIO) -> Console:
+    # Made for each use: tests and callers may have put another stream in its place.
+    on_screen = stream.isatty()
+    return Console(
+        file=stream,
+        force_terminal=on_screen,
+        no_color=None if on_screen else True,
+        width=None if on_screen else PIPED_COLUMNS,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def json(value: Any) -> None:
+    """One JSON document on stdout, indented for people and on one line for programs."""
+    encoded = msgspec.json.encode(value)
+    if sys.stdout.isatty():
+        encoded = msgspec.json.format(encoded, indent=2)
+    sys.stdout.write(encoded.decode() + "\n")
+
+
+def text(line: str) -> None:
+    """One line of data on stdout."""
+    sys.stdout.write(line + "\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+    """Rows on stdout under a heading; the columns named in `right` are aligned to the right."""
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        grid.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+            no_wrap=not sys.stdout.isatty(),
+        )
+    for row in rows:
+        grid.add_row(*(Text(str(cell)) for cell in row))
+    console = _console(sys.stdout)
+    with console.capture() as capture:
+        console.print(grid, soft_wrap=False)
+    # Rich fills the last column with spaces, which only gets in the way of other tools.
+    for line in capture.get().splitlines():
+        sys.stdout.write(line.rstrip() + "\n")
+
+
+def words(message: str, *, style: str | None = None) -> None:
+    """Something for the person, on stderr."""
+    _console(sys.stderr).print(message, style=style)
+
+
+def fail(error: DuetimeError) -> None:
+    """What went wrong and what to do about it, on stderr."""
+    console = _console(sys.stderr)
+    console.print(Text.assemble(("error: ", "bold red"), error.message))
+    if error.hint:
+        console.print(Text.assemble(("hint: ", "bold"), error.hint))

@@ -1,0 +1,1 @@
+"""The shell around the kernel: append, apply, act."""

@@ -1,0 +1,121 @@
+"""One armed timer for the whole engine, on the wall clock.
+
+On Linux a timerfd is used: it wakes at a moment of the wall clock to the microsecond, and at once when
+the clock is set, so a leap is noticed without ever polling. Elsewhere the event loop's own timer does,
+looking again every half minute in case the clock was set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from duetime.clock import Clock
+
+_CLOCK_REALTIME = 0
+_TFD_TIMER_ABSTIME = 1
+_TFD_TIMER_CANCEL_ON_SET = 2
+_LOOK_AGAIN_S = 30.0
+
+
+class Alarm(Protocol):
+    """Calls back once, at or after a moment."""
+
+    def set(self, at_ms: int | None) -> None:
+        """Ring at this moment instead of any earlier one that was set; None: not at all."""
+
+    def close(self) -> None: ...
+
+
+class LoopAlarm:
+    """On the event loop's own timer."""
+
+    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+        self._clock = clock
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        self._at_ms: int | None = None
+        self._handle: asyncio.TimerHandle | None = None
+
+    def set(self, at_ms: int | None) -> None:
+        if at_ms == self._at_ms:
+            return
+        self._at_ms = at_ms
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if at_ms is not None:
+            self._wait()
+
+    def close(self) -> None:
+        self.set(None)
+
+    def _wait(self) -> None:
+        assert self._at_ms is not None
+        delay_s = (self._at_ms - self._clock.now_ms()) / 1000
+        self._handle = self._loop.call_later(max(0.0, min(delay_s, _LOOK_AGAIN_S)), self._look)
+
+    def _look(self) -> None:
+        if self._at_ms is not None and self._clock.now_ms() < self._at_ms:
+            self._wait()
+        else:
+            self._at_ms = self._handle = None
+            self._ring()
+
+
+class _Itimerspec(ctypes.Structure):
+    _fields_ = (
+        ("interval_s", ctypes.c_long),
+        ("interval_ns", ctypes.c_long),
+        ("value_s", ctypes.c_long),
+        ("value_ns", ctypes.c_long),
+    )
+
+
+class TimerfdAlarm:
+    """On a timerfd of the wall clock."""
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = self._libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self._at_ms: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._fd, self._look)
+
+    def set(self, at_ms: int | None) -> None:
+        if at_ms == self._at_ms:
+            return
+        self._at_ms = at_ms
+        # A moment that has passed rings at once; all zeros would disarm.
+        seconds, millis = divmod(max(1, at_ms), 1000) if at_ms is not None else (0, 0)
+        spec = _Itimerspec(0, 0, seconds, millis * 1_000_000)
+        flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
+        if self._libc.timerfd_settime(self._fd, flags, ctypes.byref(spec), None) < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_settime")
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _look(self) -> None:
+        try:
+            os.read(self._fd, 8)
+        except BlockingIOError:
+            return
+        except OSError:  # ECANCELED: the clock was set, so it may be time, or not any more
+            pass
+        self._at_ms = None
+        self._ring()
+
+
+def make_alarm(clock: Clock, ring: Callable[[], None]) -> Alarm:
+    """The best alarm this system has."""
+    return TimerfdAlarm(ring) if hasattr(ctypes.CDLL(None), "timerfd_create") else LoopAlarm(clock, ring)

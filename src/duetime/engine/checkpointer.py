@@ -1,0 +1,99 @@
+"""When the store is brought up to the log, and the log is cut behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from duetime.engine.pump import Pump
+from duetime.log.log import Log
+from duetime.store.store import Store
+
+
+class Checkpointer:
+    """Runs a checkpoint some time after a change, or after many; never two at once; none when idle."""
+
+    def __init__(
+        self,
+        pump: Pump,
+        log: Log,
+        store: Store,
+        failed: Callable[[Exception], None],
+        *,
+        every_ms: int,
+        changes_max: int,
+    ) -> None:
+        self._pump = pump
+        self._log = log
+        self._store = store
+        self._failed = failed
+        self._every_s = every_ms / 1000
+        self._changes_max = changes_max
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "duetime-checkpoint")
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._changes = 0
+        self._closed = False
+        self.position = pump.position
+        self.count = 0
+
+    def changed(self, count: int) -> None:
+        """So many intents changed since the last call."""
+        self._changes += count
+        if self._task is not None:
+            return
+        if self._changes >= self._changes_max:
+            self._start()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._every_s, self._start)
+
+    async def now(self) -> None:
+        """Finish the checkpoint under way, then make one of what is new."""
+        await self._finished()
+        if self.position != self._pump.position:
+            self._start()
+            await self._finished()
+
+    async def _finished(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._closed = True
+        await self._finished()  # stops between two steps; what was begun is abandoned
+        self._thread.shutdown()
+
+    def _start(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._changes = 0
+        self._task = self._loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            position = self._pump.position
+            jobs = self._store.checkpoint(self._pump.kernel.checkpoint(position))
+            job = next(jobs, None)  # the store keeps this moment from here on
+            # The log first: after power loss, a store ahead of its log would not fit it.
+            await self._log.sync()
+            while job is not None:
+                if self._closed:
+                    return
+                await self._loop.run_in_executor(self._thread, job)
+                job = next(jobs, None)
+            self.position = position
+            self.count += 1
+            await self._log.trim(position)
+        except Exception as error:
+            self._failed(error)
+        finally:
+            self._task = None
+            if self._changes and not self._closed:
+                changes, self._changes = self._changes, 0
+                self.changed(changes)

@@ -1,0 +1,51 @@
+"""Effects -> channels -> outcomes. Owns the map from targets to channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from duetime.channels.channel import Channel, Settler
+from duetime.protocol.effect import Abort, Deliver, Effect
+from duetime.protocol.outcome import Rejected, Settlement
+from duetime.protocol.terms import Target
+
+
+class Dispatcher:
+    """Hands each delivery to the channel of its target."""
+
+    def __init__(self, channels: dict[type[Target], Channel]) -> None:
+        self._by_target = channels
+        # A channel may serve several targets; each is opened and closed once.
+        self._channels = list({id(channel): channel for channel in channels.values()}.values())
+
+    def open(self, settle: Settler) -> None:
+        self._settle = settle
+        for channel in self._channels:
+            channel.open(settle)
+
+    def act(self, effects: Iterable[Effect]) -> None:
+        by_target = self._by_target
+        for effect in effects:
+            if type(effect) is Deliver:
+                channel = by_target.get(type(effect.terms.target))
+                if channel is None:
+                    self._refuse(effect)
+                else:
+                    channel.deliver(effect)
+            elif type(effect) is Abort:
+                for channel in self._channels:
+                    channel.abort(effect)
+        for channel in self._channels:
+            channel.flush()
+
+    def running(self) -> int:
+        return sum(channel.running() for channel in self._channels)
+
+    async def close(self) -> None:
+        for channel in self._channels:
+            await channel.close()
+
+    def _refuse(self, delivery: Deliver) -> None:
+        kind = type(delivery.terms.target).__name__.lower()
+        text = f"this engine has no channel for a {kind}"
+        self._settle(Settlement(delivery.id, delivery.delivery, Rejected("no-channel", text)))

@@ -1,0 +1,438 @@
+"""The engine: starts, stops, drains; owns every task. Requests in, answers out; the pump in between.
+
+Everything here runs in one event loop's thread. A fault after a write stops the engine (fail-stop): every
+caller gets the same error, nothing half-applied is served, and a new start recovers from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from duetime import errors
+from duetime.clock import Clock
+from duetime.engine.alarm import Alarm, make_alarm
+from duetime.engine.checkpointer import Checkpointer
+from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.guard import Guard
+from duetime.engine.inbox import Batch, Inbox, Request, request_bytes
+from duetime.engine.options import Options
+from duetime.engine.pump import Pump, Turn
+from duetime.engine.recovery import recover
+from duetime.engine.syncer import Syncer
+from duetime.engine.waiters import Waiters
+from duetime.errors import Closed, DuetimeError, Fatal, NoSpace
+from duetime.kernel import query
+from duetime.kernel.history import entries_of
+from duetime.kernel.kernel import Answer
+from duetime.log.log import Log
+from duetime.protocol.command import Advance, Command, Configure, Resize, Start, Submit
+from duetime.protocol.effect import Change, Deliver, Effect
+from duetime.protocol.intent import Entry, Item
+from duetime.protocol.outcome import Settlement
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.terms import AckLevel, Guarantee, Terms
+from duetime.protocol.view import LaneView, Overview, View, Why
+from duetime.store.store import Store
+
+Observer = Callable[[Change], None]
+
+# How soon to look whether there is room again on a full disk.
+_FULL_RETRY_S = 0.5
+# Intents brought into memory between two looks at the loop: a few milliseconds of work.
+_WINDOW_ROWS = 1_000
+# Intents of one submit that are written together.
+CHUNK_ITEMS = 1_000
+
+
+class Engine:
+    """One kernel, its log, its store, and the channels out."""
+
+    def __init__(
+        self, log: Log, store: Store, clock: Clock, dispatcher: Dispatcher, options: Options | None = None
+    ) -> None:
+        self.options = options if options is not None else Options()
+        self.clock = clock
+        self._log = log
+        self._store = store
+        self._dispatcher = dispatcher
+        self._alarm_factory: Callable[[Clock, Callable[[], None]], Alarm] = make_alarm
+        self._inbox = Inbox(self._wake)
+        self._waiters = Waiters()
+        self._observers: list[Observer] = []
+        self._failure: Exception | None = None
+        self._started = self._closing = False
+        self._busy = False
+        self._wake_up: asyncio.Future[None] | None = None
+        self._pump_task: asyncio.Task[None] | None = None
+        self._window_timer: asyncio.TimerHandle | None = None
+        self._quiet: list[asyncio.Future[None]] = []
+
+    # Life.
+
+    async def start(self) -> None:
+        """Recover, begin a new epoch, and hand out what is due."""
+        assert not self._started, "an engine is started once"
+        self._loop = asyncio.get_running_loop()
+        await self._log.open()
+        try:
+            kernel, position = await recover(self._log, self._store)
+            self.pump = Pump(self._log, kernel, self.clock, position, lambda: secrets.randbits(63))
+            self.guard = Guard(self._log, kernel.state, self.options)
+            self._syncer = Syncer(self._log, self._fail)
+            self._checkpointer = Checkpointer(
+                self.pump,
+                self._log,
+                self._store,
+                self._fail,
+                every_ms=self.options.checkpoint_ms,
+                changes_max=self.options.checkpoint_changes,
+            )
+            self._dispatcher.open(self._settle)
+            self._alarm = self._alarm_factory(self.clock, self._inbox.time)
+            self._started = True
+            turn = await self.pump.turn(self._first_batch(), kernel.state.epoch + 1)
+            self._after(turn)
+        except BaseException:
+            await self._let_go()
+            raise
+        self._pump_task = self._loop.create_task(self._run())
+        self._extend()
+
+    def _first_batch(self) -> Batch:
+        state = self.pump.kernel.state
+        commands: list[Command] = [Start(state.epoch + 1)]
+        if state.settings != self.options.settings:
+            commands.append(Configure(self.options.settings))
+        for tier, permits in enumerate(self.options.permits):
+            if state.tiers.all[tier].max != permits:
+                commands.append(Resize(tier, permits))
+        return Batch(commands, [[] for _ in commands], AckLevel.DURABLE, [])
+
+    async def drain(self, within_ms: int) -> bool:
+        """Take no new work in and wait until nothing runs any more; False if time ran out first."""
+        self._closing = True
+        try:
+            await asyncio.wait_for(self.quiet(), within_ms / 1000)
+        except TimeoutError:
+            return False
+        return True
+
+    async def quiet(self) -> None:
+        """Wait until nothing is in the inbox and nothing runs."""
+        while self._failure is None and (self._busy or len(self._inbox) or self._dispatcher.running()):
+            future = self._loop.create_future()
+            self._quiet.append(future)
+            await future
+
+    async def close(self, drain_ms: int | None = None) -> None:
+        """Drain, write a checkpoint, let go of everything. What did not end in time is Lost."""
+        if not self._started:
+            return
+        await self.drain(self.options.drain_ms if drain_ms is None else drain_ms)
+        self._started = False
+        self._alarm.set(None)
+        await self._dispatcher.close()
+        if self._failure is None:
+            await self._flush_outcomes()
+            await self._checkpointer.now()
+        await self._let_go()
+        self._waiters.fail(
+            Closed("The app was closed while waiting for an intent; the intent itself goes on.")
+        )
+
+    async def _flush_outcomes(self) -> None:
+        """Write what came in while closing, so that it is not done again."""
+        while len(self._inbox) and self._failure is None:
+            self._wake()
+            await asyncio.shield(self._turn_done())
+
+    def _turn_done(self) -> asyncio.Future[None]:
+        future = self._loop.create_future()
+        self._quiet.append(future)
+        return future
+
+    async def _let_go(self) -> None:
+        self._closing = True
+        if self._pump_task is not None:
+            self._pump_task.cancel()
+            await asyncio.gather(self._pump_task, return_exceptions=True)
+        if self._window_timer is not None:
+            self._window_timer.cancel()
+        for part in ("_alarm", "_syncer", "_checkpointer"):
+            if hasattr(self, part):
+                closed = getattr(self, part).close()
+                if closed is not None:
+                    await closed
+        if self._failure is None:
+            await self._log.close()
+        else:
+            await asyncio.gather(self._log.close(), return_exceptions=True)
+        self._store.close()
+
+    def _fail(self, error: Exception) -> None:
+        """Stop for good: after this nobody is told anything but why."""
+        if self._failure is not None:
+            return
+        self._failure = error if isinstance(error, DuetimeError) else Fatal(f"The engine failed: {error!r}.")
+        for request in self._inbox.refuse_all():
+            request.reply(self._failure)
+        self._waiters.fail(self._failure)
+        self._notify_quiet()
+        self._wake()
+
+    # The loop: append, apply, act.
+
+    def _wake(self) -> None:
+        if self._wake_up is not None and not self._wake_up.done():
+            self._wake_up.set_result(None)
+
+    async def _run(self) -> None:
+        try:
+            while self._failure is None:
+                if not len(self._inbox):
+                    self._busy = False
+                    self._notify_quiet()
+                    self._wake_up = self._loop.create_future()
+                    await self._wake_up
+                    self._wake_up = None
+                    continue
+                self._busy = True
+                await self._step()
+                await asyncio.sleep(0)  # tidy: let handlers and callers have their turn
+        except Exception as error:
+            self._fail(error)
+
+    async def _step(self) -> None:
+        batch = self._inbox.take()
+        if not batch.commands:
+            return
+        try:
+            turn = await self.pump.turn(batch)
+        except NoSpace as error:
+            await self._full(batch, error)
+        except Exception as error:
+            for requests in batch.replies:
+                for request, _, _ in requests:
+                    request.reply(error)
+            raise
+        else:
+            self._after(turn)
+
+    async def _full(self, batch: Batch, error: NoSpace) -> None:
+        """No room: callers are refused, outcomes and time are kept until there is some."""
+        for requests in batch.replies:
+            for request, _, _ in requests:
+                request.reply(error)
+        self._inbox.settlements[:0] = batch.settlements
+        self._inbox.tick = True
+        await asyncio.sleep(_FULL_RETRY_S)
+
+    def _after(self, turn: Turn) -> None:
+        """Act on a turn: effects and answers that may go now, and those that wait for the medium."""
+        now, later = _split(turn)
+        self._dispatcher.act(now)
+        waiting: list[tuple[Request, Answer]] = []
+        for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
+            for request, start, end in requests:
+                part = _part(answer, start, end)
+                if request.ack >= AckLevel.DURABLE:
+                    waiting.append((request, part))
+                else:
+                    request.reply(part)
+        if later or waiting or turn.batch.ack >= AckLevel.DURABLE:
+            self._syncer.when_synced(turn.position, lambda: self._durable(later, waiting))
+        else:
+            deferred = turn.batch.ack is AckLevel.BATCH_DEFERRED
+            window_ms = self.options.batch_deferred_ms if deferred else self.options.flush_ms
+            self._syncer.written(turn.position, window_ms / 1000)
+        if turn.changes:
+            self._checkpointer.changed(len(turn.changes))
+            if self._observers or self._waiters:
+                self._tell(turn.changes)
+        self._alarm.set(self.pump.kernel.next_ms())
+        self.guard.after(turn)
+
+    def _durable(self, effects: list[Effect], waiting: list[tuple[Request, Answer]]) -> None:
+        self._dispatcher.act(effects)
+        for request, answer in waiting:
+            request.reply(answer)
+
+    def _tell(self, changes: list[Change]) -> None:
+        for change in changes:
+            self._waiters.changed(change, self._view)
+            for observer in self._observers:
+                observer(change)
+
+    def _settle(self, settlement: Settlement) -> None:
+        if self._failure is None:
+            self._inbox.settle(settlement)
+
+    def _notify_quiet(self) -> None:
+        waiting, self._quiet = self._quiet, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # The next window of cold intents, before it is due.
+
+    def _extend(self) -> None:
+        """Bring what wakes within the horizon into memory, a slice at a time; then sleep until the next."""
+        self._window_timer = None
+        if self._closing or self._failure is not None:
+            return
+        timers, horizon_ms = self.pump.kernel.state.timers, self.options.horizon_ms
+        now_ms = self.clock.now_ms()
+        if timers.extend(now_ms + horizon_ms, _WINDOW_ROWS):
+            self._window_timer = self._loop.call_later(0.001, self._extend)
+            return
+        self._alarm.set(self.pump.kernel.next_ms())
+        far_ms = timers.far_ms()
+        if far_ms is not None:
+            delay_ms = max(far_ms - horizon_ms // 2 - now_ms, horizon_ms // 2)
+            self._window_timer = self._loop.call_later(delay_ms / 1000, self._extend)
+
+    # What callers ask.
+
+    def request(
+        self, command: Command, ack: AckLevel, reply: Callable[[Answer | Exception], None], size: int = 128
+    ) -> None:
+        """Hand in a command; `reply` is called once."""
+        if self._failure is not None:
+            reply(self._failure)
+        elif not self._started or self._closing:
+            reply(Closed("The engine is not running."))
+        else:
+            self._inbox.put(Request(command, ack, reply, size))
+
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Answer:
+        """Hand in a command and wait for its answer; a refusal is raised."""
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        self.request(command, ack, _resolver(future))
+        answer = await future
+        if isinstance(answer, Refusal):
+            raise refused(answer)
+        return answer
+
+    async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
+        """New intents; one reply for each. Refused before anything is written where that is known."""
+        self.guard.admit(terms, items)
+        if len(items) <= CHUNK_ITEMS:
+            return await self._submit_chunk(terms, items, ack)
+        # One after the other would wait for each; all at once keeps the order and fills the batches.
+        chunks = [items[start : start + CHUNK_ITEMS] for start in range(0, len(items), CHUNK_ITEMS)]
+        parts = await asyncio.gather(*(self._submit_chunk(terms, chunk, ack) for chunk in chunks))
+        return [reply for part in parts for reply in part]
+
+    def _submit_chunk(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+    ) -> asyncio.Future[list[Reply]]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.request(Submit(terms, items), ack, _resolver(future), request_bytes(terms, items))
+        return future
+
+    async def advance(self) -> None:
+        """Write that time has passed, and wait until all that follows at once is done."""
+        await self.ask(Advance(), AckLevel.ASYNC)
+
+    def get(self, id: str) -> View | None:
+        intent = self._state().store.get(id)
+        return None if intent is None else query.view(intent)
+
+    def why(self, id: str) -> Why | None:
+        intent = self._state().store.get(id)
+        return None if intent is None else query.why(self._state(), intent, self.clock.now_ms())
+
+    def history(self, id: str) -> list[Entry] | None:
+        intent = self._state().store.get(id)
+        return None if intent is None else entries_of(intent)
+
+    def overview(self) -> Overview:
+        return query.overview(self._state(), self.pump.kernel.next_ms())
+
+    def lanes(self) -> list[LaneView]:
+        return [query.lane_view(lane) for lane in self._state().lanes.values()]
+
+    def page(self, **filters: Any) -> list[View]:
+        return [query.view(intent) for intent in self._state().store.page(**filters)]
+
+    async def wait(self, id: str) -> View:
+        """The intent, once it has ended."""
+        view = self.get(id)
+        if view is None:
+            raise errors.NoSuchIntent(f"There is no intent with the id {id!r}.")
+        return view if view.final else await self._waiters.wait(id)
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call `observer` with every transition from now on; returns the way to stop it."""
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer)
+
+    async def checkpoint(self) -> None:
+        """Bring the store up to the log now."""
+        await self._checkpointer.now()
+
+    def _state(self) -> Any:
+        if self._failure is not None:
+            raise self._failure
+        if not self._started:
+            raise Closed("The engine is not running.")
+        return self.pump.kernel.state
+
+    def _view(self, id: str) -> View:
+        intent = self.pump.kernel.state.store.get(id)
+        assert intent is not None, "it changed just now"
+        return query.view(intent)
+
+
+def refused(refusal: Refusal) -> DuetimeError:
+    """A refusal as the error its caller sees."""
+    kind: type[DuetimeError] = getattr(errors, refusal.error)
+    error = kind(refusal.message)
+    error.details = dict(refusal.details)
+    return error
+
+
+def intent_of(reply: Reply) -> View:
+    """The intent a reply is about; a refusal is raised."""
+    if isinstance(reply, Refusal):
+        raise refused(reply)
+    assert reply is not None
+    return query.view(reply.intent if isinstance(reply, Existing) else reply)
+
+
+def _resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:
+    def reply(answer: Answer | Exception) -> None:
+        if future.done():
+            return
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+    return reply
+
+
+def _part(answer: Answer, start: int, end: int) -> Answer:
+    """One request's share of a command's answer."""
+    if end and isinstance(answer, list) and end - start != len(answer):
+        return answer[start:end]
+    return answer
+
+
+def _split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
+    """Effects that may go now, and those that must wait until their record is on the medium: deliveries
+    at most once, and those of intents whose own DURABLE submit is in this batch."""
+    durable = turn.batch.ack >= AckLevel.DURABLE
+    now: list[Effect] = []
+    later: list[Effect] = []
+    for effect in turn.effects:
+        if type(effect) is Deliver:
+            terms = effect.terms
+            if terms.guarantee is Guarantee.AT_MOST_ONCE or (durable and terms.ack >= AckLevel.DURABLE):
+                later.append(effect)
+                continue
+        now.append(effect)
+    return now, later

@@ -1,0 +1,162 @@
+"""Everything from outside, in order, until the pump takes it. Owns what waits to be written.
+
+Single submits that come together become one command, and so do outcomes: one record, one apply loop.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.kernel.kernel import Answer
+from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX
+from duetime.protocol.command import Advance, Command, Settle, Submit
+from duetime.protocol.intent import Item
+from duetime.protocol.outcome import Settlement
+from duetime.protocol.terms import AckLevel, Terms
+
+# What an item costs on the log besides its payload, roughly.
+_ITEM_BYTES = 96
+
+
+class Request(Struct, eq=False):
+    """A command, and who waits for its answer. `reply` is called once: with an answer or an error."""
+
+    command: Command
+    ack: AckLevel
+    reply: Callable[[Answer | Exception], None]
+    bytes: int = 128
+
+
+class Batch(Struct):
+    """What the pump writes as one frame."""
+
+    commands: list[Command]
+    replies: list[list[tuple[Request, int, int]]]
+    """For each command, the requests it answers, with their part of the answer (from, to)."""
+    ack: AckLevel
+    settlements: list[Settlement]
+    """Outcomes in this batch: they must not be lost when it cannot be written."""
+
+
+class Inbox:
+    """A queue that forms batches."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._requests: deque[Request] = deque()
+        self.settlements: list[Settlement] = []
+        self.tick = False
+
+    def __len__(self) -> int:
+        return len(self._requests) + len(self.settlements) + self.tick
+
+    def put(self, request: Request) -> None:
+        self._requests.append(request)
+        self._wake()
+
+    def settle(self, settlement: Settlement) -> None:
+        self.settlements.append(settlement)
+        self._wake()
+
+    def time(self) -> None:
+        """Time has come for something."""
+        self.tick = True
+        self._wake()
+
+    def refuse_all(self) -> list[Request]:
+        """Empty it: everybody who waits is returned, to be told why."""
+        waiting = list(self._requests)
+        self._requests.clear()
+        self.settlements.clear()
+        return waiting
+
+    def take(self) -> Batch:
+        """The next batch, within the limits of a frame. Outcomes first: they free what others need."""
+        batch = Batch([], [], AckLevel.ASYNC, [])
+        size = count = 0
+        if self.settlements:
+            count, size = self._take_settlements(batch)
+        requests = self._requests
+        merged: list[Request] = []
+        while requests:
+            request = requests[0]
+            command = request.command
+            items = len(command.items) if type(command) is Submit else 1
+            if count and (count + items > BATCH_ITEMS_MAX or size + request.bytes > BATCH_BYTES_MAX):
+                break
+            requests.popleft()
+            count += items
+            size += request.bytes
+            if request.ack > batch.ack:
+                batch.ack = request.ack
+            if type(command) is Submit:
+                merged.append(request)
+                continue
+            _add_submits(batch, merged)
+            merged = []
+            batch.commands.append(command)
+            batch.replies.append([(request, 0, 0)])
+        _add_submits(batch, merged)
+        if self.tick and not batch.commands:
+            batch.commands.append(Advance())
+            batch.replies.append([])
+        self.tick = False
+        return batch
+
+    def _take_settlements(self, batch: Batch) -> tuple[int, int]:
+        size = count = 0
+        for settlement in self.settlements[:BATCH_ITEMS_MAX]:
+            result = getattr(settlement.outcome, "result", None)
+            size += _ITEM_BYTES + (len(result) if result else 0)
+            if count and size > BATCH_BYTES_MAX:
+                break
+            count += 1
+        batch.settlements = self.settlements[:count]
+        del self.settlements[:count]
+        batch.commands.append(Settle(tuple(batch.settlements)))
+        batch.replies.append([])
+        # Not waited for, but soon on the medium: what is acknowledged is not delivered again.
+        batch.ack = AckLevel.BATCH_DEFERRED
+        return count, size
+
+
+def _add_submits(batch: Batch, requests: list[Request]) -> None:
+    """One command out of all submits that came together."""
+    if not requests:
+        return
+    if len(requests) == 1:
+        command = requests[0].command
+        assert type(command) is Submit
+        batch.commands.append(command)
+        batch.replies.append([(requests[0], 0, len(command.items))])
+        return
+    terms: list[Terms] = []
+    places: dict[int, int] = {}
+    items: list[Item] = []
+    replies: list[tuple[Request, int, int]] = []
+    for request in requests:
+        command = request.command
+        assert type(command) is Submit
+        start = len(items)
+        # The same object means the same terms: a task's terms are made once.
+        numbers = []
+        for each in command.terms:
+            number = places.setdefault(id(each), len(terms))
+            if number == len(terms):
+                terms.append(each)
+            numbers.append(number)
+        for item in command.items:
+            number = numbers[item.terms]
+            items.append(item if number == item.terms else replace(item, terms=number))
+        replies.append((request, start, len(items)))
+    batch.commands.append(Submit(tuple(terms), tuple(items)))
+    batch.replies.append(replies)
+
+
+def request_bytes(terms: tuple[Terms, ...], items: tuple[Item, ...]) -> int:
+    """About how many bytes a submit takes on the log."""
+    return 256 * len(terms) + sum(_ITEM_BYTES + len(item.id) + len(item.payload) for item in items)

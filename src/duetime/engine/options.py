@@ -1,0 +1,23 @@
+"""What an engine is told when it is made: the kernel's settings and the shell's own."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime import limits
+from duetime.protocol.command import Settings
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Defaults are those of `duetime.limits`; `wiring` fills them from the configuration."""
+
+    settings: Settings = Settings()
+    permits: tuple[int, ...] = limits.TIER_PERMITS
+    horizon_ms: int = limits.HORIZON_MS
+    flush_ms: int = limits.FLUSH_MS
+    batch_deferred_ms: int = limits.BATCH_DEFERRED_MS
+    checkpoint_ms: int = 5_000
+    checkpoint_changes: int = 50_000
+    drain_ms: int = 30_000
+    disk_reserve_bytes: int = limits.DISK_RESERVE_BYTES
+    lateness_guard: bool = False

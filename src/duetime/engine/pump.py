@@ -1,0 +1,107 @@
+"""Append, apply: the one place with that order. Acting comes after, by whoever called.
+
+The pump owns the position and the kernel. It awaits nothing but the log, so the simulator can run it
+without an event loop. If anything is wrong after a frame was written, the kernel is not to be trusted
+any more: `broken` is set, and only a new pump, recovered from the log, may go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from duetime.clock import Clock
+from duetime.engine.inbox import Batch
+from duetime.errors import Fatal, InDoubt
+from duetime.kernel.kernel import Answer, Kernel
+from duetime.log.frame import Frame
+from duetime.log.log import Log, Position
+from duetime.protocol import record as codec
+from duetime.protocol.command import Command
+from duetime.protocol.effect import Change, Effect
+from duetime.protocol.record import Record
+
+# How often a writer in doubt looks again before it gives up.
+_DOUBTS_MAX = 3
+
+
+class Turn(Struct):
+    """What one batch came to. `position` is the place behind it: synced up to there, it is durable."""
+
+    batch: Batch
+    position: Position
+    at_ms: int
+    answers: list[Answer]
+    effects: list[Effect]
+    changes: list[Change]
+
+
+class Pump:
+    """Batches go in, turns come out."""
+
+    def __init__(
+        self, log: Log, kernel: Kernel, clock: Clock, position: Position, nonce: Callable[[], int]
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._nonce = nonce
+        self.kernel = kernel
+        self.position = position
+        self.broken: Exception | None = None
+
+    async def turn(self, batch: Batch, epoch: int = 0) -> Turn:
+        """Write a batch and apply it. `NoSpace` leaves everything as it was; other errors are final."""
+        assert self.broken is None, "a broken pump is thrown away"
+        state = self.kernel.state
+        frame = Frame(
+            epoch or state.epoch,
+            self._nonce(),
+            state.records + 1,
+            len(batch.commands),
+            self._clock.now_ms(),
+            batch.ack,
+            codec.encode(batch.commands),
+        )
+        position = await self._append(frame)
+        try:
+            turn = Turn(batch, position, frame.at_ms, [], [], [])
+            for command in batch.commands:
+                self._apply(turn, command)
+        except Exception as error:
+            self.broken = error
+            raise Fatal(f"The kernel failed on a record at position {self.position}: {error!r}.") from error
+        self.position = position
+        return turn
+
+    def _apply(self, turn: Turn, command: Command) -> None:
+        applied = self.kernel.apply(Record(self.kernel.state.records + 1, turn.at_ms, command))
+        turn.answers.append(applied.answer)
+        turn.effects.extend(applied.effects)
+        turn.changes.extend(applied.changes)
+
+    async def _append(self, frame: Frame) -> Position:
+        """Append, and settle any doubt about whether it happened."""
+        for _ in range(_DOUBTS_MAX):
+            try:
+                return await self._log.append(self.position, frame)
+            except InDoubt:
+                written = await self._settle_doubt(frame)
+                if written is not None:
+                    return written
+        self.broken = Fatal("The log stayed in doubt about an append.")
+        raise self.broken
+
+    async def _settle_doubt(self, frame: Frame) -> Position | None:
+        """Read the place aimed at: where our frame ends, or None if nothing was written there."""
+        if await self._log.tail() == self.position:
+            return None
+        found: Frame | None = None
+        async for position, there in self._log.read(self.position):
+            if found is not None:
+                return position
+            if (there.epoch, there.nonce) != (frame.epoch, frame.nonce):
+                self.broken = Fatal("Another writer's frame is where ours was aimed.")
+                raise self.broken
+            found = there
+        return await self._log.tail()

@@ -1,0 +1,51 @@
+"""From a folder to a kernel: the checkpoint, then the tail of the log. The same result every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duetime.errors import Damaged
+from duetime.kernel.kernel import Kernel
+from duetime.log.log import Log, Position
+from duetime.protocol import record as codec
+from duetime.protocol.record import Record, Unreadable
+from duetime.store.store import Store
+
+
+async def recover(
+    log: Log, store: Store, progress: Callable[[int], None] | None = None
+) -> tuple[Kernel, Position]:
+    """The kernel as of the last record, and the position behind it. Its effects are not owed: a new
+    epoch's `Start` hands out anew what was under way."""
+    kernel = Kernel(store)
+    checkpoint = store.load()
+    position = await log.start()
+    if checkpoint is not None:
+        kernel.thaw(checkpoint)
+        if checkpoint.position < position or checkpoint.position > await log.tail():
+            raise Damaged(
+                f"The store's checkpoint is at {checkpoint.position}, but the log goes from {position} to"
+                f" {await log.tail()}: they do not belong together, or one of them is older than the other."
+            )
+        position = checkpoint.position
+    elif position > 0:
+        raise Damaged(f"The log begins at {position}, and the store has no checkpoint for what was before.")
+    async for place, frame in log.read(position):
+        _replay(kernel, place, frame.first, frame.count, frame.at_ms, frame.body)
+        if progress is not None:
+            progress(kernel.state.records)
+    return kernel, await log.tail()
+
+
+def _replay(kernel: Kernel, place: Position, first: int, count: int, at_ms: int, body: bytes) -> None:
+    try:
+        commands = codec.decode(body)
+    except Unreadable as error:
+        raise Damaged(
+            f"The records at position {place} cannot be read: {error}.",
+            hint="They may come from a newer version of Duetime: upgrade, or restore from a backup.",
+        ) from error
+    if len(commands) != count or first != kernel.state.records + 1:
+        raise Damaged(f"The frame at position {place} does not follow the record {kernel.state.records}.")
+    for number, command in enumerate(commands, first):
+        kernel.apply(Record(number, at_ms, command))

@@ -1,0 +1,67 @@
+"""When what is written reaches the medium, and who waits for it. Owns the log's syncs.
+
+One sync covers every batch that came before it (group commit). Batches that nobody waits for are synced
+within their window; when nothing is unsynced, nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from duetime.log.log import Log, Position
+
+
+class Syncer:
+    """Syncs the log when somebody waits for it, or when its window ends."""
+
+    def __init__(self, log: Log, failed: Callable[[Exception], None]) -> None:
+        self._log = log
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[tuple[Position, Callable[[], None]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_s = 0.0
+        self._wanted = asyncio.Event()
+        self._written: Position = 0
+        self.synced: Position = 0
+        self._task = self._loop.create_task(self._run())
+
+    def written(self, position: Position, within_s: float) -> None:
+        """Everything up to here is written and must be synced within this time."""
+        self._written = position
+        at_s = self._loop.time() + within_s
+        if self._timer is not None and self._timer_at_s <= at_s:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at_s = at_s
+        self._timer = self._loop.call_at(at_s, self._wanted.set)
+
+    def when_synced(self, position: Position, then: Callable[[], None]) -> None:
+        """Call when everything up to here is on the medium. The sync begins at once."""
+        self._written = position
+        self._waiting.append((position, then))
+        self._wanted.set()
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._wanted.wait()
+                self._wanted.clear()
+                if self._timer is not None:
+                    self._timer.cancel()
+                    self._timer = None
+                if self._written > self.synced:
+                    self.synced = await self._log.sync()
+                while self._waiting and self._waiting[0][0] <= self.synced:
+                    self._waiting.popleft()[1]()
+        except Exception as error:
+            self._failed(error)

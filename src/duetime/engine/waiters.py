@@ -1,0 +1,46 @@
+"""Who waits for which intent to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import FINAL
+from duetime.protocol.view import View
+
+
+class Waiters:
+    """Futures by intent."""
+
+    def __init__(self) -> None:
+        self._futures: dict[str, list[asyncio.Future[View]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._futures)
+
+    async def wait(self, id: str) -> View:
+        future: asyncio.Future[View] = asyncio.get_running_loop().create_future()
+        self._futures.setdefault(id, []).append(future)
+        try:
+            return await future
+        finally:
+            waiting = self._futures.get(id)
+            if waiting is not None and future in waiting:
+                waiting.remove(future)
+                if not waiting:
+                    del self._futures[id]
+
+    def changed(self, change: Change, view: Callable[[str], View]) -> None:
+        if change.new in FINAL:
+            for future in self._futures.pop(change.id, ()):
+                if not future.done():
+                    future.set_result(view(change.id))
+
+    def fail(self, error: Exception) -> None:
+        """Nobody will learn more."""
+        waiting, self._futures = self._futures, {}
+        for futures in waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)

@@ -1,0 +1,274 @@
+"""Every error Duetime raises: a code, a status, whether trying again helps, and what to do.
+
+Errors are named by whose move it is. `Refused`: the caller changes the request. `Unavailable`: ours,
+ask again. `Damaged` and `Fatal`: nobody's, the engine stops and a person must look. The docstring's
+first line is the title users read; the hint says what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DuetimeError(Exception):
+    """Something went wrong in Duetime."""
+
+    code: ClassVar[int] = 50001
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    hint: ClassVar[str] = "This is a bug in Duetime: please report it with the text above."
+
+    def __init__(self, message: str = "", *, hint: str | None = None, **details: object) -> None:
+        self.message = message or (self.__doc__ or "").split("\n")[0]
+        self.details = details
+        if hint is not None:
+            self.hint = hint  # type: ignore[misc]  # an instance may say it more exactly
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class Refused(DuetimeError):
+    """The request cannot be taken as it is."""
+
+    code, status, retryable = 42208, 422, False
+    hint = "Change the request and send it again; nothing was stored."
+
+
+class Unavailable(DuetimeError):
+    """Duetime cannot do this now."""
+
+    code, status, retryable = 50304, 503, True
+    hint = "Try again in a moment."
+
+
+class Fatal(DuetimeError):
+    """The engine stopped itself."""
+
+    code, status, retryable = 50001, 500, False
+    hint = "The engine is stopped so that nothing wrong is served. Look at the cause, then start it again."
+
+
+# What a caller may do wrong.
+
+
+class NotJson(Refused):
+    """The body is not JSON."""
+
+    code, status = 40003, 400
+
+
+class NoSuchIntent(Refused):
+    """There is no intent with this id."""
+
+    code, status = 40401, 404
+    hint = "Check the id; finished intents are forgotten after the retention time."
+
+
+class KeyFinished(Refused):
+    """The idempotency key belongs to an intent that is finished."""
+
+    code, status = 40901, 409
+    hint = "Use a new key, or on_duplicate='return' to be given the finished intent."
+
+
+class RevisionMoved(Refused):
+    """The intent was changed by somebody else in the meantime."""
+
+    code, status = 40902, 409
+    hint = "Read the intent again and repeat the change on its newest revision."
+
+
+class KeyReused(Refused):
+    """The idempotency key was used before with a different body."""
+
+    code, status = 40903, 409
+    hint = "Use a new key for a different request."
+
+
+class IdExists(Refused):
+    """There is already an intent with this id."""
+
+    code, status = 40904, 409
+    hint = "Choose another id, or leave it out and let the engine make one."
+
+
+class TooLarge(Refused):
+    """The payload is larger than the limit."""
+
+    code, status = 41301, 413
+    hint = "Store large things elsewhere and put their name in the payload."
+
+
+class TimeMissing(Refused):
+    """Exactly one of execute_at and delay must be given."""
+
+    code = 42201
+
+
+class StateForbids(Refused):
+    """The intent's status does not allow this."""
+
+    code = 42204
+
+
+class DeadlineTooEarly(Refused):
+    """The deadline is before the time of execution."""
+
+    code = 42205
+
+
+class InThePast(Refused):
+    """The time of execution is too far in the past."""
+
+    code = 42206
+    hint = "Give a time from now on; a few seconds of delay are forgiven (the setting past_tolerance_ms)."
+
+
+class NotDeadLettered(Refused):
+    """Only dead letters can be revived."""
+
+    code = 42207
+
+
+class InvalidField(Refused):
+    """A field has a value that is not allowed."""
+
+    code = 42208
+
+
+class BadTarget(Refused):
+    """An intent needs exactly one target."""
+
+    code = 42209
+
+
+class UnknownTier(Refused):
+    """There is no such precision tier."""
+
+    code = 42210
+    hint = "The tiers are ULTRA, FAST, HIGH, STANDARD and ECONOMY."
+
+
+class NotPatchable(Refused):
+    """The intent's status does not allow it to be changed."""
+
+    code = 42211
+
+
+class UnknownTask(Refused):
+    """No task with this name is registered."""
+
+    code = 42208
+    hint = "Register the function with @app.task before it is scheduled or the app is started."
+
+
+class BadConfig(Refused):
+    """The configuration cannot be used."""
+
+    code = 42208
+    hint = "`duetime config show` lists every setting with its value and where it came from."
+
+
+# What the engine cannot take just now.
+
+
+class Busy(Unavailable):
+    """The engine has as much waiting work as it may hold, or cannot keep its lateness bound."""
+
+    code, status = 42900, 429
+    hint = "Wait and send it again; nothing was stored."
+
+
+class LaneFull(Busy):
+    """The lane holds as many waiting intents as it may."""
+
+    code = 42902
+
+
+class EntityFull(Busy):
+    """The entity has too many waiting messages, or there are too many live entities."""
+
+    code = 42903
+
+
+class NotReady(Unavailable):
+    """The engine is still starting."""
+
+    code, status = 50304, 503
+
+
+class Closed(Unavailable):
+    """The app is closed."""
+
+    code, status, retryable = 50304, 503, False
+    hint = "Use it inside `with app:` or `async with app:`, or call start() first."
+
+
+class LogUnavailable(Unavailable):
+    """The log cannot be written just now."""
+
+    code, status = 50305, 503
+
+
+class NoSpace(LogUnavailable):
+    """The disk is full: new work is refused, what is accepted goes on."""
+
+    hint = "Make room on the disk of the data folder; the engine goes on by itself."
+
+
+# What the log tells its writer.
+
+
+class Moved(DuetimeError):
+    """Somebody else wrote at this place of the log, so this writer is not at its tail."""
+
+    code, status = 50305, 503
+    hint = "Another engine owns this log now; this one stops writing."
+
+
+class InDoubt(DuetimeError):
+    """The append may or may not have happened."""
+
+    code, status, retryable = 50305, 503, True
+    hint = "The engine reads the place it aimed at and finds out."
+
+
+# What stops the engine.
+
+
+class Damaged(Fatal):
+    """Stored bytes are not what was written."""
+
+    hint = "Restore the file from a backup; `duetime log verify` names every damaged place."
+
+
+class Held(Fatal):
+    """Another process holds this data folder."""
+
+    code, status = 50304, 503
+    hint = "Stop that process, or use it as a server from this one."
+
+
+class TooNew(Fatal):
+    """The data was written by a newer version of Duetime."""
+
+    hint = "Upgrade Duetime to at least the version that wrote the data."
+
+
+# What comes back from waiting on an intent.
+
+
+class NotAcked(DuetimeError):
+    """The intent ended without success."""
+
+    code, status = 42204, 422
+    hint = "`last_error` says why; a dead letter can be revived."
+
+
+class WaitTimedOut(DuetimeError):
+    """The intent did not end within the time waited."""
+
+    code, status, retryable = 50304, 503, True
+    hint = "It goes on; wait again, or look at why() to see what it waits for."

@@ -1,0 +1,1 @@
+"""What happens: a deterministic function of the log's records."""

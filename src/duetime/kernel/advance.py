@@ -1,0 +1,42 @@
+"""Time has passed: wake what is due, expire what is too late, take back what was not returned."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from duetime.kernel.readying import expired, make_due
+from duetime.kernel.settle import settle
+from duetime.kernel.state import State
+from duetime.protocol.intent import DISPATCHING, SCHEDULED, Intent
+from duetime.protocol.outcome import Lost
+
+_by_seq = attrgetter("seq")
+
+
+def apply(state: State) -> None:
+    woken = state.timers.expire(state.at_ms)
+    # Cohorts are filled in another order after a restart; what ends here must end in one order.
+    woken.sort(key=_by_seq)
+    for intent in woken:
+        status = intent.status
+        if status is SCHEDULED:
+            wake_at_ms = intent.wake_at_ms
+            if not expired(state, intent):
+                make_due(state, intent, wake_at_ms)
+        elif status is DISPATCHING:
+            _check_lease(state, intent)
+        else:
+            over = expired(state, intent)
+            assert over, "a due or blocked intent wakes only at its deadline"
+
+
+def _check_lease(state: State, intent: Intent) -> None:
+    """A lease begins anew with every sign of life of its holder; only a silent one runs out."""
+    consumer = state.consumers.get(intent.consumer)
+    seen_at_ms = consumer.seen_at_ms if consumer is not None else 0
+    ends_at_ms = max(intent.dispatched_at_ms, seen_at_ms) + intent.terms.lease_ms
+    if ends_at_ms > state.at_ms:
+        state.store.touch(intent)
+        state.timers.arm(intent, ends_at_ms)
+    else:
+        settle(state, intent, Lost(f"{intent.consumer!r} was silent for {intent.terms.lease_ms} ms"))

@@ -1,0 +1,52 @@
+"""What an operator or a starting engine says: pause, resume, resize, configure, start."""
+
+from __future__ import annotations
+
+from duetime.kernel.consumers import drop_connections
+from duetime.kernel.settle import settle
+from duetime.kernel.state import State
+from duetime.limits import PERMITS_MAX
+from duetime.protocol.command import Configure, Pause, Resize, Resume, Start
+from duetime.protocol.outcome import Lost
+from duetime.protocol.reply import Refusal
+
+
+def pause(state: State, command: Pause) -> None:
+    lane = state.lanes.get(command.lane) or state.open_lane(command.lane)
+    lane.paused = True
+
+
+def resume(state: State, command: Resume) -> None:
+    lane = state.lanes.get(command.lane)
+    if lane is None:
+        return
+    lane.paused = False
+    for track in lane.tracks.values():
+        state.stirred[track] = None
+    state.drop_if_idle(lane)
+
+
+def resize(state: State, command: Resize) -> Refusal | None:
+    tiers = state.tiers.all
+    if not (0 <= command.tier < len(tiers) and 1 <= command.permits <= PERMITS_MAX):
+        return Refusal("InvalidField", f"A tier has from 1 to {PERMITS_MAX} permits.")
+    tiers[command.tier].max = command.permits
+    return None
+
+
+def configure(state: State, command: Configure) -> None:
+    state.settings = command.settings
+    for lane in state.lanes.values():
+        lane.pushed = lane.name.partition(":")[0] in command.settings.pushed
+        for track in lane.tracks.values():
+            track.listed = None
+            state.stirred[track] = None
+
+
+def start(state: State, command: Start) -> None:
+    """A new writer. What its predecessor ran in its own process is lost; leases of others go on."""
+    assert command.epoch > state.epoch, "epochs are integers that grow"
+    state.epoch = command.epoch
+    drop_connections(state)
+    for intent in sorted(state.out[""].values(), key=lambda intent: intent.seq):
+        settle(state, intent, Lost("the engine stopped while it ran"))

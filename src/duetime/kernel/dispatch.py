@@ -1,0 +1,149 @@
+"""Hand out what is ready: pushed deliveries as tier permits allow, pulled ones as consumers ask.
+
+Runs after each record and touches only the tracks that the record stirred and the tiers that have
+something listed. Own permits are used first, in the order of the tiers; only then is borrowed.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from duetime.kernel.lanes import Lane, Track, head_of
+from duetime.kernel.readying import early, expired
+from duetime.kernel.state import State
+from duetime.kernel.tiers import Permits
+from duetime.kernel.transitions import move
+from duetime.protocol.effect import Deliver
+from duetime.protocol.intent import DISPATCHING, Intent
+
+
+def hand_out(state: State) -> None:
+    """Everything that may go now, goes now."""
+    # An expiry on the way may stir another track, so go on until nothing is stirred.
+    while True:
+        stirred = state.stirred
+        state.stirred = {}
+        pulled: dict[str, Lane] = {}
+        for track in stirred:
+            if track.lane.pushed:
+                _list(state, track)
+            else:
+                pulled[track.lane.name] = track.lane
+        for name in sorted(pulled):  # the order of stirring is not the same after a restart
+            _pull(state, pulled[name])
+        _push(state)
+        if not state.stirred:
+            return
+
+
+def _list(state: State, track: Track) -> None:
+    """Tell the tier of the track's first intent that it is ready."""
+    head = head_of(track.lane, track)
+    if head is None:
+        track.listed = None
+        return
+    rank, seq, intent = head
+    place = (rank, seq)
+    if track.listed != place:
+        track.listed = place
+        heappush(state.tiers.all[intent.terms.tier].tracks, (rank, seq, track))
+
+
+def _push(state: State) -> None:
+    tiers = state.tiers
+    hungry = [(tier, permits) for tier, permits in enumerate(tiers.all) if permits.tracks]
+    for tier, permits in hungry:
+        while permits.used < permits.max and permits.tracks:
+            _push_track(state, permits, tier)
+    for tier, permits in hungry:
+        while permits.tracks and (lender := tiers.lender(tier)) >= 0:
+            _push_track(state, permits, lender)
+
+
+def _push_track(state: State, permits: Permits, permit: int) -> None:
+    """Hand out from the tier's first track while it is first and permits of this kind last."""
+    tracks, lent = permits.tracks, state.tiers.all[permit]
+    rank, seq, track = tracks[0]
+    if track.listed != (rank, seq):
+        heappop(tracks)
+        return
+    lane = track.lane
+    head = head_of(lane, track)
+    limit = lent.max if lent is permits else min(lent.max, lent.used + lent.max // 2 - lent.lent)
+    while head is not None and head[0] == rank and head[1] == seq and lent.used < limit:
+        intent = head[2]
+        heappop(track.ready)
+        if not (early(state, intent) or expired(state, intent)):
+            state.tiers.take(intent.terms.tier, permit)
+            start(state, lane, intent, permit, "")
+        head = head_of(lane, track)
+        if head is None or lane.serial:
+            break
+        rank, seq, _ = head
+        if len(tracks) > 1 and (rank, seq) > min(tracks[1:3])[:2]:
+            break
+    heappop(tracks)
+    track.listed = None
+    _list(state, track)
+
+
+def _pull(state: State, lane: Lane) -> None:
+    """Give a pulled lane's intents to the consumers with credits, in turn."""
+    turns = lane.turns
+    while turns:
+        best: Track | None = None
+        first: tuple[int, int, Intent] | None = None
+        for track in lane.tracks.values():
+            head = head_of(lane, track)
+            if head is not None and (first is None or head[:2] < first[:2]):
+                best, first = track, head
+        if best is None or first is None:
+            return
+        heappop(best.ready)
+        intent = first[2]
+        if early(state, intent) or expired(state, intent):
+            continue
+        name = turns.popleft()
+        consumer = state.consumers[name]
+        start(state, lane, intent, -1, name)
+        state.timers.arm(intent, state.at_ms + intent.terms.lease_ms)
+        consumer.credits[lane.name] -= 1
+        if consumer.credits[lane.name]:
+            turns.append(name)
+        else:
+            del consumer.credits[lane.name]
+
+
+def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) -> None:
+    """A new hand-over, with a new number."""
+    at_ms = state.at_ms
+    move(state, intent, DISPATCHING)
+    intent.attempt += 1
+    intent.permit = permit
+    intent.consumer = consumer
+    intent.dispatched_at_ms = at_ms
+    if not intent.first_dispatch_at_ms:
+        intent.first_dispatch_at_ms = at_ms
+        intent.late_ms = at_ms - intent.due_at_ms
+    if intent.wake_at_ms:
+        state.timers.arm(intent, 0)
+    lane.running += 1
+    if lane.serial and lane.holder is None:
+        lane.holder = intent
+        intent.holds = True
+    state.out[consumer][intent.id] = intent
+    rare = intent.rare
+    state.effects.append(
+        Deliver(
+            intent.id,
+            intent.delivery,
+            intent.attempt,
+            intent.terms,
+            intent.payload,
+            intent.execute_at_ms,
+            intent.late_ms,
+            intent.deadline_ms,
+            rare.traceparent if rare is not None else None,
+            consumer,
+        )
+    )

@@ -1,0 +1,26 @@
+"""Make a scheduled intent due at once."""
+
+from __future__ import annotations
+
+from duetime.kernel.history import note
+from duetime.kernel.readying import expired, make_due
+from duetime.kernel.revision import find, forbids
+from duetime.kernel.state import State
+from duetime.kernel.transitions import edit
+from duetime.protocol.command import FireNow
+from duetime.protocol.intent import SCHEDULED, Intent
+from duetime.protocol.reply import Refusal
+
+
+def apply(state: State, command: FireNow) -> Intent | Refusal:
+    intent = find(state, command.id, command.revision)
+    if isinstance(intent, Refusal):
+        return intent
+    if intent.status is not SCHEDULED:
+        return forbids(intent, "StateForbids", "fired")
+    if not expired(state, intent):
+        edit(state, intent)
+        note(intent, state.at_ms, SCHEDULED, "fired now")
+        intent.execute_at_ms = min(intent.execute_at_ms, state.at_ms)
+        make_due(state, intent, state.at_ms)
+    return intent

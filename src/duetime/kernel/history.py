@@ -1,0 +1,78 @@
+"""What happened to an intent, step by step. Owns `Rare` and its entries.
+
+The open part of a life stands in the intent's own fields (created, due, dispatched, finished), so the
+usual one costs nothing here. Only when an attempt ends without an end are its steps written down.
+"""
+
+from __future__ import annotations
+
+from duetime.limits import HISTORY_ENTRIES_MAX
+from duetime.protocol.intent import (
+    ACKED,
+    BLOCKED,
+    DISPATCHING,
+    DUE,
+    FINAL,
+    SCHEDULED,
+    Entry,
+    Intent,
+    Rare,
+    Status,
+)
+
+
+def rare_of(intent: Intent) -> Rare:
+    """The intent's rare part, made when it is not there."""
+    rare = intent.rare
+    if rare is None:
+        rare = intent.rare = Rare()
+    return rare
+
+
+def note(intent: Intent, at_ms: int, status: Status, text: str) -> None:
+    """Write down a step that the fields do not show."""
+    rare = rare_of(intent)
+    if rare.history is None:
+        rare.history = []
+    entries = rare.history
+    entries.append(Entry(at_ms, status, intent.delivery, text))
+    if len(entries) > HISTORY_ENTRIES_MAX:
+        # The first steps and the newest tell the story; the middle goes.
+        del entries[HISTORY_ENTRIES_MAX // 4]
+
+
+def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
+    """The open attempt ended and another follows: keep its steps."""
+    note(intent, intent.due_at_ms, DUE, "")
+    note(intent, intent.dispatched_at_ms, DISPATCHING, "")
+    note(intent, at_ms, SCHEDULED, text)
+    intent.due_at_ms = intent.dispatched_at_ms = 0
+
+
+def entries_of(intent: Intent) -> list[Entry]:
+    """The whole history: made, then what was written down, then the open steps."""
+    rare = intent.rare
+    first = BLOCKED if rare is not None and rare.after else SCHEDULED
+    entries = [Entry(intent.created_at_ms, first, 0, "")]
+    if rare is not None and rare.history:
+        entries.extend(rare.history)
+    if intent.due_at_ms:
+        entries.append(Entry(intent.due_at_ms, DUE, 0, ""))
+    if intent.dispatched_at_ms:
+        entries.append(Entry(intent.dispatched_at_ms, DISPATCHING, intent.delivery, ""))
+    if intent.status in FINAL:
+        error = rare.last_error if rare is not None and intent.status is not ACKED else None
+        text = error.message if error is not None else ""
+        entries.append(Entry(intent.finished_at_ms, intent.status, intent.delivery, text))
+    return entries
+
+
+def close_life(intent: Intent, at_ms: int) -> None:
+    """A dead letter is revived: keep the steps that led there, and begin anew."""
+    steps = entries_of(intent)
+    kept = len(rare_of(intent).history or ()) + 1
+    for step in steps[kept:]:
+        note(intent, step.at_ms, step.status, step.note)
+    note(intent, at_ms, SCHEDULED, "revived")
+    intent.due_at_ms = intent.dispatched_at_ms = intent.first_dispatch_at_ms = 0
+    intent.late_ms = -1

@@ -1,0 +1,143 @@
+"""The kernel: a deterministic function of the log's records. The `match`, and nothing more.
+
+No clock, no I/O, no randomness, no logging. A record goes in; replies, effects and changes come out. A
+refusal is a reply, never an exception; an exception is a bug, and whoever holds the kernel throws it away.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec import Struct
+
+from duetime.kernel import (
+    advance,
+    cancel,
+    consumers,
+    control,
+    dependents,
+    dispatch,
+    fire,
+    patch,
+    recovery,
+    retention,
+    revive,
+    settle,
+    submit,
+)
+from duetime.kernel.state import State
+from duetime.protocol.checkpoint import Checkpoint
+from duetime.protocol.command import (
+    Advance,
+    Beat,
+    Cancel,
+    Command,
+    Configure,
+    Demand,
+    FireNow,
+    Leave,
+    Patch,
+    Pause,
+    Resize,
+    Resume,
+    Revive,
+    Settle,
+    Start,
+    Submit,
+)
+from duetime.protocol.effect import Change, Effect
+from duetime.protocol.record import Record
+from duetime.protocol.reply import Reply
+from duetime.store.store import Store
+
+Answer = Reply | list[Reply] | list[bool]
+
+
+class Applied(Struct, frozen=True):
+    """What one record came to."""
+
+    answer: Answer
+    effects: list[Effect]
+    changes: list[Change]
+
+
+class Kernel:
+    """The state and the one way to change it."""
+
+    def __init__(self, store: Store) -> None:
+        self.state = State(store)
+
+    def thaw(self, checkpoint: Checkpoint) -> None:
+        """Start from a checkpoint instead of from nothing."""
+        recovery.thaw(self.state, checkpoint)
+
+    def apply(self, record: Record) -> Applied:
+        """Apply one record: the verb, then time, then what follows from both."""
+        state = self.state
+        assert record.seq == state.records + 1, "the log has no gaps"
+        state.records = record.seq
+        state.at_ms = record.at_ms
+        if record.at_ms < state.latest_ms:
+            state.behind = True  # the clock was set back: what is ready may not be due any more
+        else:
+            state.behind = False
+            state.latest_ms = record.at_ms
+        state.effects, state.changes = [], []
+        advance.apply(state)
+        answer = self._verb(record.command)
+        if state.ended_parents:
+            dependents.release(state)
+        retention.apply(state)
+        dispatch.hand_out(state)
+        if isinstance(record.command, Demand) and not record.command.standing and answer is None:
+            consumers.end_claim(state, record.command)
+        return Applied(answer, state.effects, state.changes)
+
+    def _verb(self, command: Command) -> Answer:
+        state = self.state
+        match command:
+            case Submit():
+                return submit.apply(state, command)
+            case Settle():
+                return settle.apply(state, command)
+            case Advance():
+                pass
+            case Patch():
+                return patch.apply(state, command)
+            case Cancel():
+                return cancel.apply(state, command)
+            case FireNow():
+                return fire.apply(state, command)
+            case Revive():
+                return revive.apply(state, command)
+            case Demand():
+                return consumers.demand(state, command)
+            case Beat():
+                consumers.beat(state, command)
+            case Leave():
+                consumers.leave(state, command)
+            case Pause():
+                control.pause(state, command)
+            case Resume():
+                control.resume(state, command)
+            case Resize():
+                return control.resize(state, command)
+            case Configure():
+                control.configure(state, command)
+            case Start():
+                control.start(state, command)
+            case _:
+                assert_never(command)
+        return None
+
+    def next_ms(self) -> int | None:
+        """When time must be told to pass next."""
+        timers = self.state.timers
+        slot_ms, far_ms = timers.next_ms(), timers.far_ms()
+        if slot_ms is None or far_ms is None:
+            return far_ms if slot_ms is None else slot_ms
+        return min(slot_ms, far_ms)
+
+    def checkpoint(self, position: int) -> Checkpoint:
+        """The state at this position, for the store."""
+        return self.state.checkpoint(position)

@@ -1,0 +1,99 @@
+"""Ready intents in their order, and which of them may go next. Owns `Lane` and `Track`.
+
+A *lane* is a queue of ready intents that share order and limits. Inside it, each tier has a *track*, so
+that a tier out of permits does not stand in the way of another. The order in a track is by rank: the
+moment an intent became due, less its priority as seconds of head start; among equals by acceptance. A
+serial lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while an intent
+that it handed out before has not ended.
+
+Entries may be stale (cancelled, patched); one counts only while its intent is due at that rank.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+
+from duetime.protocol.intent import DUE, Intent
+
+# Ranks in a serial lane: who was there before comes first, then all by acceptance.
+_RANK_HOLDER = -1
+_RANK_SERIAL = 0
+
+
+class Track:
+    """The ready intents of one tier in one lane (of all tiers, in a serial one)."""
+
+    __slots__ = ("lane", "listed", "ready")
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.ready: list[tuple[int, int, Intent]] = []
+        self.listed: tuple[int, int] | None = None
+        """The place under which the tier's heap knows this track."""
+
+    def push(self, intent: Intent) -> None:
+        heappush(self.ready, (rank_of(intent, self.lane.serial), intent.seq, intent))
+
+    def head(self) -> tuple[int, int, Intent] | None:
+        """The first entry that still counts."""
+        ready = self.ready
+        serial = self.lane.serial
+        while ready:
+            entry = ready[0]
+            intent = entry[2]
+            if intent.status is DUE and entry[0] == rank_of(intent, serial):
+                return entry
+            heappop(ready)
+        return None
+
+
+class Lane:
+    """What a lane allows, and what is under way in it."""
+
+    __slots__ = ("holder", "name", "paused", "pending", "pushed", "running", "serial", "tracks", "turns")
+
+    def __init__(self, name: str, *, serial: bool, pushed: bool) -> None:
+        self.name = name
+        self.serial = serial
+        self.pushed = pushed
+        self.paused = False
+        self.pending = 0
+        """Live intents; in a serial lane only those that are due, out or holding it."""
+        self.running = 0
+        self.holder: Intent | None = None
+        self.tracks: dict[int, Track] = {}
+        self.turns: deque[str] = deque()
+        """Consumers with credits, whose turn is next first."""
+
+    def track(self, tier: int) -> Track:
+        key = 0 if self.serial else tier
+        track = self.tracks.get(key)
+        if track is None:
+            track = self.tracks[key] = Track(self)
+        return track
+
+    def open(self) -> bool:
+        """Whether it may hand out anything now."""
+        return not self.paused and not (self.serial and self.running)
+
+    def idle(self) -> bool:
+        """Whether it can be forgotten until somebody names it again."""
+        return not self.pending and not self.paused and not self.turns
+
+
+def rank_of(intent: Intent, serial: bool) -> int:
+    """An intent's place in its track: the smaller, the sooner."""
+    if serial:
+        return _RANK_HOLDER if intent.holds else _RANK_SERIAL
+    return intent.due_at_ms - 1000 * intent.terms.priority
+
+
+def head_of(lane: Lane, track: Track) -> tuple[int, int, Intent] | None:
+    """The entry this track could hand out now, given its lane."""
+    if not lane.open():
+        return None
+    head = track.head()
+    if head is not None and lane.holder is not None and head[2] is not lane.holder:
+        return None
+    return head

@@ -1,0 +1,127 @@
+"""An intent's time has come: into its lane, or past its deadline. Also everything that undoes it.
+
+Owns the bookkeeping between an intent and its lane: who counts, who holds, what is stirred.
+"""
+
+from __future__ import annotations
+
+from duetime.kernel.history import close_attempt, rare_of
+from duetime.kernel.lanes import Lane
+from duetime.kernel.state import State
+from duetime.kernel.transitions import move
+from duetime.protocol.intent import (
+    DEAD_LETTERED,
+    DISPATCHING,
+    DUE,
+    EXPIRED,
+    SCHEDULED,
+    Error,
+    Intent,
+    Status,
+)
+from duetime.protocol.terms import ExpiredAction
+
+
+def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
+    """Its time has come: it waits in its lane from now on."""
+    move(state, intent, DUE)
+    intent.due_at_ms = due_at_ms
+    lane = state.lane_for(intent.terms)
+    if lane.serial and not intent.holds:
+        lane.pending += 1
+    track = lane.track(intent.terms.tier)
+    track.push(intent)
+    state.stirred[track] = None
+    state.timers.arm(intent, intent.deadline_ms)
+
+
+def undo_due(state: State, intent: Intent) -> None:
+    """It no longer waits in its lane (its entry there is stale from now on)."""
+    lane = state.lanes[intent.terms.lane]
+    if lane.serial and not intent.holds:
+        lane.pending -= 1
+        state.drop_if_idle(lane)
+
+
+def early(state: State, intent: Intent) -> bool:
+    """Whether a ready intent is not due any more, because the clock was set back; then it waits again."""
+    if not state.behind or intent.due_at_ms <= state.at_ms:
+        return False
+    due_at_ms = intent.due_at_ms
+    undo_due(state, intent)
+    move(state, intent, SCHEDULED)
+    intent.due_at_ms = 0
+    state.timers.arm(intent, due_at_ms)
+    return True
+
+
+def expired(state: State, intent: Intent) -> bool:
+    """Whether its deadline has passed; if so it ends here, and is never handed out."""
+    if not intent.deadline_ms or state.at_ms < intent.deadline_ms:
+        return False
+    message = f"the deadline passed at {intent.deadline_ms} before it could be handed out"
+    if intent.terms.expired_action is ExpiredAction.DISCARD:
+        finish(state, intent, EXPIRED, Error(state.at_ms, intent.delivery, "expired", message))
+    else:
+        finish(state, intent, DEAD_LETTERED, Error(state.at_ms, intent.delivery, "expired", message))
+    return True
+
+
+def take_back(state: State, intent: Intent) -> None:
+    """Its delivery is over: permit, lane and consumer are free again. Nothing else is decided here."""
+    state.store.touch(intent)
+    if intent.permit >= 0:
+        state.tiers.give_back(intent.terms.tier, intent.permit)
+        intent.permit = -1
+    held = state.out[intent.consumer]
+    del held[intent.id]
+    if intent.consumer:
+        if not held and intent.consumer not in state.consumers:
+            del state.out[intent.consumer]
+        intent.consumer = ""
+    lane = state.lanes[intent.terms.lane]
+    lane.running -= 1
+    if lane.serial:
+        state.stirred[lane.track(0)] = None
+
+
+def wait_again(state: State, intent: Intent, next_at_ms: int, note: str) -> None:
+    """A delivery ended without an end: it is scheduled for its next attempt, or for its deadline."""
+    move(state, intent, SCHEDULED)
+    close_attempt(intent, state.at_ms, note)
+    deadline_ms = intent.deadline_ms
+    if deadline_ms and deadline_ms < next_at_ms:
+        next_at_ms = deadline_ms
+    state.timers.arm(intent, max(next_at_ms, state.at_ms))
+
+
+def finish(state: State, intent: Intent, status: Status, error: Error | None = None) -> None:
+    """The end of an intent, whatever it was doing. An open delivery was taken back before."""
+    was = intent.status
+    move(state, intent, status)
+    if error is not None:
+        rare_of(intent).last_error = error
+    state.ended += 1
+    intent.ended = state.ended
+    intent.finished_at_ms = state.at_ms
+    if intent.wake_at_ms:
+        state.timers.arm(intent, 0)
+    lane = state.lanes.get(intent.terms.lane)
+    if lane is not None:
+        _leave(state, lane, intent, was)
+    rare = intent.rare
+    if rare is not None and rare.dependents is not None:
+        state.ended_parents.append(intent)
+
+
+def _leave(state: State, lane: Lane, intent: Intent, was: Status) -> None:
+    if not lane.serial:
+        lane.pending -= 1
+    elif intent.holds or was is DUE or was is DISPATCHING:
+        lane.pending -= 1
+        if lane.holder is intent:
+            lane.holder = None
+            intent.holds = False
+            state.stirred[lane.track(0)] = None
+    if not lane.pending:
+        state.drop_if_idle(lane)

@@ -1,0 +1,54 @@
+"""Put the state together from a checkpoint: everything else is read off the intents."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from duetime.kernel.lanes import Lane
+from duetime.kernel.state import State
+from duetime.protocol.checkpoint import Checkpoint, Consumer
+from duetime.protocol.intent import DISPATCHING, DUE, Intent
+
+
+def thaw(state: State, checkpoint: Checkpoint) -> None:
+    """Make `state` what it was at the checkpoint's position."""
+    state.records, state.at_ms, state.epoch = checkpoint.records, checkpoint.at_ms, checkpoint.epoch
+    state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
+    state.seq, state.ended = checkpoint.seq, checkpoint.ended
+    state.settings, state.marks = checkpoint.settings, checkpoint.marks
+    state.counts = list(checkpoint.counts)
+    for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
+        permits.max = permits_max
+    for name, pending in checkpoint.pending.items():
+        state.open_lane(name).pending = pending
+    for name in checkpoint.paused:
+        _lane(state, name).paused = True
+    for saved in checkpoint.consumers:
+        state.consumers[saved.name] = Consumer(saved.name, saved.seen_at_ms, dict(saved.credits))
+        state.out[saved.name] = {}
+    for name, turns in checkpoint.turns.items():
+        _lane(state, name).turns = deque(turns)
+    for intent in state.store.held():
+        _place(state, intent)
+
+
+def _lane(state: State, name: str) -> Lane:
+    return state.lanes.get(name) or state.open_lane(name)
+
+
+def _place(state: State, intent: Intent) -> None:
+    """Put an intent that is due, out, or holds its lane, where it was."""
+    lane = _lane(state, intent.terms.lane)
+    if lane.serial:
+        lane.pending += 1
+        if intent.holds:
+            lane.holder = intent
+    if intent.status is DUE:
+        track = lane.track(intent.terms.tier)
+        track.push(intent)
+        state.stirred[track] = None
+    elif intent.status is DISPATCHING:
+        lane.running += 1
+        state.out.setdefault(intent.consumer, {})[intent.id] = intent
+        if intent.permit >= 0:
+            state.tiers.take(intent.terms.tier, intent.permit)

@@ -1,0 +1,27 @@
+"""When finished intents are forgotten: by time and by count. Owns `state.marks`."""
+
+from __future__ import annotations
+
+from duetime.kernel.state import State
+from duetime.limits import MINUTE_MS
+from duetime.protocol.checkpoint import Marks
+
+# By count, the marks move in steps, so that forgetting is never per intent.
+_STEP = 1_000
+
+
+def apply(state: State) -> None:
+    """Move the marks as far as the record's time and the settings say. They never move back."""
+    settings, old = state.settings, state.marks
+    minute_ms = state.at_ms - state.at_ms % MINUTE_MS
+    ended_to = (state.ended - settings.retention_count) // _STEP * _STEP
+    key_before_ms = minute_ms - settings.key_window_ms
+    if key_before_ms <= old.key_before_ms and ended_to <= old.ended_to:
+        return
+    state.marks = Marks(
+        finished_before_ms=max(old.finished_before_ms, minute_ms - settings.retention_ms),
+        dead_before_ms=max(old.dead_before_ms, minute_ms - settings.dead_letter_retention_ms),
+        ended_to=max(old.ended_to, ended_to),
+        key_before_ms=max(old.key_before_ms, key_before_ms),
+    )
+    state.store.forget(state.marks)

@@ -1,0 +1,60 @@
+"""A dead letter is scheduled again. Its attempts start anew; its delivery number goes on growing."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from duetime.kernel.history import close_life
+from duetime.kernel.readying import expired, make_due
+from duetime.kernel.revision import find, forbids
+from duetime.kernel.state import State
+from duetime.kernel.transitions import move
+from duetime.protocol.command import Revive
+from duetime.protocol.intent import DEAD_LETTERED, SCHEDULED, Intent
+from duetime.protocol.reply import Refusal
+from duetime.protocol.terms import Terms, lane_of
+
+
+def apply(state: State, command: Revive) -> Intent | Refusal:
+    intent = find(state, command.id, command.revision)
+    if isinstance(intent, Refusal):
+        return intent
+    if intent.status is not DEAD_LETTERED:
+        return forbids(intent, "NotDeadLettered", "revived: only dead letters can")
+    execute_at_ms = command.execute_at_ms or state.at_ms
+    if execute_at_ms < state.at_ms - state.settings.past_tolerance_ms:
+        return Refusal("InThePast", f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
+    deadline_ms = _deadline_ms(state, intent, command)
+    if deadline_ms and deadline_ms < execute_at_ms:
+        return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
+    move(state, intent, SCHEDULED)
+    close_life(intent, state.at_ms)
+    intent.terms = _new_terms(intent.terms, command)
+    if command.payload is not None:
+        intent.payload = command.payload
+    intent.execute_at_ms = execute_at_ms
+    intent.deadline_ms = deadline_ms
+    intent.attempt = 0
+    intent.ended = intent.finished_at_ms = 0
+    if not intent.terms.serial:
+        state.lane_for(intent.terms).pending += 1
+    if execute_at_ms > state.at_ms:
+        state.timers.arm(intent, execute_at_ms)
+    elif not expired(state, intent):
+        make_due(state, intent, execute_at_ms)
+    return intent
+
+
+def _deadline_ms(state: State, intent: Intent, command: Revive) -> int:
+    """The new deadline; an old one that has passed would only kill it again, so it goes."""
+    if command.deadline_ms is not None:
+        return command.deadline_ms
+    return intent.deadline_ms if intent.deadline_ms > state.at_ms else 0
+
+
+def _new_terms(terms: Terms, command: Revive) -> Terms:
+    if command.target is not None:
+        terms = replace(terms, target=command.target, lane=lane_of(command.target))
+    if command.redelivery is not None:
+        terms = replace(terms, redelivery=command.redelivery)
+    return terms

@@ -1,0 +1,83 @@
+"""Outcomes came back. An outcome counts only if it names the delivery that is out: the fence."""
+
+from __future__ import annotations
+
+from duetime.kernel import retry
+from duetime.kernel.history import rare_of
+from duetime.kernel.readying import finish, take_back, wait_again
+from duetime.kernel.state import State
+from duetime.limits import ERROR_CHARS_MAX
+from duetime.protocol.command import Settle
+from duetime.protocol.intent import ACKED, DEAD_LETTERED, DISPATCHING, Error, Intent
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
+from duetime.protocol.terms import Guarantee, OnInterrupt
+
+
+def apply(state: State, command: Settle) -> list[bool]:
+    """For each outcome whether it counted."""
+    get = state.store.get
+    counted: list[bool] = []
+    for settlement in command.settlements:
+        intent = get(settlement.id)
+        if (
+            intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery
+        ):  # a late or repeated outcome: it changes nothing, and is counted
+            state.stale += 1
+            counted.append(False)
+            continue
+        settle(state, intent, settlement.outcome)
+        counted.append(True)
+    return counted
+
+
+def settle(state: State, intent: Intent, outcome: Outcome) -> None:
+    """End the delivery that is out."""
+    take_back(state, intent)
+    match outcome:
+        case Done(result):
+            if result is not None:
+                rare_of(intent).result = result
+            finish(state, intent, ACKED)
+        case Failed():
+            _failed(state, intent, outcome)
+        case Lost(message):
+            _lost(state, intent, message)
+        case Snoozed(delay_ms):
+            intent.attempt -= 1
+            wait_again(state, intent, state.at_ms + delay_ms, f"snoozed for {delay_ms} ms")
+        case Rejected(kind, message, http_status):
+            finish(state, intent, DEAD_LETTERED, _error(state, intent, kind, message, http_status))
+
+
+def _failed(state: State, intent: Intent, outcome: Failed) -> None:
+    error = _error(state, intent, outcome.kind, outcome.message, outcome.http_status)
+    terms = intent.terms
+    if terms.guarantee is Guarantee.AT_MOST_ONCE:
+        note = f"{error.message} (at most once: not tried again)"
+        finish(state, intent, DEAD_LETTERED, _error(state, intent, error.kind, note, error.http_status))
+        return
+    if intent.attempt >= terms.redelivery.max_attempts:
+        finish(state, intent, DEAD_LETTERED, error)
+        return
+    rare_of(intent).last_error = error
+    delay_ms = outcome.delay_ms
+    if delay_ms < 0:
+        delay_ms = retry.delay_ms(terms.redelivery, intent.id, intent.attempt)
+    next_at_ms = max(state.at_ms + delay_ms, outcome.not_before_ms)
+    wait_again(state, intent, next_at_ms, f"{error.kind}: {error.message}")
+
+
+def _lost(state: State, intent: Intent, message: str) -> None:
+    """Nobody knows how far it got: only an intent that may run twice is tried again."""
+    terms = intent.terms
+    error = _error(state, intent, "lost", message, 0)
+    if terms.on_interrupt is OnInterrupt.DEAD_LETTER or intent.attempt >= terms.redelivery.max_attempts:
+        finish(state, intent, DEAD_LETTERED, error)
+        return
+    rare_of(intent).last_error = error
+    delay_ms = retry.delay_ms(terms.redelivery, intent.id, intent.attempt)
+    wait_again(state, intent, state.at_ms + delay_ms, f"lost: {message}")
+
+
+def _error(state: State, intent: Intent, kind: str, message: str, http_status: int) -> Error:
+    return Error(state.at_ms, intent.delivery, kind, message[:ERROR_CHARS_MAX], http_status)

@@ -1,0 +1,100 @@
+"""All the kernel knows. Plain objects; every verb's file says which part of it that verb changes."""
+
+from __future__ import annotations
+
+from duetime.kernel.lanes import Lane, Track
+from duetime.kernel.tiers import Tiers
+from duetime.kernel.timers import Timers
+from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks
+from duetime.protocol.command import Settings
+from duetime.protocol.effect import Change, Effect
+from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent, Status
+from duetime.protocol.terms import Terms
+from duetime.store.store import Store
+
+# Live statuses come first in the enum, so their counts are a slice.
+LIVE = (SCHEDULED, DUE, DISPATCHING, BLOCKED)
+assert tuple(Status)[: len(LIVE)] == LIVE
+
+
+class State:
+    """Intents live in the store; timers, lanes and permits are read off them after a restart."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.timers = Timers(store)
+        self.tiers = Tiers()
+        self.settings = Settings()
+        self.marks = Marks()
+        self.lanes: dict[str, Lane] = {}
+        self.entities = 0
+        """How many of the lanes are serial."""
+        self.consumers: dict[str, Consumer] = {}
+        self.out: dict[str, dict[str, Intent]] = {"": {}}
+        """Deliveries under way: by consumer (empty name: pushed by the engine), then by id."""
+        self.counts = [0] * len(Status)
+        self.records = 0
+        self.at_ms = 0
+        self.latest_ms = 0
+        """The latest stamp so far. Behind it, the clock was set back."""
+        self.behind = False
+        self.epoch = 0
+        self.seq = 0
+        self.ended = 0
+        self.stale = 0
+        """Outcomes refused because their delivery was not the current one, since the start."""
+        # What one record asked for; the kernel empties these with each record.
+        self.effects: list[Effect] = []
+        self.changes: list[Change] = []
+        self.stirred: dict[Track, None] = {}
+        """Tracks that may have something new to hand out, in the order they were stirred."""
+        self.ended_parents: list[Intent] = []
+        """Intents that ended while others wait for them."""
+
+    def lane_for(self, terms: Terms) -> Lane:
+        """The lane of these terms, made when it is not there."""
+        lane = self.lanes.get(terms.lane)
+        return lane if lane is not None else self.open_lane(terms.lane)
+
+    def open_lane(self, name: str) -> Lane:
+        """A new lane. Its kind is the first part of its name."""
+        kind = name.partition(":")[0]
+        serial = kind == "entity"
+        lane = self.lanes[name] = Lane(name, serial=serial, pushed=kind in self.settings.pushed)
+        self.entities += serial
+        return lane
+
+    def drop_if_idle(self, lane: Lane) -> None:
+        """Forget a lane that holds nothing, so that memory follows what is live."""
+        if lane.idle():
+            del self.lanes[lane.name]
+            self.entities -= lane.serial
+            for track in lane.tracks.values():
+                # Stale entries and a stale listing must not speak for the lane's successor.
+                track.ready.clear()
+                track.listed = None
+
+    def live(self) -> int:
+        """How many intents are not final."""
+        return sum(self.counts[: len(LIVE)])
+
+    def checkpoint(self, position: int) -> Checkpoint:
+        """Everything that cannot be read off the intents, at this position."""
+        lanes = self.lanes
+        return Checkpoint(
+            position=position,
+            records=self.records,
+            at_ms=self.at_ms,
+            latest_ms=self.latest_ms,
+            epoch=self.epoch,
+            seq=self.seq,
+            ended=self.ended,
+            settings=self.settings,
+            marks=self.marks,
+            permits=tuple(permits.max for permits in self.tiers.all),
+            counts=tuple(self.counts),
+            pending={name: lane.pending for name, lane in lanes.items() if not lane.serial},
+            paused=tuple(name for name, lane in lanes.items() if lane.paused),
+            consumers=tuple(Consumer(c.name, c.seen_at_ms, dict(c.credits)) for c in self.consumers.values()),
+            turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
+        )

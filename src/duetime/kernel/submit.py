@@ -1,0 +1,109 @@
+"""New intents: refused, known already, or made. Checks everything, then changes."""
+
+from __future__ import annotations
+
+from duetime.kernel import dependents
+from duetime.kernel.readying import finish, make_due
+from duetime.kernel.state import State
+from duetime.protocol.command import Submit
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import BLOCKED, DEAD_LETTERED, FINAL, SCHEDULED, Intent, Item, Rare
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.terms import OnDuplicate, Terms
+
+
+def apply(state: State, command: Submit) -> list[Reply]:
+    """One reply for each item, in order."""
+    all_terms = command.terms
+    replies: list[Reply] = []
+    reply = replies.append
+    for item in command.items:
+        terms = all_terms[item.terms]
+        if item.key is not None:
+            known = _by_key(state, item)
+            if known is not None:
+                reply(known)
+                continue
+        refusal = admit(state, terms, item)
+        reply(refusal if refusal is not None else _make(state, terms, item))
+    return replies
+
+
+def admit(state: State, terms: Terms, item: Item) -> Refusal | None:
+    """Why this intent cannot be taken, or None. Changes nothing, so that it can be asked beforehand."""
+    settings = state.settings
+    if state.live() >= settings.pending_max:
+        return Refusal("Busy", f"{settings.pending_max} intents are pending, the most there may be.")
+    lane = state.lanes.get(terms.lane)
+    if lane is not None:
+        limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
+        if lane.pending >= limit:
+            error = "EntityFull" if lane.serial else "LaneFull"
+            return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
+    elif terms.serial and state.entities >= settings.entities_max:
+        return Refusal("EntityFull", f"{settings.entities_max} entities are live, the most there may be.")
+    if item.execute_at_ms < state.at_ms - settings.past_tolerance_ms:
+        late_ms = state.at_ms - item.execute_at_ms
+        return Refusal("InThePast", f"The time of execution is {late_ms} ms in the past.")
+    if item.deadline_ms and item.deadline_ms < item.execute_at_ms:
+        return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
+    if not item.fresh and state.store.get(item.id) is not None:
+        return Refusal("IdExists", f"There is already an intent with the id {item.id!r}.")
+    return dependents.check(state, item) if item.after else None
+
+
+def _by_key(state: State, item: Item) -> Reply:
+    """What the idempotency key says: a twin, a refusal, or None for a new key."""
+    assert item.key is not None
+    twin = state.store.by_key(item.key)
+    if twin is None or twin.created_at_ms + state.settings.key_window_ms <= state.at_ms:
+        return None
+    assert twin.rare is not None
+    details: dict[str, object] = {"intentId": twin.id}
+    if twin.rare.fingerprint != item.fingerprint:
+        return Refusal("KeyReused", f"The key {item.key!r} was used before with a different body.", details)
+    if item.on_duplicate is OnDuplicate.REJECT:
+        return Refusal("KeyFinished", f"The key {item.key!r} belongs to the intent {twin.id!r}.", details)
+    if twin.status in FINAL and item.on_duplicate is not OnDuplicate.RETURN:
+        text = f"The key {item.key!r} belongs to {twin.id!r}, which is {twin.status.name}."
+        return Refusal("KeyFinished", text, details)
+    return Existing(twin)
+
+
+def _make(state: State, terms: Terms, item: Item) -> Intent:
+    at_ms = state.at_ms
+    state.seq = seq = state.seq + 1
+    execute_at_ms = item.execute_at_ms
+    intent = Intent(
+        seq, item.id, terms, item.payload, SCHEDULED, execute_at_ms, 0, at_ms, at_ms, item.deadline_ms
+    )
+    if item.key is not None or item.after or item.traceparent is not None:
+        intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent)
+    state.store.add(intent)
+    if not terms.serial:
+        state.lane_for(terms).pending += 1
+    if item.after:
+        return _make_blocked(state, intent)
+    state.counts[SCHEDULED] += 1
+    state.changes.append(Change(item.id, None, SCHEDULED, at_ms, 0))
+    if execute_at_ms <= at_ms:
+        make_due(state, intent, execute_at_ms)
+    else:
+        state.timers.arm(intent, execute_at_ms)
+    return intent
+
+
+def _make_blocked(state: State, intent: Intent) -> Intent:
+    intent.status = BLOCKED
+    state.counts[BLOCKED] += 1
+    state.changes.append(Change(intent.id, None, BLOCKED, state.at_ms, 0))
+    failed = dependents.attach(state, intent)
+    if failed is not None:
+        parent = state.store.get(failed)
+        assert parent is not None
+        error = dependents.blocked_error(state, failed, parent.status)
+        finish(state, intent, DEAD_LETTERED, error)
+    else:
+        state.timers.arm(intent, intent.deadline_ms)
+        dependents.go_on_if_free(state, intent)
+    return intent

@@ -1,0 +1,88 @@
+"""Every bound and default, with its reason. Relations between them are asserted here.
+
+A limit is enforced before anything is stored. What a user may change stands in `config.py`; its
+default stands here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+# The log. 512 KiB fits the default message limits of every engine a log may live on.
+FRAME_BYTES_MAX: Final = 512 * 1024
+# A batch is closed well before the frame is full, so that its envelope always fits.
+BATCH_BYTES_MAX: Final = 384 * 1024
+# One append, one apply: past some thousands the gain is flat and timers wait for the batch.
+BATCH_ITEMS_MAX: Final = 4_096
+SEGMENT_BYTES_MAX: Final = 64 * 1024 * 1024
+# Kept below the checkpoint so that the near past can be read and replayed.
+LOG_HISTORY_BYTES: Final = 256 * 1024 * 1024
+# Free space kept back for finishing accepted work: below it, new work is refused.
+DISK_RESERVE_BYTES: Final = 128 * 1024 * 1024
+
+# What one intent may carry. The log is not a blob store.
+PAYLOAD_BYTES_MAX: Final = 256 * 1024
+RESULT_BYTES_MAX: Final = 256 * 1024
+TERMS_BYTES_MAX: Final = 64 * 1024
+ID_CHARS_MAX: Final = 128
+NAME_CHARS_MAX: Final = 256
+KEY_CHARS_MAX: Final = 256
+URL_CHARS_MAX: Final = 2_048
+TAGS_MAX: Final = 32
+TAG_CHARS_MAX: Final = 256
+AFTER_MAX: Final = 1_000
+# One parent's list rides in its own row, so it must stay small.
+DEPENDENTS_MAX: Final = 10_000
+ERROR_CHARS_MAX: Final = 2_000
+# Older entries are dropped from the middle: the first and the newest tell the story.
+HISTORY_ENTRIES_MAX: Final = 64
+# A time later than this is a mistake of units, not a plan. About the year 2286.
+TIME_MS_MAX: Final = 10**13
+PRIORITY_MAX: Final = 7 * 24 * 3_600
+
+# Retry.
+ATTEMPTS_MAX: Final = 10_000
+ATTEMPTS_DEFAULT: Final = 5
+RETRY_INITIAL_MS: Final = 1_000
+RETRY_MAX_MS: Final = 60_000
+RETRY_MULTIPLIER: Final = 2
+RETRY_DELAY_MS_MAX: Final = 365 * DAY_MS
+TIMEOUT_MS: Final = 30_000
+LEASE_MS: Final = 30_000
+
+# Tiers: lateness window, timer slot (a small part of the window), delivery permits.
+TIER_NAMES: Final = ("ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY")
+TIER_WINDOW_MS: Final = (10, 50, 100, 500, 1_000)
+TIER_SLOT_MS: Final = (1, 5, 10, 50, 100)
+TIER_PERMITS: Final = (200, 150, 50, 50, 50)
+PERMITS_MAX: Final = 100_000
+
+# Admission and retention defaults.
+PENDING_MAX: Final = 10_000_000
+LANE_PENDING_MAX: Final = 5_000_000
+ENTITY_PENDING_MAX: Final = 10_000
+ENTITIES_MAX: Final = 1_000_000
+PAST_TOLERANCE_MS: Final = 5_000
+KEY_WINDOW_MS: Final = DAY_MS
+RETENTION_MS: Final = 7 * DAY_MS
+DEAD_LETTER_RETENTION_MS: Final = 30 * DAY_MS
+RETENTION_COUNT: Final = 10_000_000
+
+# Intents that wake within the horizon are held in memory; the rest is on disk only.
+HORIZON_MS: Final = 5 * MINUTE_MS
+# An ASYNC write reaches the medium within this time: what power loss may cost.
+FLUSH_MS: Final = 1_000
+BATCH_DEFERRED_MS: Final = 50
+
+assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
+assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + 64 * 1024 < FRAME_BYTES_MAX, "one intent always fits a frame"
+assert FRAME_BYTES_MAX < SEGMENT_BYTES_MAX, "one frame always fits a segment"
+assert len(TIER_NAMES) == len(TIER_WINDOW_MS) == len(TIER_SLOT_MS) == len(TIER_PERMITS)
+assert all(8 * slot <= window for slot, window in zip(TIER_SLOT_MS, TIER_WINDOW_MS, strict=True)), (
+    "waking at the end of a slot costs at most an eighth of the window"
+)

@@ -1,0 +1,288 @@
+"""The file log: frames in segments in a folder, for one process. The embedded default.
+
+Rules of this file:
+- A frame is written with one call into room reserved before, so a full disk is found before the write.
+- `append` never waits and never syncs, except when a segment is full: the old one is then synced and
+  sealed before the next exists, so only the newest segment can have a torn tail.
+- `sync` works in a thread of its own, so that appends go on meanwhile. A failed sync is final: the
+  system may have dropped the bytes it could not write, and a second try would succeed without them.
+- What a failed write left behind is removed before anything else is answered; if that cannot be done the
+  append is in doubt, and the next call settles it or the log stops.
+- Once stopped, the log answers nothing but `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+from duetime.errors import Closed, Damaged, DuetimeError, Fatal, InDoubt, Moved, NoSpace
+from duetime.limits import LOG_HISTORY_BYTES, SEGMENT_BYTES_MAX
+from duetime.log.disk import Disk, RealDisk
+from duetime.log.folder import ALLOCATE_BYTES, FULL, Folder
+from duetime.log.frame import END, Frame, encode_header, frame_bytes
+from duetime.log.holder import hold
+from duetime.log.log import Position
+from duetime.log.mark import Mark
+from duetime.log.segment import SEGMENT_HEADER_BYTES, Segment, walk
+
+
+class FileLog:
+    """Frames in segment files."""
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        disk: Disk | None = None,
+        segment_bytes_max: int = SEGMENT_BYTES_MAX,
+        allocate_bytes: int = ALLOCATE_BYTES,
+        history_bytes: int = LOG_HISTORY_BYTES,
+        inline_sync: bool = False,
+    ) -> None:
+        """`history_bytes` are kept below what is trimmed; `inline_sync` makes syncs wait in place."""
+        self.directory = os.fspath(directory)
+        self._disk: Disk = disk if disk is not None else RealDisk()
+        self._folder = Folder(self._disk, self.directory, segment_bytes_max, allocate_bytes)
+        self._segment_bytes_max = segment_bytes_max
+        self._history_bytes = history_bytes
+        self._inline_sync = inline_sync
+        self._lock_file: int | None = None
+        self._mark: Mark | None = None
+        self._newest: Segment | None = None
+        self._firsts: list[Position] = []
+        self._tail: Position = 0
+        self._synced: Position = 0
+        self._in_doubt = False
+        self._failure: str | None = None
+        # Files of sealed segments, closed after the next sync: one may be under way on them.
+        self._sealed_files: list[int] = []
+        self._thread: ThreadPoolExecutor | None = None
+        self._guard = Lock()
+
+    # Opening and closing.
+
+    async def open(self) -> None:
+        assert self._newest is None, "a log is opened once"
+        self._failure, self._in_doubt, self._synced = None, False, 0
+        try:
+            self._disk.make_directory(self.directory)
+            self._lock_file = hold(self._disk, self.directory)
+            self._mark = Mark(self._disk, self.directory)
+            self._firsts, self._newest = self._folder.recover(self._mark.read())
+        except BaseException as error:
+            self._let_go()
+            if isinstance(error, OSError):
+                raise self._explain(error) from error
+            raise
+        self._tail = self._newest.first + self._newest.end - SEGMENT_HEADER_BYTES
+        self._note_synced(self._tail)
+
+    async def close(self) -> None:
+        if self._newest is None:
+            return
+        try:
+            if self._failure is None:
+                await self.sync()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+        self._close_sealed_files()
+        if self._newest is not None:
+            self._disk.close(self._newest.file)
+            self._newest = None
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
+        if self._lock_file is not None:
+            self._disk.close(self._lock_file)
+            self._lock_file = None
+
+    # Where the log begins and ends.
+
+    async def start(self) -> Position:
+        self._usable()
+        return self._firsts[0]
+
+    async def tail(self) -> Position:
+        self._usable()
+        return self._tail
+
+    def room(self) -> int:
+        """How many bytes can still be appended, as far as the disk is concerned."""
+        newest = self._usable()
+        try:
+            return self._disk.free_bytes(self.directory) + newest.capacity - newest.end
+        except OSError as error:
+            raise self._stop(error) from error
+
+    # Writing.
+
+    async def append(self, at: Position, frame: Frame) -> Position:
+        newest = self._usable()
+        if at != self._tail:
+            raise Moved(f"The log's tail is {self._tail}, not {at}.", tail=self._tail)
+        size = frame_bytes(frame)
+        try:
+            newest = self._reserve(newest, size)
+        except (OSError, Fatal) as error:
+            raise self._explain(error) from error
+        try:
+            written = self._disk.write(
+                newest.file, newest.end, (encode_header(at, self._synced, frame), frame.body, END)
+            )
+        except OSError as error:
+            raise self._undo(newest, error) from error
+        if written != size:
+            raise self._undo(newest, OSError(errno.ENOSPC, f"only {written} of {size} bytes were taken"))
+        newest.end += size
+        self._tail = at + size
+        return self._tail
+
+    def _reserve(self, newest: Segment, size: int) -> Segment:
+        """The segment with room for `size` more bytes: this one, or the next."""
+        if newest.end + size > self._segment_bytes_max and newest.end > SEGMENT_HEADER_BYTES:
+            newest = self._rotate(newest)
+        if newest.end + size > newest.capacity:
+            self._folder.grow(newest, newest.end + size)
+        return newest
+
+    def _rotate(self, old: Segment) -> Segment:
+        """Seal the newest segment and start the next: the seal is on the medium before the next exists."""
+        self._folder.cut(old)
+        self._folder.sync(old)
+        self._note_synced(self._tail)
+        self._newest = self._folder.create(self._tail)
+        self._firsts.append(self._tail)
+        self._sealed_files.append(old.file)
+        return self._newest
+
+    def _undo(self, newest: Segment, error: OSError) -> DuetimeError:
+        """Take a failed write back; the error that says what is there now."""
+        if error.errno not in FULL:
+            return self._stop(error)
+        try:
+            self._folder.cut(newest)
+        except OSError:
+            self._in_doubt = True
+            return InDoubt(f"{self.directory}: the disk is full, and a part of the frame may be there.")
+        # Without this the part just cut could come back behind later frames when power fails.
+        try:
+            self._folder.sync(newest)
+        except Fatal as failed:
+            return self._stop(failed)
+        return self._explain(error)
+
+    # Syncing.
+
+    async def sync(self) -> Position:
+        newest, target = self._usable(), self._tail
+        if target > self._synced:
+            await self._run(lambda: self._sync_now(newest.file, target))
+        return target
+
+    def _sync_now(self, file: int, target: Position) -> None:
+        # A rotation, or the sync before, may have covered it while this one waited for its turn.
+        if target > self._synced:
+            try:
+                self._disk.sync_data(file)
+            except OSError as error:
+                raise self._stop(error) from error
+            self._note_synced(target)
+        self._close_sealed_files()
+
+    def _note_synced(self, position: Position) -> None:
+        with self._guard:
+            if position > self._synced:
+                assert self._mark is not None, "the mark is open as long as the log"
+                self._synced = position
+                self._mark.write(position)
+
+    def _close_sealed_files(self) -> None:
+        while self._sealed_files:
+            self._disk.close(self._sealed_files.pop())
+
+    async def _run(self, work: Callable[[], None]) -> None:
+        """Do what waits for the medium: in the log's own thread if there is a loop to go on meanwhile."""
+        try:
+            loop = None if self._inline_sync else asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is None:
+            work()
+            return
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="duetime-log")
+        await loop.run_in_executor(self._thread, work)
+
+    # Reading and trimming.
+
+    def read(self, start: Position) -> AsyncIterator[tuple[Position, Frame]]:
+        self._usable()
+        return self._read(start, self._tail, list(self._firsts))
+
+    async def _read(
+        self, start: Position, tail: Position, firsts: list[Position]
+    ) -> AsyncIterator[tuple[Position, Frame]]:
+        if not firsts[0] <= start <= tail:
+            raise Damaged(f"{self.directory}: {start} is not within the log, {firsts[0]} to {tail}.")
+        index = bisect_right(firsts, start) - 1
+        ends = [*firsts[1:], tail]
+        for first, end in zip(firsts[index:], ends[index:], strict=True):
+            file = self._folder.open_to_read(first)
+            try:
+                base = SEGMENT_HEADER_BYTES - first
+                for found in walk(self._disk, file, first, base + max(start, first), base + end):
+                    yield found
+            finally:
+                self._disk.close(file)
+
+    async def trim(self, below: Position) -> None:
+        self._usable()
+        kept = max(0, bisect_right(self._firsts, below - self._history_bytes) - 1)
+        trimmed, self._firsts = self._firsts[:kept], self._firsts[kept:]
+        if trimmed:
+            await self._run(lambda: self._remove(trimmed))
+
+    def _remove(self, firsts: list[Position]) -> None:
+        # The oldest first, each for good before the next: a gap would be taken for damage.
+        try:
+            for first in firsts:
+                self._folder.remove(first)
+        except (OSError, Fatal) as error:
+            raise self._stop(error) from error
+
+    # Failing.
+
+    def _usable(self) -> Segment:
+        """The newest segment, if the log is open and nothing is unsettled."""
+        if self._failure is not None:
+            raise Fatal(self._failure)
+        if self._newest is None:
+            raise Closed(f"The log in {self.directory} is not open.", hint="Open it first.")
+        if self._in_doubt:
+            error = self._undo(self._newest, OSError(errno.ENOSPC, ""))
+            if not isinstance(error, NoSpace):
+                raise error if isinstance(error, Fatal) else self._stop(error)
+            self._in_doubt = False
+        return self._newest
+
+    def _explain(self, error: OSError | Fatal) -> DuetimeError:
+        """What an error that left nothing behind means for the caller."""
+        if isinstance(error, OSError) and error.errno in FULL:
+            return NoSpace(f"{self.directory}: {error.strerror}.")
+        return self._stop(error)
+
+    def _stop(self, error: Exception) -> Fatal:
+        text = error.message if isinstance(error, DuetimeError) else str(error)
+        self._failure = f"The log in {self.directory} stopped: {text}"
+        return Fatal(self._failure)

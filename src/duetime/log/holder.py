@@ -1,0 +1,57 @@
+"""Who may write a data folder: one process at a time. Owns the file `lock`.
+
+The lock is the operating system's, so it goes with the process that holds it, however that ends. What
+the file says (process, host, since when) is for people: it is only believed while the lock is held.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Final
+
+import msgspec
+
+from duetime.errors import Held
+from duetime.log.disk import Disk
+
+LOCK_NAME: Final = "lock"
+_NOTE_BYTES_MAX: Final = 4_096
+
+
+class Note(msgspec.Struct):
+    """What the lock file says of its holder."""
+
+    pid: int
+    host: str
+    since_ms: int
+
+
+def hold(disk: Disk, directory: str) -> int:
+    """Take the folder and return the lock's file, to be closed to let go; raises `Held`."""
+    file = disk.open(os.path.join(directory, LOCK_NAME), create=True)
+    try:
+        if not disk.lock(file):
+            raise _held(directory, disk.read(file, 0, _NOTE_BYTES_MAX))
+        # Cutting the file stamps it: the moment comes from the file system, the log asks no clock.
+        disk.truncate(file, 0)
+        note = Note(os.getpid(), socket.gethostname(), disk.modified_ms(file))
+        disk.write(file, 0, (msgspec.json.encode(note),))
+    except BaseException:
+        disk.close(file)
+        raise
+    return file
+
+
+def _held(directory: str, text: bytes) -> Held:
+    try:
+        note = msgspec.json.decode(text, type=Note)
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(note.since_ms / 1_000))
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError, OSError):
+        # The holder has the lock but has not written its note yet.
+        return Held(f"{directory} is held by another process, which has not said its name yet.")
+    return Held(
+        f"{directory} is held by process {note.pid} on {note.host} since {since}.",
+        pid=note.pid, host=note.host, since_ms=note.since_ms,
+    )  # fmt: skip

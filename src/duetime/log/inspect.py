@@ -1,0 +1,166 @@
+"""Looking at a log's files from outside: what segments there are, what they hold, what is damaged.
+
+Takes no lock and changes nothing, so it works beside a running engine (of which it sees what was
+written when it looked) and on a copy. `verify` goes on behind each damaged place and names them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from duetime.errors import Damaged
+from duetime.log.disk import Disk, RealDisk
+from duetime.log.frame import Frame, frame_bytes
+from duetime.log.mark import read_mark
+from duetime.log.segment import (
+    SEGMENT_HEADER_BYTES,
+    check_header,
+    check_sealed,
+    read_bytes,
+    segment_firsts,
+    segment_name,
+    walk,
+)
+from duetime.log.tail import find_end, headers_behind, is_torn, is_unfinished
+
+Directory = str | os.PathLike[str]
+
+
+class SegmentInfo(Struct, frozen=True):
+    """One segment file, as it is."""
+
+    file: str
+    first: int
+    """The position of its first frame."""
+    last: int
+    """The position behind its last whole frame."""
+    bytes: int
+    """The size of the file."""
+    frames: int
+    """How many whole frames it holds before the first bad place."""
+    sealed: bool
+    """Whether a newer segment follows, so that it is never written again."""
+
+
+class Damage(Struct, frozen=True):
+    """One place that is not what was written."""
+
+    file: str
+    offset: int
+    what: str
+
+
+class _Look:
+    """The folder as it was when somebody looked."""
+
+    def __init__(self, directory: Directory, disk: Disk | None) -> None:
+        self.disk = disk if disk is not None else RealDisk()
+        self.directory = os.fspath(directory)
+        # The mark first: all that it speaks of is in the segments listed after it.
+        self.proven = read_mark(self.disk, self.directory)
+        self.firsts = segment_firsts(self.disk.names(self.directory))
+
+    def files(self) -> Iterator[tuple[int, int, int | None]]:
+        """Each segment's file, its first position and that of the next one, None for the newest."""
+        for first, after in zip(self.firsts, [*self.firsts[1:], None], strict=True):
+            try:
+                file = self.disk.open_to_read(os.path.join(self.directory, segment_name(first)))
+            except FileNotFoundError:
+                # A running engine has trimmed it meanwhile.
+                continue
+            try:
+                yield file, first, after
+            finally:
+                self.disk.close(file)
+
+
+def segments(directory: Directory, disk: Disk | None = None) -> list[SegmentInfo]:
+    """Every segment of the log, oldest first."""
+    look = _Look(directory, disk)
+    return [_info(look.disk, file, first, after is not None) for file, first, after in look.files()]
+
+
+def _info(disk: Disk, file: int, first: int, sealed: bool) -> SegmentInfo:
+    frames, offset, size = 0, SEGMENT_HEADER_BYTES, disk.size(file)
+    # What ends it is unused room, or something for `verify` to explain.
+    with contextlib.suppress(Damaged):
+        for _, frame in walk(disk, file, first, offset, size):
+            frames += 1
+            offset += frame_bytes(frame)
+    return SegmentInfo(
+        segment_name(first), first, first + offset - SEGMENT_HEADER_BYTES, size, frames, sealed
+    )
+
+
+def scan(
+    directory: Directory, start: int | None = None, disk: Disk | None = None
+) -> Iterator[tuple[int, Frame]]:
+    """Every frame from `start`, or from the oldest; raises `Damaged` at the first that is not whole."""
+    look = _Look(directory, disk)
+    for file, first, after in look.files():
+        if start is not None and after is not None and after <= start:
+            continue
+        if after is None:
+            end = find_end(look.disk, file, first, look.proven).offset
+        else:
+            check_sealed(look.disk, file, first, after)
+            end = after - first + SEGMENT_HEADER_BYTES
+        offset = max(first, start or 0) - first + SEGMENT_HEADER_BYTES
+        yield from walk(look.disk, file, first, offset, end)
+
+
+def verify(directory: Directory, disk: Disk | None = None) -> list[Damage]:
+    """Every damaged place of the log, none if it is sound. A torn tail is no damage."""
+    look = _Look(directory, disk)
+    if look.proven and not look.firsts:
+        return [Damage("", 0, f"The log was synced up to {look.proven}, but no segment is here.")]
+    found: list[Damage] = []
+    for file, first, after in look.files():
+        try:
+            for damage in _verify(look, file, first, after):
+                found.append(damage)  # what was found stays when the rest cannot be read
+        except Damaged as error:
+            # Not even the bytes could be read, so there is nothing to look for behind.
+            found.append(Damage(segment_name(first), 0, error.message))
+    return found
+
+
+def _verify(look: _Look, file: int, first: int, after: int | None) -> Iterator[Damage]:
+    name, size = segment_name(first), look.disk.size(file)
+    try:
+        if after is not None:
+            check_sealed(look.disk, file, first, after)
+        elif is_unfinished(look.disk, file, first, size, look.proven):
+            return
+        else:
+            check_header(read_bytes(look.disk, file, name, 0, SEGMENT_HEADER_BYTES), first, name)
+    except Damaged as error:
+        yield Damage(name, 0, error.message)
+    offset, end = SEGMENT_HEADER_BYTES, size
+    if after is not None:
+        end = min(size, after - first + SEGMENT_HEADER_BYTES)
+    while True:
+        try:
+            for _, frame in walk(look.disk, file, first, offset, end):
+                offset += frame_bytes(frame)
+            if after is not None:
+                return
+            bad = Damaged(f"{name} at {offset}: the file ends here.")
+        except Damaged as damaged:
+            bad = damaged
+        rest = read_bytes(look.disk, file, name, offset, end - offset)
+        if after is None:
+            try:
+                is_torn(rest, first, offset, look.proven, bad)
+                return
+            except Damaged as damaged:
+                bad = damaged
+        yield Damage(name, offset, bad.message)
+        behind = next(headers_behind(rest, first + offset - SEGMENT_HEADER_BYTES), None)
+        if behind is None:
+            return
+        offset += behind[0]

@@ -1,0 +1,146 @@
+"""Where a newest segment ends: what was cut short by a crash, and what is damage.
+
+Frames are written one behind the other into a file of zeros, and reach the medium in sectors of 512
+bytes, in any order, until a sync returns. So after a crash the segment is a row of whole frames up to a
+first bad place; what lies there decides. The questions are asked in this order:
+
+1. *Was it known to be on the medium?* The mark says how far the log was synced, and so does the header
+   of every frame found behind. If either names a position above the bad place, then what stood here was
+   safe and is lost: **damage**. This is proof, and it holds for every frame a sync covered, as long as
+   one of its witnesses is left: the mark (there at once for a killed process, written back within
+   the system's time for a machine without power) or any later frame.
+2. *Is all behind it zero?* Then nothing was written there: the **clean end**.
+3. *Did a part of it never arrive?* Only these traces count; each can be left by a crash:
+   - the file ends inside the frame (the file's new length did not arrive);
+   - a sector of the frame is zero from the frame's start, or the sector's, to the sector's end
+     (that sector did not arrive; frames behind it may have, which is why finding one proves nothing
+     unless it says that this place was synced);
+   - from the frame's last byte on, which is never zero in a whole frame, all is zero (the write was cut).
+   Any of them: **torn**. The frame was never acknowledged as synced, as far as anyone can tell.
+4. Otherwise every sector of it is there, and they do not add up: **damage**.
+
+What cannot be told: a frame that was synced and then lost a sector to zeros, when the mark and every
+later frame are lost with it. That takes a power cut and a failing medium at the same moment.
+Where the header itself is bad its frame's length is unknown, so only the header's sectors are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from duetime.errors import Damaged
+from duetime.log.disk import Disk
+from duetime.log.frame import ENVELOPE_BYTES, HEADER_BYTES, MAGIC, Header, decode_header, frame_bytes
+from duetime.log.segment import (
+    SEGMENT_HEADER_BYTES,
+    check_header,
+    read_bytes,
+    segment_header,
+    segment_name,
+    walk,
+)
+
+SECTOR_BYTES: Final = 512
+
+
+class End(Struct, frozen=True):
+    """Where the frames end, and what is behind them."""
+
+    offset: int
+    """The first byte behind the last whole frame."""
+    size: int
+    """The size of the file."""
+    torn: bool
+    """Whether something half written lies behind."""
+
+
+def find_end(disk: Disk, file: int, first: int, proven: int) -> End:
+    """Where the newest segment's frames end; raises `Damaged` if they were damaged, not torn.
+
+    `proven` is a position all below which is known to have been on the medium.
+    """
+    name = segment_name(first)
+    size = disk.size(file)
+    if is_unfinished(disk, file, first, size, proven):
+        return End(0, size, torn=True)
+    check_header(read_bytes(disk, file, name, 0, SEGMENT_HEADER_BYTES), first, name)
+    offset = SEGMENT_HEADER_BYTES
+    try:
+        for _, frame in walk(disk, file, first, offset, size):
+            offset += frame_bytes(frame)
+    except Damaged as error:
+        rest = read_bytes(disk, file, name, offset, size - offset)
+        return End(offset, size, is_torn(rest, first, offset, proven, error))
+    if first + offset - SEGMENT_HEADER_BYTES < proven:
+        raise _lost(f"{name} at {offset}: the file ends here.", proven)
+    return End(offset, size, torn=False)
+
+
+def _lost(message: str, witness: int) -> Damaged:
+    return Damaged(f"{message} The log was synced up to {witness}, so there was more once.")
+
+
+def is_unfinished(disk: Disk, file: int, first: int, size: int, proven: int) -> bool:
+    """Whether the segment holds nothing but a part of its own header: it never had a frame."""
+    if proven > first:
+        return False
+    name = segment_name(first)
+    data = read_bytes(disk, file, name, 0, SEGMENT_HEADER_BYTES)
+    if data == segment_header(first) or not segment_header(first).startswith(data.rstrip(b"\0")):
+        return False
+    return is_zero(read_bytes(disk, file, name, SEGMENT_HEADER_BYTES, size))
+
+
+def is_torn(rest: bytes, first: int, offset: int, proven: int, error: Damaged) -> bool:
+    """Judge the bad place `offset`, which `rest` starts at: False if clean, True if torn, or raise."""
+    position = first + offset - SEGMENT_HEADER_BYTES
+    witness = max(proven, *(header.synced for _, header in headers_behind(rest, position)), 0)
+    if witness > position:
+        raise _lost(error.message, witness) from error
+    written = len(rest.rstrip(b"\0"))
+    if not written:
+        return False
+    header = _header_at(rest, 0, position)
+    size = HEADER_BYTES + 1 if header is None else ENVELOPE_BYTES + header.length
+    if len(rest) < size or written < size:
+        return True
+    if _has_hole(rest, offset, HEADER_BYTES if header is None else size):
+        return True
+    raise error
+
+
+def headers_behind(rest: bytes, position: int) -> Iterator[tuple[int, Header]]:
+    """Every header behind the start of `rest`, which is the bytes from `position`, and how far behind."""
+    at = rest.find(MAGIC, 1)
+    while at >= 0:
+        header = _header_at(rest, at, position + at)
+        if header is not None:
+            yield at, header
+        at = rest.find(MAGIC, at + 1)
+
+
+def _header_at(rest: bytes, at: int, position: int) -> Header | None:
+    try:
+        header = decode_header(rest[at : at + HEADER_BYTES], "")
+    except Damaged:
+        return None
+    return header if header.position == position else None
+
+
+def _has_hole(rest: bytes, offset: int, size: int) -> bool:
+    """Whether a sector under the first `size` bytes of `rest` is zero where `rest` covers it."""
+    at = 0
+    while at < size:
+        sector_end = at + SECTOR_BYTES - (offset + at) % SECTOR_BYTES
+        if is_zero(rest[at:sector_end]):
+            return True
+        at = sector_end
+    return False
+
+
+def is_zero(data: bytes) -> bool:
+    """Whether all bytes are zero."""
+    return data.count(0) == len(data)

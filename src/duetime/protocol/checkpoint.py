@@ -1,0 +1,53 @@
+"""What the kernel knows besides its intents, as the store keeps it with a position.
+
+Everything else (timers, lanes, permits in use) is read off the intents.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime.protocol.command import Settings
+
+
+class Marks(Struct, frozen=True, array_like=True, gc=False):
+    """Which finished intents are forgotten. They only move forward."""
+
+    finished_before_ms: int = 0
+    dead_before_ms: int = 0
+    ended_to: int = 0
+    key_before_ms: int = 0
+    """An intent with an idempotency key is kept until its window has passed."""
+
+
+class Consumer(Struct, array_like=True, gc=False):
+    """A worker that pulls: when it was last heard of, and what it can still take."""
+
+    name: str
+    seen_at_ms: int
+    credits: dict[str, int]
+    """Per lane, in the order of the first demand."""
+
+
+class Checkpoint(Struct, frozen=True, array_like=True):
+    """The state at a position: all records below `position` are in it."""
+
+    position: int
+    records: int
+    """How many records were applied: the sequence number of the last."""
+    at_ms: int
+    latest_ms: int
+    epoch: int
+    seq: int
+    ended: int
+    settings: Settings
+    marks: Marks
+    permits: tuple[int, ...]
+    counts: tuple[int, ...]
+    """Intents by status."""
+    pending: dict[str, int]
+    """Live intents by lane, serial lanes excepted."""
+    paused: tuple[str, ...]
+    consumers: tuple[Consumer, ...]
+    turns: dict[str, tuple[str, ...]]
+    """Per pulled lane, whose turn comes in which order."""

@@ -1,0 +1,162 @@
+"""Everything that may be written on the log.
+
+Each command is a frozen, tagged Struct; tags are short and never change. A command that names an
+intent may say which revision it expects; 0 means any.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime import limits
+from duetime.protocol.intent import Item
+from duetime.protocol.outcome import Settlement
+from duetime.protocol.terms import ExpiredAction, Redelivery, Target, Terms
+
+
+class Settings(Struct, frozen=True, array_like=True, gc=False):
+    """What the kernel must know of the configuration. On the log, so that a replay decides alike."""
+
+    pending_max: int = limits.PENDING_MAX
+    lane_pending_max: int = limits.LANE_PENDING_MAX
+    entity_pending_max: int = limits.ENTITY_PENDING_MAX
+    entities_max: int = limits.ENTITIES_MAX
+    past_tolerance_ms: int = limits.PAST_TOLERANCE_MS
+    key_window_ms: int = limits.KEY_WINDOW_MS
+    retention_ms: int = limits.RETENTION_MS
+    dead_letter_retention_ms: int = limits.DEAD_LETTER_RETENTION_MS
+    retention_count: int = limits.RETENTION_COUNT
+    pushed: tuple[str, ...] = ("bare", "callback", "entity", "task")
+    """Kinds of lanes this engine hands out by itself, limited by tier permits. The rest is pulled."""
+
+
+class Start(Struct, frozen=True, array_like=True, tag="start", gc=False):
+    """A writer begins its epoch. What its predecessor was running in its own process is lost."""
+
+    epoch: int
+
+
+class Configure(Struct, frozen=True, array_like=True, tag="configure", gc=False):
+    """New settings hold from here on."""
+
+    settings: Settings
+
+
+class Submit(Struct, frozen=True, array_like=True, tag="submit", gc=False):
+    """New intents; many share their terms."""
+
+    terms: tuple[Terms, ...]
+    items: tuple[Item, ...]
+
+
+class Patch(Struct, frozen=True, array_like=True, tag="patch", gc=False):
+    """Change an intent that is neither final nor in flight. None leaves as it is; deadline 0 removes it."""
+
+    id: str
+    revision: int = 0
+    execute_at_ms: int | None = None
+    deadline_ms: int | None = None
+    expired_action: ExpiredAction | None = None
+    redelivery: Redelivery | None = None
+    tags: dict[str, str] | None = None
+    priority: int | None = None
+    payload: bytes | None = None
+
+
+class Cancel(Struct, frozen=True, array_like=True, tag="cancel", gc=False):
+    """Stop an intent, also while it runs."""
+
+    id: str
+    revision: int = 0
+
+
+class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):
+    """Make a scheduled intent due at once."""
+
+    id: str
+    revision: int = 0
+
+
+class Revive(Struct, frozen=True, array_like=True, tag="revive", gc=False):
+    """Schedule a dead letter again; its attempts start anew. `execute_at_ms` 0: now."""
+
+    id: str
+    revision: int = 0
+    execute_at_ms: int = 0
+    deadline_ms: int | None = None
+    target: Target | None = None
+    redelivery: Redelivery | None = None
+    payload: bytes | None = None
+
+
+class Settle(Struct, frozen=True, array_like=True, tag="settle", gc=False):
+    """Outcomes came back."""
+
+    settlements: tuple[Settlement, ...]
+
+
+class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
+    """Nothing but the passing of time: the record's stamp is the message."""
+
+
+class Demand(Struct, frozen=True, array_like=True, tag="demand", gc=False):
+    """A consumer can take `credits` more deliveries of a lane.
+
+    `standing`: what is not there yet is handed over when it comes. Otherwise this is a claim: take
+    what is ready now, and no more.
+    """
+
+    consumer: str
+    lane: str
+    credits: int
+    standing: bool = True
+
+
+class Beat(Struct, frozen=True, array_like=True, tag="beat", gc=False):
+    """A consumer is alive: every lease it holds begins anew."""
+
+    consumer: str
+
+
+class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
+    """A consumer is gone: its credits are void and what it held is lost at once."""
+
+    consumer: str
+
+
+class Pause(Struct, frozen=True, array_like=True, tag="pause", gc=False):
+    """Hand out nothing more of this lane."""
+
+    lane: str
+
+
+class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
+    """Hand out this lane's intents again."""
+
+    lane: str
+
+
+class Resize(Struct, frozen=True, array_like=True, tag="resize", gc=False):
+    """Give a tier another number of delivery permits."""
+
+    tier: int
+    permits: int
+
+
+Command = (
+    Start
+    | Configure
+    | Submit
+    | Patch
+    | Cancel
+    | FireNow
+    | Revive
+    | Settle
+    | Advance
+    | Demand
+    | Beat
+    | Leave
+    | Pause
+    | Resume
+    | Resize
+)

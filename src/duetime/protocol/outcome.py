@@ -1,0 +1,54 @@
+"""What came back from a delivery. Exactly one of these ends each delivery."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Done(Struct, frozen=True, array_like=True, tag="done", gc=False):
+    """It worked. `result` is JSON, or nothing."""
+
+    result: bytes | None = None
+
+
+class Failed(Struct, frozen=True, array_like=True, tag="failed", gc=False):
+    """It did not work this time: try again if the budget allows."""
+
+    kind: str
+    message: str
+    http_status: int = 0
+    delay_ms: int = -1
+    """Wait this long instead of the policy's delay (a custom retry decision). -1: the policy's."""
+    not_before_ms: int = 0
+    """A moment before which no retry is welcome (Retry-After). 0: none."""
+
+
+class Snoozed(Struct, frozen=True, array_like=True, tag="snoozed", gc=False):
+    """The handler asks to be called again later; the attempt is given back."""
+
+    delay_ms: int
+
+
+class Rejected(Struct, frozen=True, array_like=True, tag="rejected", gc=False):
+    """It can never work: straight to the dead letters."""
+
+    kind: str
+    message: str
+    http_status: int = 0
+
+
+class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):
+    """Nobody knows: the worker or its process is gone. Counts as an attempt."""
+
+    message: str
+
+
+Outcome = Done | Failed | Snoozed | Rejected | Lost
+
+
+class Settlement(Struct, frozen=True, array_like=True, gc=False):
+    """The outcome of one delivery of one intent. A number that is not the current one is stale."""
+
+    id: str
+    delivery: int
+    outcome: Outcome

@@ -1,0 +1,39 @@
+"""One written command with its stamp, and the bytes of a batch of them.
+
+A frame's body is a msgpack array of commands. The stamp and the sequence of the first record stand in
+the frame's header, so a record costs no more than its command.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from duetime.protocol.command import Command
+
+
+class Record(Struct, frozen=True, gc=False):
+    """A command that has its place in the order of things."""
+
+    seq: int
+    at_ms: int
+    command: Command
+
+
+class Unreadable(Exception):
+    """The bytes are not commands this version knows. Raised, never skipped."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[Command, ...])
+
+encode = _encoder.encode
+"""A sequence of commands (or one of their parts) as bytes."""
+
+
+def decode(body: bytes) -> tuple[Command, ...]:
+    """The commands in a frame's body."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise Unreadable(str(error)) from error

@@ -1,0 +1,165 @@
+"""The terms of an intent: where it goes, how punctually, how often it is tried.
+
+These Structs are written on the log. Rules of change: fields are only appended, each new one with a
+default; a type, a tag or the number behind an enum's name never changes. The golden logs hold this.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+from duetime import limits
+
+
+class Tier(IntEnum):
+    """How punctual, from 10 ms to 1 s. The window and the permits of each stand in `limits`."""
+
+    ULTRA = 0
+    FAST = 1
+    HIGH = 2
+    STANDARD = 3
+    ECONOMY = 4
+
+
+class AckLevel(IntEnum):
+    """How durable a write is before its caller is answered."""
+
+    ASYNC = 0
+    BATCH_DEFERRED = 1
+    DURABLE = 2
+    REPLICATED = 3
+
+
+ACK_BY_TIER = (
+    AckLevel.ASYNC,
+    AckLevel.ASYNC,
+    AckLevel.BATCH_DEFERRED,
+    AckLevel.DURABLE,
+    AckLevel.DURABLE,
+)
+
+
+class Guarantee(IntEnum):
+    """What is promised about running: until acknowledged, or never twice."""
+
+    AT_LEAST_ONCE = 0
+    AT_MOST_ONCE = 1
+
+
+class ExpiredAction(IntEnum):
+    """What an intent becomes at its deadline."""
+
+    DISCARD = 0
+    DEAD_LETTER = 1
+
+
+class OnInterrupt(IntEnum):
+    """What becomes of an attempt that was cut off (its process or worker died)."""
+
+    RETRY = 0
+    DEAD_LETTER = 1
+
+
+class OnDuplicate(IntEnum):
+    """What a repeated idempotency key gets: a live twin; even a finished one; or nothing."""
+
+    LIVE = 0
+    RETURN = 1
+    REJECT = 2
+
+
+class Backoff(IntEnum):
+    """How the delay between attempts grows."""
+
+    EXPONENTIAL = 0
+    FIXED = 1
+
+
+class Callback(Struct, frozen=True, array_like=True, tag="callback", gc=False):
+    """A webhook."""
+
+    url: str
+    method: str = "POST"
+    headers: dict[str, str] | None = None
+    body: bytes | None = None
+    batch: bool = False
+
+
+class Task(Struct, frozen=True, array_like=True, tag="task", gc=False):
+    """A function, by name, in a queue."""
+
+    name: str
+    queue: str = "default"
+
+
+class Entity(Struct, frozen=True, array_like=True, tag="entity", gc=False):
+    """A message to one entity: its messages run one at a time, in the order they were accepted."""
+
+    kind: str
+    id: str
+    message: str
+
+
+class Stream(Struct, frozen=True, array_like=True, tag="stream", gc=False):
+    """Subscribers of a named stream; each intent goes to one of them."""
+
+    name: str
+
+
+class Bare(Struct, frozen=True, array_like=True, tag="bare", gc=False):
+    """No target: the default handler of the embedding program takes it."""
+
+
+Target = Callback | Task | Entity | Stream | Bare
+
+
+def lane_of(target: Target) -> str:
+    """The lane an intent with this target waits in, once it is due."""
+    match target:
+        case Task(_, queue):
+            return f"task:{queue}"
+        case Entity(kind, name, _):
+            return f"entity:{kind}/{name}"
+        case Callback():
+            return "callback:"
+        case Stream(name):
+            return f"stream:{name}"
+        case Bare():
+            return "bare:"
+
+
+class Redelivery(Struct, frozen=True, array_like=True, gc=False):
+    """How often to try, and how long to wait in between."""
+
+    max_attempts: int = limits.ATTEMPTS_DEFAULT
+    backoff: Backoff = Backoff.EXPONENTIAL
+    initial_delay_ms: int = limits.RETRY_INITIAL_MS
+    max_delay_ms: int = limits.RETRY_MAX_MS
+    multiplier_percent: int = 100 * limits.RETRY_MULTIPLIER
+    """The multiplier in hundredths: the kernel has no floats."""
+    jitter: bool = True
+
+
+class Terms(Struct, frozen=True, array_like=True, gc=False):
+    """What many intents may share: target, tier, guarantee, retry. One object for all of them."""
+
+    target: Target
+    lane: str
+    tier: Tier = Tier.STANDARD
+    ack: AckLevel = AckLevel.DURABLE
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    on_interrupt: OnInterrupt = OnInterrupt.RETRY
+    redelivery: Redelivery = Redelivery()
+    priority: int = 0
+    timeout_ms: int = limits.TIMEOUT_MS
+    lease_ms: int = limits.LEASE_MS
+    expired_action: ExpiredAction = ExpiredAction.DISCARD
+    tags: dict[str, str] | None = None
+    shard_key: str | None = None
+
+    @property
+    def serial(self) -> bool:
+        """Whether its lane runs one at a time."""
+        return type(self.target) is Entity

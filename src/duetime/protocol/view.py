@@ -1,0 +1,87 @@
+"""What a reader sees: copies of the state, never the state itself."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime.protocol.intent import Entry, Error, Status
+from duetime.protocol.terms import Terms
+
+
+class View(Struct, frozen=True):
+    """An intent as shown. Times are milliseconds since 1970; 0 or None: not yet."""
+
+    id: str
+    status: Status
+    terms: Terms
+    payload: bytes
+    execute_at_ms: int
+    deadline_ms: int
+    created_at_ms: int
+    updated_at_ms: int
+    attempts: int
+    delivery: int
+    revision: int
+    due_at_ms: int
+    first_dispatch_at_ms: int
+    finished_at_ms: int
+    next_attempt_at_ms: int
+    late_ms: int | None
+    last_error: Error | None
+    result: bytes | None
+    key: str | None
+    after: tuple[str, ...]
+    traceparent: str | None
+
+    @property
+    def final(self) -> bool:
+        return self.status >= Status.ACKED
+
+
+class Why(Struct, frozen=True):
+    """Why an intent has not run yet: a short code, one sentence, and the data behind it."""
+
+    code: str
+    sentence: str
+    data: dict[str, object]
+
+
+class TierView(Struct, frozen=True):
+    """One tier's permits."""
+
+    name: str
+    permits_max: int
+    used: int
+    lent: int
+    borrows: int
+
+
+class LaneView(Struct, frozen=True):
+    """One lane, as far as it is in memory."""
+
+    name: str
+    serial: bool
+    pushed: bool
+    paused: bool
+    pending: int
+    ready: int
+    running: int
+    consumers: int
+
+
+class Overview(Struct, frozen=True):
+    """The engine in numbers."""
+
+    at_ms: int
+    records: int
+    epoch: int
+    counts: dict[str, int]
+    tiers: tuple[TierView, ...]
+    lanes: int
+    entities: int
+    cohorts: int
+    stale_outcomes: int
+    next_ms: int | None
+
+
+History = list[Entry]

@@ -1,0 +1,67 @@
+"""The SQLite file: its tables, its version, and the way from each version to the next."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from duetime.errors import Damaged, TooNew
+
+COLUMNS = (
+    "seq", "id", "status", "tier", "lane", "wake_at_ms", "execute_at_ms", "created_at_ms",
+    "finished_at_ms", "ended", "key", "hot", "crc", "body",
+)  # fmt: skip
+
+# From version n to n + 1. Never changed once released; only appended.
+MIGRATIONS = (
+    """
+    CREATE TABLE intents (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        status INTEGER NOT NULL,
+        tier INTEGER NOT NULL,
+        lane TEXT NOT NULL,
+        wake_at_ms INTEGER NOT NULL,
+        execute_at_ms INTEGER NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        finished_at_ms INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        key TEXT,
+        hot INTEGER NOT NULL,
+        crc INTEGER NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX intents_wake ON intents (wake_at_ms, seq) WHERE wake_at_ms > 0;
+    CREATE INDEX intents_hot ON intents (seq) WHERE hot = 1;
+    CREATE INDEX intents_key ON intents (key, seq) WHERE key IS NOT NULL;
+    CREATE INDEX intents_ended ON intents (ended) WHERE ended > 0 AND status <> 5 AND key IS NULL;
+    CREATE INDEX intents_kept ON intents (finished_at_ms) WHERE ended > 0 AND (status = 5 OR key IS NOT NULL);
+    CREATE TABLE checkpoint (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        body BLOB NOT NULL,
+        crc INTEGER NOT NULL
+    );
+    """,
+)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that may be used from another thread (one at a time)."""
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A commit is on the medium when it returns: the log is cut behind it.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16384")
+    except sqlite3.DatabaseError as error:
+        raise Damaged(f"{path}: {error}.") from error
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to this version."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise TooNew(f"{path}: schema version {version} is newer than {len(MIGRATIONS)}.")
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")

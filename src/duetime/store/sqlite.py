@@ -1,0 +1,299 @@
+"""The embedded store: what is due soon in memory, everything on disk, in one SQLite file.
+
+In memory (`_hot`) is every intent the kernel may hold (see `is_hot`) and every one changed since the
+last checkpoint; the rest is on disk only and costs nothing until it is asked for. A checkpoint writes
+each changed intent once, however often it changed, and the position, in one transaction.
+
+While a checkpoint is being written the kernel goes on. An intent that is about to change before its row
+was made is rowed at once (`touch`), so the transaction shows one moment. Rows are made in the caller's
+thread, a slice at a time; SQLite works in another thread with statements of many rows, which leaves the
+interpreter free meanwhile.
+
+Rows carry a checksum over everything in them. Damage is raised with the place, never served.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from duetime.errors import Damaged
+from duetime.protocol.checkpoint import Checkpoint, Marks
+from duetime.protocol.intent import Intent, Status
+from duetime.protocol.terms import Terms
+from duetime.store import schema
+from duetime.store.purge import purge
+from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot
+
+# Rows in one statement: 14 columns x 500 stays far below SQLite's limit of 32,766 variables.
+_ROWS = 500
+# Rows made between two looks at the loop: about a millisecond of work.
+_SLICE = 500
+_TERMS_KEPT = 4_096
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Intent).decode
+_decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
+
+Columns = tuple[int, str, int, int, str, int, int, int, int, int, str | None, int]
+Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, int, int, bytes]
+_SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
+_ONE = f"({','.join('?' * len(schema.COLUMNS))})"
+_UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
+
+
+class SqliteStore:
+    """Hot intents in memory, all of them in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.edge: Edge = (0, 0)
+        self._path = path
+        self._reader = schema.connect(path)
+        self._writer = schema.connect(path)
+        schema.migrate(self._writer, path)
+        self._hot: dict[str, Intent] = {}
+        self._keys: dict[str, str] = {}
+        self._changed: dict[str, Intent] = {}
+        self._unrowed: dict[str, Intent] = {}
+        """Intents of the checkpoint under way whose rows are not made yet."""
+        self._rows: list[Row] = []
+        self._marks = Marks()
+        self._terms: dict[bytes, Terms] = {}
+        self._deferred: dict[str, Intent] = {}
+        """Changed intents that wake behind the edge and may not be on disk yet."""
+        self._closed = False
+
+    # What the kernel asks.
+
+    def load(self) -> Checkpoint | None:
+        row = self._reader.execute("SELECT body, crc FROM checkpoint").fetchone()
+        if row is None:
+            return None
+        body, crc = row
+        if crc32(body) != crc:
+            raise Damaged(f"{self._path}: the checkpoint's row does not match its checksum.")
+        checkpoint = _decode_checkpoint(body)
+        self._marks = checkpoint.marks
+        return checkpoint
+
+    def get(self, id: str) -> Intent | None:
+        intent = self._hot.get(id)
+        if intent is None:
+            row = self._reader.execute(f"{_SELECT} WHERE id = ?", (id,)).fetchone()
+            if row is None:
+                return None
+            intent = self._warm(row)
+        return None if intent.ended and forgotten(intent, self._marks) else intent
+
+    def by_key(self, key: str) -> Intent | None:
+        id = self._keys.get(key)
+        if id is not None:
+            return self.get(id)
+        query = f"{_SELECT} WHERE key = ? ORDER BY seq DESC LIMIT 1"
+        row = self._reader.execute(query, (key,)).fetchone()
+        return None if row is None else self.get(row[1])
+
+    def add(self, intent: Intent) -> None:
+        id = intent.id
+        self._hot[id] = self._changed[id] = intent
+        if intent.rare is not None and intent.rare.key is not None:
+            self._keys[intent.rare.key] = id
+
+    def touch(self, intent: Intent) -> None:
+        id = intent.id
+        if self._unrowed and self._unrowed.pop(id, None) is not None:
+            self._rows.append(_row(intent))
+        self._changed[id] = intent
+        self._hot[id] = intent
+
+    def defer(self, intent: Intent) -> None:
+        self._deferred[intent.id] = intent
+
+    def held(self) -> list[Intent]:
+        rows = self._reader.execute(f"{_SELECT} WHERE hot = 1 ORDER BY seq")
+        return [self._keep(self._warm(row)) for row in rows]
+
+    def window(self, until_ms: int, limit: int) -> list[Intent]:
+        query = f"{_SELECT} WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms <= ? AND wake_at_ms > 0"
+        rows = self._reader.execute(
+            f"{query} ORDER BY wake_at_ms, seq LIMIT ?", (*self.edge, until_ms, limit)
+        ).fetchall()
+        end: Edge = (rows[-1][5], rows[-1][0]) if len(rows) == limit else (until_ms, SEQ_MAX)
+        found = {row[1]: self._hot.get(row[1]) or self._warm(row) for row in rows}
+        found.update(self._deferred)  # what is newer than the disk speaks for itself
+        within = [self._keep(intent) for intent in found.values() if self._wakes_by(intent, end)]
+        for intent in within:
+            self._deferred.pop(intent.id, None)
+        within.sort(key=lambda intent: (intent.wake_at_ms, intent.seq))
+        self.edge = max(self.edge, end)
+        return within
+
+    def _wakes_by(self, intent: Intent, end: Edge) -> bool:
+        wake_at_ms = intent.wake_at_ms
+        return wake_at_ms > 0 and self.edge < (wake_at_ms, intent.seq) <= end
+
+    def next_wake(self) -> int | None:
+        query = "SELECT min(wake_at_ms) FROM intents WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms > 0"
+        wake: int | None = self._reader.execute(query, self.edge).fetchone()[0]
+        never = (1 << 62, 0)
+        for intent in self._deferred.values():
+            if self._wakes_by(intent, never) and (wake is None or intent.wake_at_ms < wake):
+                wake = intent.wake_at_ms
+        return wake
+
+    def forget(self, marks: Marks) -> None:
+        self._marks = marks
+
+    def page(
+        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
+    ) -> list[Intent]:
+        found = {
+            intent.seq: intent
+            for intent in self._hot.values()
+            if intent.seq < before_seq and _matches(intent, statuses, lane)
+        }
+        where, values = ["seq < ?"], [before_seq]  # type: tuple[list[str], list[int | str]]
+        if statuses is not None:
+            where.append(f"status IN ({', '.join(str(int(status)) for status in statuses)})")
+        if lane is not None:
+            where.append("lane = ?")
+            values.append(lane)
+        query = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY seq DESC"
+        wanted = limit
+        for row in self._reader.execute(query, values):
+            if wanted == 0:
+                break
+            if row[1] in self._hot:
+                continue
+            intent = self._warm(row)
+            if _matches(intent, statuses, lane):
+                found[intent.seq] = intent
+                wanted -= 1
+        newest = sorted(found.values(), key=lambda intent: -intent.seq)
+        return [intent for intent in newest if not forgotten(intent, self._marks)][:limit]
+
+    # The checkpoint.
+
+    def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
+        assert not self._unrowed and not self._rows, "one checkpoint at a time"
+        frozen, self._changed = self._changed, {}
+        self._unrowed = dict(frozen)
+        body = _encode(checkpoint)
+        done = False
+        try:
+            yield lambda: _begin(self._writer)
+            while self._unrowed or self._rows:
+                rows = self._take_rows()
+                yield lambda rows=rows: _write(self._writer, rows)  # type: ignore[misc]
+            yield lambda: _commit(self._writer, body)
+            done = True
+        finally:
+            if not done:
+                self._abandon(frozen)
+        yield from self._cool(frozen)
+        yield lambda: purge(self._writer, checkpoint.marks)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._reader.close()
+            self._writer.close()
+
+    def _take_rows(self) -> list[Row]:
+        rows, self._rows = self._rows, []
+        unrowed = self._unrowed
+        while unrowed and len(rows) < _SLICE:
+            rows.append(_row(unrowed.popitem()[1]))
+        return rows
+
+    def _abandon(self, frozen: dict[str, Intent]) -> None:
+        """The checkpoint was not finished: its intents are still newer than the disk."""
+        self._unrowed, self._rows = {}, []
+        self._changed = {**frozen, **self._changed}
+        if self._writer.in_transaction:
+            self._writer.rollback()
+
+    def _cool(self, written: dict[str, Intent]) -> Iterator[Job]:
+        """Let go of what is on disk now and need not be in memory, a slice at a time."""
+        hot, changed, edge = self._hot, self._changed, self.edge
+        for count, (id, intent) in enumerate(written.items(), 1):
+            if id not in changed and not is_hot(intent, max(edge, self.edge)):
+                hot.pop(id, None)
+                self._deferred.pop(id, None)
+                key = intent.rare.key if intent.rare is not None else None
+                if key is not None and self._keys.get(key) == id:
+                    del self._keys[key]
+            if count % (8 * _SLICE) == 0:
+                yield _nothing
+
+    # From disk into memory.
+
+    def _keep(self, intent: Intent) -> Intent:
+        """Hold an intent that the kernel takes hold of."""
+        self._hot[intent.id] = intent
+        if intent.rare is not None and intent.rare.key is not None:
+            self._keys.setdefault(intent.rare.key, intent.id)
+        return intent
+
+    def _warm(self, row: Row) -> Intent:
+        body = row[13]
+        intent = _decode(body) if crc32(body) == row[12] else None
+        if intent is None or _columns(intent) != row[:12]:
+            raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
+        intent.armed = 0
+        if intent.wake_at_ms == intent.execute_at_ms:
+            intent.wake_at_ms = intent.execute_at_ms  # one object for both
+        # Many intents share their terms: one object for all of them.
+        key = _encode(intent.terms)
+        known = self._terms.get(key)
+        if known is None:
+            if len(self._terms) >= _TERMS_KEPT:
+                self._terms.clear()
+            self._terms[key] = intent.terms
+        else:
+            intent.terms = known
+        return intent
+
+
+def _matches(intent: Intent, statuses: tuple[Status, ...] | None, lane: str | None) -> bool:
+    return (statuses is None or intent.status in statuses) and (lane is None or intent.terms.lane == lane)
+
+
+def _columns(intent: Intent) -> Columns:
+    """What a row says besides its body: for look-ups, and to notice damage in either."""
+    terms, rare = intent.terms, intent.rare
+    status = intent.status
+    return (
+        intent.seq, intent.id, int(status), int(terms.tier), terms.lane, intent.wake_at_ms,
+        intent.execute_at_ms, intent.created_at_ms, intent.finished_at_ms, intent.ended,
+        rare.key if rare is not None else None, 1 if status in HOT or intent.holds else 0,
+    )  # fmt: skip
+
+
+def _row(intent: Intent) -> Row:
+    body = _encode(intent)
+    return (*_columns(intent), crc32(body), body)
+
+
+def _begin(writer: sqlite3.Connection) -> None:
+    writer.execute("BEGIN IMMEDIATE")
+
+
+def _write(writer: sqlite3.Connection, rows: list[Row]) -> None:
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        writer.execute(_UPSERT + ",".join([_ONE] * len(part)), list(chain.from_iterable(part)))
+
+
+def _commit(writer: sqlite3.Connection, body: bytes) -> None:
+    writer.execute("INSERT OR REPLACE INTO checkpoint (one, body, crc) VALUES (1, ?, ?)", (body, crc32(body)))
+    writer.execute("COMMIT")
+
+
+def _nothing() -> None:
+    """A pause for the loop."""

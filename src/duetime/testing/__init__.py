@@ -1,0 +1,1 @@
+"""Public tools for tests: contracts, virtual time, the simulator, the pytest plugin."""

@@ -1,0 +1,97 @@
+"""The power goes off before every operation of a script, and again while the log is being repaired."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from random import Random
+
+import pytest
+
+from duetime.testing.disk import FaultyDisk, PowerLost, Survival
+from tests.torture.log_script import Script, run_now
+
+CHANGING = {"write", "allocate", "truncate", "sync_data", "sync_file", "sync_directory", "rename", "unlink", "open"}
+
+
+class CutBeforeEach(FaultyDisk):
+    """Before each operation that changes something, tries what a power cut there would leave."""
+
+    def __init__(self, losses: list[tuple[int, Survival]]) -> None:
+        super().__init__()
+        self.losses = losses
+        self.script: Script | None = None
+        self.cuts = 0
+
+    def _step(self, name: str) -> int:
+        if self.script is not None and name in CHANGING:
+            script, self.script = self.script, None
+            for seed, survival in self.losses:
+                disk = self.fork()
+                disk.restart(Random(seed * 1_000_003 + len(self.operations)), survival)
+                script.check(disk)
+                self.cuts += 1
+            self.script = script
+        return super()._step(name)
+
+    def fork(self) -> FaultyDisk:
+        disk = FaultyDisk()
+        disk.__dict__.update(deepcopy({key: self.__dict__[key] for key in disk.__dict__}))
+        return disk
+
+
+ALL_AND_NOTHING = [(0, Survival.NOTHING), (0, Survival.EVERYTHING)]
+
+
+def cut_everywhere(
+    seed: int, steps: int, losses: list[tuple[int, Survival]], short_writes: dict[int, int] | None = None
+) -> int:
+    disk = CutBeforeEach(losses)
+    disk.short_writes = short_writes or {}
+    script = Script(disk, seed, segment_bytes_max=4000)
+    disk.script = script
+    script.start()
+    script.steps(steps)
+    assert bool(script.refused) == bool(short_writes)
+    return disk.cuts
+
+
+def test_a_power_cut_anywhere_loses_nothing_synced_and_invents_nothing() -> None:
+    cuts = cut_everywhere(1, 300, [*ALL_AND_NOTHING, *((seed, Survival.ANYTHING) for seed in range(3))])
+    assert cuts > 1_000
+
+
+def test_a_power_cut_around_writes_that_were_taken_back_does_no_harm() -> None:
+    short_writes = {number: number * 7 % 300 for number in range(40, 2_000, 13)}
+    assert cut_everywhere(2, 100, [(seed, Survival.ANYTHING) for seed in range(3)], short_writes) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_anywhere_of_many_scripts(seed: int) -> None:
+    assert cut_everywhere(seed, 300, [(each, Survival.ANYTHING) for each in range(10)])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_power_cuts_during_repair_do_no_harm(seed: int) -> None:
+    random = Random(seed)
+    disk = FaultyDisk()
+    script = Script(disk, seed)
+    script.start()
+    script.steps(40 + seed)
+    disk.lose_power()
+    disk.restart(random, Survival.ANYTHING)
+    repairs = 0
+    for number in range(1, 100):
+        disk.power_off_before = len(disk.operations) + number
+        try:
+            log = script.new_log()
+            run_now(log.open())
+        except PowerLost:
+            disk.restart(random, Survival.ANYTHING)
+            repairs += 1
+            continue
+        disk.kill()
+        disk.power_off_before = None
+        break
+    assert repairs > 5
+    script.check(disk)

@@ -1,0 +1,49 @@
+"""Who holds a folder, and what a second one is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from duetime.errors import Held
+from duetime.log.disk import RealDisk
+from duetime.log.holder import hold
+from duetime.testing.disk import FaultyDisk
+
+
+def test_the_second_is_told_who_holds_the_folder_since_when(tmp_path: Path) -> None:
+    file = hold(RealDisk(), str(tmp_path))
+    note = msgspec.json.decode((tmp_path / "lock").read_bytes())
+    assert note["pid"] == os.getpid()
+    assert note["host"] == socket.gethostname()
+    assert note["since_ms"] > 1_600_000_000_000
+    with pytest.raises(Held) as held:
+        hold(RealDisk(), str(tmp_path))
+    assert re.search(
+        rf"held by process {os.getpid()} on {re.escape(socket.gethostname())} since 20\d\d-\d\d-\d\dT", str(held.value)
+    )
+    assert held.value.details == note
+    os.close(file)
+    os.close(hold(RealDisk(), str(tmp_path)))
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"pid":"x"}', b'{"pid":1,"host":"h","since_ms":1000000000000000000000000000000}'])
+def test_a_holder_that_has_not_said_its_name_yet_holds_all_the_same(text: bytes) -> None:
+    disk = FaultyDisk()
+    file = hold(disk, "log")
+    disk.truncate(file, 0)
+    disk.write(file, 0, (text,))
+    with pytest.raises(Held, match="log is held by another process, which has not said its name"):
+        hold(disk, "log")
+
+
+def test_what_a_dead_holder_left_is_overwritten() -> None:
+    disk = FaultyDisk()
+    disk.put("log/lock", b"x" * 500)
+    hold(disk, "log")
+    assert msgspec.json.decode(disk.contents()["log/lock"])["pid"] == os.getpid()

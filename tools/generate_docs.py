@@ -1,0 +1,108 @@
+"""The pages of docs/ that are written from the code, so that they cannot say something else.
+
+`make docs` writes them; tests/tidy/test_docs.py fails while a page is not what the code says. To add
+a page, write a function that returns its text and give it a line in `PAGES`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from duetime import config, errors
+from duetime.cli.config import shown
+from duetime.errors import DuetimeError
+
+DOCS: Final = Path(__file__).parent.parent / "docs"
+
+
+CONFIGURATION: Final = """\
+# Configuration
+
+Settings are laid over each other: the defaults, then `duetime.toml` of the current folder (or the
+file named by `--config`), then the environment, then flags. `duetime config show` prints every value
+and where it came from; `duetime config check FILE` checks a file. A name Duetime does not know is an
+error that names the nearest one it does; so is a value of the wrong type or out of its range.
+
+```toml
+[log]
+flush_ms = 200
+```
+
+is the same as `DUETIME_LOG__FLUSH_MS=200`, and in code as `Config(log=LogSettings(flush_ms=200))` of
+`duetime.config`. Units are part of the names."""
+
+ERRORS: Final = """\
+# Errors
+
+Every error Duetime raises is a `duetime.errors.DuetimeError` with a `code`, an HTTP `status`, whether
+trying the same again can help (`retryable`), and a `hint` that says what to do. The base class says
+whose move it is: after `Refused` the caller changes the request, after `Unavailable` the same request
+may be sent again, after `Fatal` a person must look.
+
+| code | status | error | is a | try again | what it means | what to do |
+|---|---|---|---|---|---|---|"""
+
+
+def configuration_page() -> str:
+    """Every setting, by section."""
+    lines = [CONFIGURATION]
+    for section, model in config.SECTIONS.items():
+        lines += ["", f"## [{section}]", "", (model.__doc__ or "").strip(), ""]
+        lines += ["| setting | default | must be | meaning |", "|---|---|---|---|"]
+        for setting in config.SETTINGS.values():
+            if setting.section == section:
+                default = f"`{shown(setting.default)}`"
+                lines.append(_row(f"`{setting.key}`", default, setting.expected, setting.description))
+    return _page(lines)
+
+
+def every_error() -> list[type[DuetimeError]]:
+    """The error classes in the order they are written."""
+    named = vars(errors).values()
+    return [value for value in named if isinstance(value, type) and issubclass(value, DuetimeError)]
+
+
+def errors_page() -> str:
+    """Every error, by code."""
+    lines = [ERRORS]
+    for error in sorted(every_error(), key=lambda error: error.code):
+        parent = error.__bases__[0].__name__
+        title = (error.__doc__ or "").strip().split("\n")[0]
+        again = "yes" if error.retryable else "no"
+        name = f"`{error.__name__}`"
+        lines.append(_row(error.code, error.status, name, f"`{parent}`", again, title, error.hint))
+    return _page(lines)
+
+
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _page(lines: list[str]) -> str:
+    origin = "<!-- Written by tools/generate_docs.py. Change the code, then run make docs. -->"
+    return "\n".join([origin, *lines, ""])
+
+
+# The page, below docs/, and the function that writes it.
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "reference/configuration.md": configuration_page,
+    "reference/errors.md": errors_page,
+}
+
+
+def main() -> None:
+    """Write every page that is not current, and say which."""
+    for name, write in PAGES.items():
+        page, text = DOCS / name, write()
+        if page.exists() and page.read_text("utf-8") == text:
+            continue
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, "utf-8")
+        sys.stdout.write(f"wrote docs/{name}\n")
+
+
+if __name__ == "__main__":
+    main()
