@@ -272,3 +272,11 @@ class WaitTimedOut(DuetimeError):
 
     code, status, retryable = 50304, 503, True
     hint = "It goes on; wait again, or look at why() to see what it waits for."
+
+
+def made(name: str, message: str, details: dict[str, object]) -> DuetimeError:
+    """The error of this name, with what is known about it. How a refusal becomes an exception."""
+    kind: type[DuetimeError] = globals()[name]
+    error = kind(message)
+    error.details = dict(details)
+    return error

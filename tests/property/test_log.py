@@ -24,7 +24,9 @@ from duetime.testing.log_contract import read_all
 UINT64 = st.integers(0, 2**64 - 1)
 FRAMES = st.builds(
     Frame, UINT64, UINT64, UINT64, st.integers(0, 2**32 - 1), UINT64, st.integers(0, 255),
-    st.one_of(st.binary(max_size=40), st.integers(0, 1_500).map(bytes), st.integers(0, 1_500).map(lambda n: b"x" * n)),
+    st.one_of(
+        st.binary(max_size=40), st.integers(0, 1_500).map(bytes), st.integers(0, 1_500).map(b"x".__mul__)
+    ),
 )  # fmt: skip
 
 
@@ -94,7 +96,9 @@ class FileLogAgainstMemoryLog(RuleBasedStateMachine):
             start = await self.log.start()
             assert start <= self.trimmed
             assert await self.log.tail() == await self.model.tail()
-            assert await read_all(self.log) == [each for each in self.model.storage.frames if each[0] >= start]
+            assert await read_all(self.log) == [
+                each for each in self.model.storage.frames if each[0] >= start
+            ]
 
         asyncio.run(compare())
 
@@ -112,7 +116,9 @@ def test_a_frame_comes_back_from_its_bytes_whatever_follows(
     assert (header.position, header.synced) == (position, synced)
 
 
-@given(st.one_of(st.binary(max_size=200), st.binary(max_size=200).map(lambda tail: b"\xd0\xe7\x01\x00" + tail)))
+@given(
+    st.one_of(st.binary(max_size=200), st.binary(max_size=200).map(lambda tail: b"\xd0\xe7\x01\x00" + tail))
+)
 @example(b"")
 @example(encode(1, 2, Frame(0, 0, 0, 0, 0, 0, b"")))
 def test_any_bytes_are_a_frame_or_are_refused(data: bytes) -> None:

@@ -37,7 +37,9 @@ def read_all(log: FileLog) -> Found:
 class Script:
     """A log on a disk that may fail, driven by dice; it remembers what was tried and what was promised."""
 
-    def __init__(self, disk: FaultyDisk, seed: int, segment_bytes_max: int = 6000, body_max: int = 700) -> None:
+    def __init__(
+        self, disk: FaultyDisk, seed: int, segment_bytes_max: int = 6000, body_max: int = 700
+    ) -> None:
         self.disk = disk
         self.segment_bytes_max = segment_bytes_max
         self.body_max = body_max

@@ -56,7 +56,11 @@ class Written:
     def frames_up_to(self, offset: int) -> Found:
         """The frames that end at or before this offset of the newest segment."""
         limit = offset - SEGMENT_HEADER_BYTES + self.newest_first
-        return [(at, frame) for at, frame in self.found if at + frame_bytes(frame) <= max(limit, self.newest_first)]
+        return [
+            (at, frame)
+            for at, frame in self.found
+            if at + frame_bytes(frame) <= max(limit, self.newest_first)
+        ]
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import duetime
 from duetime.log.file import FileLog
 from duetime.testing.log_contract import bodies_of
@@ -58,8 +56,7 @@ def kill_after(directory: Path, first: int, reports: int) -> int:
     return last
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(100, marks=pytest.mark.slow)])
-def test_everything_reported_before_kill_is_there(tmp_path: Path, rounds: int) -> None:
+def test_everything_reported_before_kill_is_there(tmp_path: Path, kill_rounds: int) -> None:
     async def bodies() -> list[bytes]:
         log = FileLog(tmp_path)
         await log.open()
@@ -68,7 +65,7 @@ def test_everything_reported_before_kill_is_there(tmp_path: Path, rounds: int) -
         return found
 
     number = 0
-    for round_number in range(rounds):
+    for round_number in range(2 * kill_rounds):
         last = kill_after(tmp_path, number, 1 + round_number * 37 % 90)
         found = asyncio.run(bodies())
         assert len(found) in (last + 1, last + 2), "all that was reported, and perhaps the one under way"

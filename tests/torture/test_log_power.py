@@ -10,7 +10,17 @@ import pytest
 from duetime.testing.disk import FaultyDisk, PowerLost, Survival
 from tests.torture.log_script import Script, run_now
 
-CHANGING = {"write", "allocate", "truncate", "sync_data", "sync_file", "sync_directory", "rename", "unlink", "open"}
+CHANGING = {
+    "write",
+    "allocate",
+    "truncate",
+    "sync_data",
+    "sync_file",
+    "sync_directory",
+    "rename",
+    "unlink",
+    "open",
+}
 
 
 class CutBeforeEach(FaultyDisk):

@@ -24,8 +24,9 @@ from duetime.protocol.outcome import Failed, Outcome, Rejected, Settlement
 class Handler(Protocol):
     """What runs a delivery. Exactly one of the two ways is used, by `executor`."""
 
-    executor: Executor | None
-    """None: `run` is a coroutine function on the loop. Otherwise `job` gives a call to be made there."""
+    @property
+    def executor(self) -> Executor | None:
+        """None: `run` is awaited on the loop. Otherwise `job` gives a call to be made there."""
 
     def run(self, delivery: Deliver) -> Coroutine[Any, Any, Outcome]: ...
 
@@ -121,8 +122,8 @@ class InlineChannel:
                 handler = self._find(delivery)
                 if handler is None:
                     self._refuse(delivery)
-                elif handler.executor is not None:
-                    self._start_job(handler, handler.executor, delivery)
+                elif (executor := handler.executor) is not None:
+                    self._start_job(handler, executor, delivery)
                 else:
                     await self._call(runner, handler, delivery)
             if contextvars.copy_context() != clean:

@@ -34,17 +34,15 @@ class Checkpointer:
         self._thread = ThreadPoolExecutor(1, "duetime-checkpoint")
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._changes = 0
         self._closed = False
         self.position = pump.position
         self.count = 0
 
-    def changed(self, count: int) -> None:
-        """So many intents changed since the last call."""
-        self._changes += count
+    def changed(self) -> None:
+        """Something changed."""
         if self._task is not None:
             return
-        if self._changes >= self._changes_max:
+        if self._store.unwritten() >= self._changes_max:
             self._start()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._every_s, self._start)
@@ -72,7 +70,6 @@ class Checkpointer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._changes = 0
         self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
@@ -94,6 +91,5 @@ class Checkpointer:
             self._failed(error)
         finally:
             self._task = None
-            if self._changes and not self._closed:
-                changes, self._changes = self._changes, 0
-                self.changed(changes)
+            if self._store.unwritten() and not self._closed:
+                self.changed()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from duetime import errors
@@ -27,12 +28,13 @@ from duetime.errors import Closed, DuetimeError, Fatal, NoSpace
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Answer
+from duetime.limits import BATCH_BYTES_MAX
 from duetime.log.log import Log
 from duetime.protocol.command import Advance, Command, Configure, Resize, Start, Submit
 from duetime.protocol.effect import Change, Deliver, Effect
 from duetime.protocol.intent import Entry, Item
 from duetime.protocol.outcome import Settlement
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Guarantee, Terms
 from duetime.protocol.view import LaneView, Overview, View, Why
 from duetime.store.store import Store
@@ -43,8 +45,9 @@ Observer = Callable[[Change], None]
 _FULL_RETRY_S = 0.5
 # Intents brought into memory between two looks at the loop: a few milliseconds of work.
 _WINDOW_ROWS = 1_000
-# Intents of one submit that are written together.
+# Intents of one submit that are written together, and their bytes.
 CHUNK_ITEMS = 1_000
+CHUNK_BYTES = BATCH_BYTES_MAX // 2
 
 
 class Engine:
@@ -79,7 +82,7 @@ class Engine:
         await self._log.open()
         try:
             kernel, position = await recover(self._log, self._store)
-            self.pump = Pump(self._log, kernel, self.clock, position, lambda: secrets.randbits(63))
+            self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
             self.guard = Guard(self._log, kernel.state, self.options)
             self._syncer = Syncer(self._log, self._fail)
             self._checkpointer = Checkpointer(
@@ -249,7 +252,7 @@ class Engine:
             window_ms = self.options.batch_deferred_ms if deferred else self.options.flush_ms
             self._syncer.written(turn.position, window_ms / 1000)
         if turn.changes:
-            self._checkpointer.changed(len(turn.changes))
+            self._checkpointer.changed()
             if self._observers or self._waiters:
                 self._tell(turn.changes)
         self._alarm.set(self.pump.kernel.next_ms())
@@ -313,16 +316,16 @@ class Engine:
         self.request(command, ack, _resolver(future))
         answer = await future
         if isinstance(answer, Refusal):
-            raise refused(answer)
+            raise errors.made(answer.error, answer.message, answer.details)
         return answer
 
     async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
         """New intents; one reply for each. Refused before anything is written where that is known."""
         self.guard.admit(terms, items)
-        if len(items) <= CHUNK_ITEMS:
+        if len(items) == 1:
             return await self._submit_chunk(terms, items, ack)
         # One after the other would wait for each; all at once keeps the order and fills the batches.
-        chunks = [items[start : start + CHUNK_ITEMS] for start in range(0, len(items), CHUNK_ITEMS)]
+        chunks = _chunks(items)
         parts = await asyncio.gather(*(self._submit_chunk(terms, chunk, ack) for chunk in chunks))
         return [reply for part in parts for reply in part]
 
@@ -336,6 +339,9 @@ class Engine:
     async def advance(self) -> None:
         """Write that time has passed, and wait until all that follows at once is done."""
         await self.ask(Advance(), AckLevel.ASYNC)
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
 
     def get(self, id: str) -> View | None:
         intent = self._state().store.get(id)
@@ -387,22 +393,6 @@ class Engine:
         return query.view(intent)
 
 
-def refused(refusal: Refusal) -> DuetimeError:
-    """A refusal as the error its caller sees."""
-    kind: type[DuetimeError] = getattr(errors, refusal.error)
-    error = kind(refusal.message)
-    error.details = dict(refusal.details)
-    return error
-
-
-def intent_of(reply: Reply) -> View:
-    """The intent a reply is about; a refusal is raised."""
-    if isinstance(reply, Refusal):
-        raise refused(reply)
-    assert reply is not None
-    return query.view(reply.intent if isinstance(reply, Existing) else reply)
-
-
 def _resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:
     def reply(answer: Answer | Exception) -> None:
         if future.done():
@@ -413,6 +403,19 @@ def _resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], Non
             future.set_result(answer)
 
     return reply
+
+
+def _chunks(items: tuple[Item, ...]) -> list[tuple[Item, ...]]:
+    """Parts of a large submit that each fit a frame."""
+    chunks: list[tuple[Item, ...]] = []
+    start = size = 0
+    for place, item in enumerate(items):
+        size += len(item.payload)
+        if place - start >= CHUNK_ITEMS or (size > CHUNK_BYTES and place > start):
+            chunks.append(items[start:place])
+            start, size = place, len(item.payload)
+    chunks.append(items[start:])
+    return chunks
 
 
 def _part(answer: Answer, start: int, end: int) -> Answer:

@@ -19,6 +19,7 @@ from duetime.log.mark import read_mark
 from duetime.log.segment import (
     SEGMENT_HEADER_BYTES,
     check_header,
+    check_length,
     check_sealed,
     read_bytes,
     segment_firsts,
@@ -66,7 +67,7 @@ class _Look:
 
     def files(self) -> Iterator[tuple[int, int, int | None]]:
         """Each segment's file, its first position and that of the next one, None for the newest."""
-        for first, after in zip(self.firsts, [*self.firsts[1:], None], strict=True):
+        for first, after in zip(self.firsts, [*self.firsts[1:], None], strict=False):
             try:
                 file = self.disk.open_to_read(os.path.join(self.directory, segment_name(first)))
             except FileNotFoundError:
@@ -130,30 +131,37 @@ def verify(directory: Directory, disk: Disk | None = None) -> list[Damage]:
 
 
 def _verify(look: _Look, file: int, first: int, after: int | None) -> Iterator[Damage]:
-    name, size = segment_name(first), look.disk.size(file)
+    disk, name, size = look.disk, segment_name(first), look.disk.size(file)
+    if after is None and is_unfinished(disk, file, first, size, look.proven):
+        return
     try:
-        if after is not None:
-            check_sealed(look.disk, file, first, after)
-        elif is_unfinished(look.disk, file, first, size, look.proven):
-            return
-        else:
-            check_header(read_bytes(look.disk, file, name, 0, SEGMENT_HEADER_BYTES), first, name)
+        check_header(read_bytes(disk, file, name, 0, SEGMENT_HEADER_BYTES), first, name)
     except Damaged as error:
         yield Damage(name, 0, error.message)
-    offset, end = SEGMENT_HEADER_BYTES, size
-    if after is not None:
-        end = min(size, after - first + SEGMENT_HEADER_BYTES)
+    if after is None:
+        yield from _bad_frames(look, file, first, size, newest=True)
+        return
+    end = after - first + SEGMENT_HEADER_BYTES
+    yield from _bad_frames(look, file, first, min(size, end), newest=False)
+    try:
+        check_length(size, first, after)
+    except Damaged as error:
+        yield Damage(name, min(size, end), error.message)
+
+
+def _bad_frames(look: _Look, file: int, first: int, end: int, *, newest: bool) -> Iterator[Damage]:
+    name, offset = segment_name(first), SEGMENT_HEADER_BYTES
     while True:
         try:
             for _, frame in walk(look.disk, file, first, offset, end):
                 offset += frame_bytes(frame)
-            if after is not None:
+            if not newest:
                 return
             bad = Damaged(f"{name} at {offset}: the file ends here.")
         except Damaged as damaged:
             bad = damaged
         rest = read_bytes(look.disk, file, name, offset, end - offset)
-        if after is None:
+        if newest:
             try:
                 is_torn(rest, first, offset, look.proven, bad)
                 return

@@ -80,16 +80,21 @@ def check_header(data: bytes, first: int, name: str) -> None:
     raise Damaged(f"{where}: the segment says it starts at {says}; it is another one, renamed.")
 
 
+def check_length(size: int, first: int, after: int) -> None:
+    """Raise `Damaged` unless a sealed segment of this size ends where the next one begins."""
+    end = after - first + SEGMENT_HEADER_BYTES
+    if size != end:
+        raise Damaged(
+            f"{segment_name(first)} at {min(size, end)}: the segment has {size} bytes, but the next one, "
+            f"{segment_name(after)}, leaves it {end}; a segment between them may be missing."
+        )
+
+
 def check_sealed(disk: Disk, file: int, first: int, after: int) -> None:
     """Raise `Damaged` unless the segment has its header and ends where the next one begins."""
     name = segment_name(first)
     check_header(read_bytes(disk, file, name, 0, SEGMENT_HEADER_BYTES), first, name)
-    end, size = after - first + SEGMENT_HEADER_BYTES, disk.size(file)
-    if size != end:
-        raise Damaged(
-            f"{name} at {min(size, end)}: the segment has {size} bytes, but the next one, "
-            f"{segment_name(after)}, leaves it {end}; a segment between them may be missing."
-        )
+    check_length(disk.size(file), first, after)
 
 
 def read_bytes(disk: Disk, file: int, name: str, offset: int, count: int) -> bytes:

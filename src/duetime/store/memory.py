@@ -122,6 +122,9 @@ class MemoryStore:
             if self._saved is not checkpoint:  # abandoned: the next one must write these again
                 self._changed = {**changed, **self._changed}
 
+    def unwritten(self) -> int:
+        return len(self._changed)
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -30,8 +30,9 @@ from duetime.store import schema
 from duetime.store.purge import purge
 from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot
 
-# Rows in one statement: 14 columns x 500 stays far below SQLite's limit of 32,766 variables.
-_ROWS = 500
+# Rows in one statement. While SQLite works on it the interpreter is free; while the values are handed
+# over it is not, so a statement is short enough for the loop not to notice.
+_ROWS = 64
 # Rows made between two looks at the loop: about a millisecond of work.
 _SLICE = 500
 _TERMS_KEPT = 4_096
@@ -45,6 +46,7 @@ Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, int, i
 _SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
 _ONE = f"({','.join('?' * len(schema.COLUMNS))})"
 _UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
+_UPSERT_FULL = _UPSERT + ",".join([_ONE] * _ROWS)
 
 
 class SqliteStore:
@@ -198,6 +200,9 @@ class SqliteStore:
         yield from self._cool(frozen)
         yield lambda: purge(self._writer, checkpoint.marks)
 
+    def unwritten(self) -> int:
+        return len(self._changed)
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -287,7 +292,8 @@ def _begin(writer: sqlite3.Connection) -> None:
 def _write(writer: sqlite3.Connection, rows: list[Row]) -> None:
     for start in range(0, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
-        writer.execute(_UPSERT + ",".join([_ONE] * len(part)), list(chain.from_iterable(part)))
+        sql = _UPSERT_FULL if len(part) == _ROWS else _UPSERT + ",".join([_ONE] * len(part))
+        writer.execute(sql, list(chain.from_iterable(part)))
 
 
 def _commit(writer: sqlite3.Connection, body: bytes) -> None:

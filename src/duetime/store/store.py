@@ -76,6 +76,9 @@ class Store(Protocol):
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
         """Make everything up to here durable, step by step."""
 
+    def unwritten(self) -> int:
+        """How many intents changed since the last checkpoint began."""
+
     def close(self) -> None:
         """Let go. Closing twice is fine."""
 

@@ -62,12 +62,12 @@ class _Node:
 
     def _touch(self, offset: int, end: int) -> None:
         for sector in range(offset // SECTOR_BYTES, -(-end // SECTOR_BYTES)):
-            content = bytes(self.data[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES])
-            self.sectors.setdefault(sector, []).append(content.ljust(SECTOR_BYTES, b"\0"))
+            content = self._sector(self.data, sector).ljust(SECTOR_BYTES, b"\0")
+            self.sectors.setdefault(sector, []).append(content)
 
     def sync(self) -> None:
         for sector in self.sectors:
-            self._put(self.stable, sector, bytes(self.data[sector * SECTOR_BYTES :][:SECTOR_BYTES]))
+            self._put(self.stable, sector, self._sector(self.data, sector))
         del self.stable[len(self.data) :]
         self.stable.extend(bytes(len(self.data) - len(self.stable)))
         self._settle()
@@ -81,7 +81,7 @@ class _Node:
         if survival is Survival.ANYTHING:
             size = random.choice([len(self.stable), *self.sizes])
             for sector, contents in self.sectors.items():
-                old = bytes(self.stable[sector * SECTOR_BYTES :][:SECTOR_BYTES]).ljust(SECTOR_BYTES, b"\0")
+                old = self._sector(self.stable, sector).ljust(SECTOR_BYTES, b"\0")
                 self._put(after, sector, random.choice([old, *contents]))
             del after[size:]
             after.extend(bytes(size - len(after)))
@@ -91,6 +91,10 @@ class _Node:
     def _settle(self) -> None:
         self.sectors = {}
         self.sizes = []
+
+    @staticmethod
+    def _sector(source: bytearray, sector: int) -> bytes:
+        return bytes(source[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES])
 
     @staticmethod
     def _put(target: bytearray, sector: int, content: bytes) -> None:

@@ -22,7 +22,9 @@ def test_directories_are_made_with_all_above_them(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "c").is_dir()
 
 
-def test_a_directory_that_appears_meanwhile_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_appears_meanwhile_is_as_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make = os.mkdir
 
     def made_by_another(path: str) -> None:

@@ -21,7 +21,9 @@ from duetime.log.frame import (
     frame_bytes,
 )
 
-FRAME = Frame(epoch=7, nonce=2**64 - 1, first=100, count=3, at_ms=1_700_000_000_000, durability=2, body=b"hello")
+FRAME = Frame(
+    epoch=7, nonce=2**64 - 1, first=100, count=3, at_ms=1_700_000_000_000, durability=2, body=b"hello"
+)
 
 
 def resealed(data: bytes, changes: dict[int, int]) -> bytes:

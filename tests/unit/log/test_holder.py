@@ -25,14 +25,18 @@ def test_the_second_is_told_who_holds_the_folder_since_when(tmp_path: Path) -> N
     with pytest.raises(Held) as held:
         hold(RealDisk(), str(tmp_path))
     assert re.search(
-        rf"held by process {os.getpid()} on {re.escape(socket.gethostname())} since 20\d\d-\d\d-\d\dT", str(held.value)
+        rf"held by process {os.getpid()} on {re.escape(socket.gethostname())} since 20\d\d-\d\d-\d\dT",
+        str(held.value),
     )
     assert held.value.details == note
     os.close(file)
     os.close(hold(RealDisk(), str(tmp_path)))
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"pid":"x"}', b'{"pid":1,"host":"h","since_ms":1000000000000000000000000000000}'])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"\xff", b'{"pid":"x"}', b'{"pid":1,"host":"h","since_ms":1000000000000000000000000000000}'],
+)
 def test_a_holder_that_has_not_said_its_name_yet_holds_all_the_same(text: bytes) -> None:
     disk = FaultyDisk()
     file = hold(disk, "log")

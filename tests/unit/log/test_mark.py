@@ -36,7 +36,7 @@ def test_errors_of_the_mark_are_not_errors_of_the_log() -> None:
     disk = FaultyDisk()
     mark = Mark(disk, "log")
     mark.write(9)
-    disk.errors = {number: errno.EIO for number in range(len(disk.operations) + 1, 100)}
+    disk.errors = dict.fromkeys(range(len(disk.operations) + 1, 100), errno.EIO)
     mark.write(10)
     assert mark.read() == 0
     mark.close()

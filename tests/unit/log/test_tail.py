@@ -9,6 +9,7 @@ from duetime.log.frame import ENVELOPE_BYTES, Frame, encode
 from duetime.log.segment import SEGMENT_HEADER_BYTES, segment_header
 from duetime.log.tail import End, find_end
 from duetime.testing.disk import FaultyDisk
+from tests.unit.log.test_frame import resealed
 
 BODY_BYTES = 2_000
 SIZE = BODY_BYTES + ENVELOPE_BYTES
@@ -19,7 +20,9 @@ def newest(synced: list[int], first: int = 0) -> bytearray:
     """A newest segment of as many frames, each saying how far the log was synced when it was written."""
     data = bytearray(segment_header(first))
     for number, position in enumerate(synced):
-        data += encode(first + number * SIZE, position, Frame(1, 0, 0, 1, 0, 0, b"%c" % (65 + number) * BODY_BYTES))
+        data += encode(
+            first + number * SIZE, position, Frame(1, 0, 0, 1, 0, 0, b"%c" % (65 + number) * BODY_BYTES)
+        )
     data += bytes(ROOM - len(data))
     return data
 
@@ -35,7 +38,7 @@ def sector_inside(number: int) -> slice:
     return slice(start, start + 512)
 
 
-def end_of(data: bytes, proven: int = 0, first: int = 0) -> End:
+def end_of(data: bytes | bytearray, proven: int = 0, first: int = 0) -> End:
     disk = FaultyDisk()
     disk.put("s", bytes(data))
     return find_end(disk, disk.open_to_read("s"), first, proven)
@@ -87,7 +90,9 @@ def test_a_clean_end_below_the_mark_is_damage() -> None:
         end_of(newest([0, 0])[: at(2)], proven=3 * SIZE)
 
 
-@pytest.mark.parametrize("offset", [at(2), at(2) + 10, at(2) + 68, at(2) + 69, at(2) + 1_000, at(3) - 2, at(3) - 1])
+@pytest.mark.parametrize(
+    "offset", [at(2), at(2) + 10, at(2) + 68, at(2) + 69, at(2) + 1_000, at(3) - 2, at(3) - 1]
+)
 def test_a_whole_frame_with_a_flipped_bit_is_damage_though_it_is_the_last(offset: int) -> None:
     data = newest([0, 0, 0])
     data[offset] ^= 1
@@ -130,7 +135,7 @@ def test_a_segment_with_a_part_of_its_header_has_never_held_a_frame() -> None:
     for cut in range(len(header)):
         assert end_of(header[:cut], first=700, proven=700) == End(0, cut, torn=True)
         assert end_of(header[:cut] + bytes(100), first=700) == End(0, cut + 100, torn=True)
-        with pytest.raises(Damaged, match="00000000000000000700.seg at 0:"):
+        with pytest.raises(Damaged, match=r"00000000000000000700\.seg at 0:"):
             end_of(header[:cut], first=700, proven=701)
     assert end_of(header, first=700) == End(32, 32, torn=False)
 
@@ -145,8 +150,6 @@ def test_a_lost_header_before_frames_is_damage() -> None:
 
 
 def test_a_newer_frame_is_not_taken_for_a_torn_tail() -> None:
-    from tests.unit.log.test_frame import resealed
-
     data = newest([0, 0])
     data[at(1) : at(2)] = resealed(bytes(data[at(1) : at(2)]), {2: 2})
     with pytest.raises(TooNew):

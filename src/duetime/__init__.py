@@ -1,0 +1,46 @@
+"""Duetime: a durable time and task engine. `App` is where to begin."""
+
+from duetime.client.app import App
+from duetime.client.call import Call
+from duetime.client.control import Context, Reject, RetryAfter, Snooze, current
+from duetime.client.entity import EntityRef, EntityType
+from duetime.client.handle import Handle
+from duetime.client.plan import Options, Retry
+from duetime.client.task import Planned, Task
+from duetime.errors import DuetimeError
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Status
+from duetime.protocol.terms import Tier
+from duetime.protocol.view import View, Why
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # asked rarely, and finding it out costs some milliseconds
+        from importlib.metadata import version
+
+        return version("duetime")
+    raise AttributeError(name)
+
+
+__all__ = [
+    "App",
+    "Call",
+    "Change",
+    "Context",
+    "DuetimeError",
+    "EntityRef",
+    "EntityType",
+    "Handle",
+    "Options",
+    "Planned",
+    "Reject",
+    "Retry",
+    "RetryAfter",
+    "Snooze",
+    "Status",
+    "Task",
+    "Tier",
+    "View",
+    "Why",
+    "current",
+]

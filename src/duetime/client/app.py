@@ -1,0 +1,332 @@
+"""The App: what users hold. Functions are registered on it, intents are scheduled through it.
+
+One implementation for async and plain programs: everything is a coroutine on one loop. `async with app`
+uses the caller's loop; `with app` starts a loop in a thread of its own. Calls return a `Call`, to be
+awaited or waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from duetime import errors
+from duetime.client.backend import Backend
+from duetime.client.call import Call
+from duetime.client.control import Context
+from duetime.client.entity import EntityType
+from duetime.client.handle import Handle
+from duetime.client.handlers import Decision, FunctionHandler, ProcessHandler, context_of
+from duetime.client.ids import Ids
+from duetime.client.payload import Signature, decode, encode
+from duetime.client.plan import Options, Plan
+from duetime.client.task import P, R, Task
+from duetime.errors import Closed, InvalidField, UnknownTask
+from duetime.protocol.command import Command
+from duetime.protocol.effect import Change, Deliver
+from duetime.protocol.intent import Intent, Item, Status
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.terms import Bare, Entity, Terms
+from duetime.protocol.terms import Task as TaskTarget
+from duetime.protocol.view import Overview, View
+
+if TYPE_CHECKING:
+    from duetime.clock import Clock
+    from duetime.config import Config
+
+T = TypeVar("T")
+DefaultHandler = Callable[[Any, Context], Any]
+
+
+class _TaskDecorator(Protocol):
+    """`@app.task(...)` with options: keeps the types of the function it is put on."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Any, /) -> Any: ...
+
+
+class App:
+    """Durable work in a data folder (or `":memory:"`). See the guide for everything it can do."""
+
+    def __init__(
+        self,
+        where: str = "duetime-data",
+        *,
+        config: Config | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        from duetime import wiring  # picked when an app is made, so importing it costs no engine
+
+        self._where = where
+        self._wired = wiring.wire(where, self._find, config, clock)
+        self.backend: Backend = self._wired.backend
+        self.default_tier = self._wired.default_tier
+        self._ids = Ids()
+        self.new_id = self._ids.new
+        self._tasks: dict[str, FunctionHandler] = {}
+        self._entities: dict[str, EntityType] = {}
+        self._bare: FunctionHandler | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes: ProcessPoolExecutor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    # Registering.
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        cpu_bound: bool = False,
+        on_error: Decision | None = None,
+        **options: Any,
+    ) -> _TaskDecorator: ...
+    def task(  # type: ignore[misc]  # mypy does not match **options of an overload
+        self,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        cpu_bound: bool = False,
+        on_error: Decision | None = None,
+        **options: Any,
+    ) -> Any:
+        """Make a function a task: `async def` runs on the loop, `def` in a thread, `cpu_bound` in a process."""
+        defaults = Options().merged(**options)
+
+        def register(function: Callable[..., Any]) -> Task[..., Any]:
+            title = name or f"{function.__module__}.{function.__qualname__}"
+            if title in self._tasks:
+                raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
+            signature = Signature(function, title)
+            self._tasks[title] = self._handler(function, signature, on_error, cpu_bound)
+            return Task(self, function, TaskTarget(title, queue), signature, defaults, title)
+
+        return register if function is None else register(function)
+
+    def entity(self, cls: type | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+        """Make a class an entity type: an instance is made with the id for each message."""
+        defaults = Options().merged(**options)
+
+        def register(cls: type) -> EntityType:
+            title = name or cls.__name__
+            if title in self._entities:
+                raise InvalidField(f"Two entity types are named {title!r}.", hint="Give one of them a name.")
+            entity = self._entities[title] = EntityType(self, cls, title, defaults)
+            return entity
+
+        return register if cls is None else register(cls)
+
+    def default(self, function: DefaultHandler) -> DefaultHandler:
+        """The handler of bare intents: called with the payload and the context."""
+        title = function.__qualname__
+        pool = None if inspect.iscoroutinefunction(function) else self._pool
+        limit = self._wired.result_bytes_max
+        self._bare = _BareHandler(function, Signature(function, title), pool, None, limit)
+        return function
+
+    def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
+        """Call a function with every transition. It must be quick: it runs between two batches."""
+        self.backend.observe(observer)
+        return observer
+
+    # Scheduling what has no function of its own.
+
+    def schedule(self, payload: Any = None, **options: Any) -> Call[Handle[Any]]:
+        """A bare intent: the default handler gets the payload when its time has come."""
+        return self.call(self._schedule_bare(payload, Options().merged(**options)))
+
+    def handle(self, id: str) -> Handle[Any]:
+        """A handle on an intent by its id."""
+        return Handle(self, id)
+
+    def find(
+        self, status: str | None = None, queue: str | None = None, limit: int = 100, before_seq: int = 1 << 62
+    ) -> Call[list[View]]:
+        """Intents, newest first."""
+        return self.call(self._find_page(status, queue, limit, before_seq))
+
+    def overview(self) -> Call[Overview]:
+        """The engine in numbers."""
+        return self.call(self._overview())
+
+    def ask(self, command: Command) -> Call[Any]:
+        """Any command of the protocol: pause, resume, resize, patch ..."""
+        return self.call(self._ask(command))
+
+    # Life.
+
+    async def start(self) -> App:
+        """Open the folder, recover, and begin. Functions must be registered before."""
+        if self._loop is not None:
+            raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self.backend.start()
+        except BaseException:
+            self._loop = None
+            raise
+        return self
+
+    async def stop(self, drain_ms: int | None = None) -> None:
+        """Finish what runs (within the deadline), write everything down, let go of the folder."""
+        if self._loop is None:
+            return
+        await self.backend.close(drain_ms)
+        self._loop = None
+        for pool in (self._threads, self._processes):
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+        self._threads = self._processes = None
+
+    async def __aenter__(self) -> App:
+        return await self.start()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    def __enter__(self) -> App:
+        ready: threading.Event = threading.Event()
+        failed: list[BaseException] = []
+        loop = asyncio.new_event_loop()
+
+        def run() -> None:
+            asyncio.set_event_loop(loop)
+            try:
+                loop.run_until_complete(self.start())
+            except BaseException as error:
+                failed.append(error)
+            ready.set()
+            if not failed:
+                loop.run_forever()
+            loop.close()
+
+        self._thread = threading.Thread(target=run, name="duetime", daemon=True)
+        self._thread.start()
+        ready.wait()
+        if failed:
+            self._thread.join()
+            raise failed[0]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        self._thread = None
+
+    # For the parts of the client.
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
+        return Call(coroutine, self._running_loop)
+
+    async def submit_one(self, terms: Terms, item: Item) -> str:
+        replies = await self.backend.submit((terms,), (item,), terms.ack)
+        return _id_of(replies[0])
+
+    async def submit_many(self, terms: Terms, items: tuple[Item, ...]) -> list[str]:
+        if not items:
+            return []
+        replies = await self.backend.submit((terms,), items, terms.ack)
+        return [reply.id if type(reply) is Intent else _id_of(reply) for reply in replies]
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise Closed("The app is not started.")
+        return self._loop
+
+    async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
+        if self._bare is None:
+            raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
+        plan = Plan(Bare(), options, self.default_tier)
+        now_ms = self.backend.now_ms()
+        body = b"" if payload is None else encode(payload, "The payload")
+        fresh = options.id is None
+        item = plan.item(options.id or self.new_id(now_ms), fresh, now_ms, body)
+        return Handle(self, await self.submit_one(plan.terms, item))
+
+    async def _find_page(
+        self, status: str | None, queue: str | None, limit: int, before_seq: int
+    ) -> list[View]:
+        statuses = None if status is None else (Status[status.upper()],)
+        lane = None if queue is None else f"task:{queue}"
+        return self.backend.page(statuses=statuses, lane=lane, before_seq=before_seq, limit=limit)
+
+    async def _overview(self) -> Overview:
+        return self.backend.overview()
+
+    async def _ask(self, command: Command) -> Any:
+        return await self.backend.ask(command)
+
+    # Finding the function for a delivery.
+
+    def _find(self, delivery: Deliver) -> FunctionHandler | None:
+        target = delivery.terms.target
+        if type(target) is TaskTarget:
+            return self._tasks.get(target.name)
+        if type(target) is Entity:
+            return self._entity_handler(target)
+        return self._bare
+
+    def _entity_handler(self, target: Entity) -> FunctionHandler | None:
+        entity = self._entities.get(target.kind)
+        signature = entity.messages.get(target.message) if entity is not None else None
+        if entity is None or signature is None:
+            return None
+        method = getattr(entity.cls(target.id), target.message)
+        return self._handler(method, signature, None, cpu_bound=False)
+
+    def _handler(
+        self, function: Callable[..., Any], signature: Signature, decide: Decision | None, cpu_bound: bool
+    ) -> FunctionHandler:
+        limit = self._wired.result_bytes_max
+        if cpu_bound:
+            if inspect.iscoroutinefunction(function):
+                raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
+            return ProcessHandler(function, signature, self._pool_of_processes, decide, limit)
+        pool = None if inspect.iscoroutinefunction(function) else self._pool
+        return FunctionHandler(function, signature, pool, decide, limit)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._wired.threads, "duetime-task")
+        return self._threads
+
+    def _pool_of_processes(self) -> ProcessPoolExecutor:
+        if self._processes is None:
+            # A fresh interpreter: a fork would copy locks that threads of this process hold.
+            self._processes = ProcessPoolExecutor(self._wired.processes, get_context("spawn"))
+        return self._processes
+
+
+class _BareHandler(FunctionHandler):
+    """The default handler takes the payload as one value, and the context."""
+
+    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
+        payload = decode(delivery.payload) if delivery.payload else None
+        return [payload, context_of(delivery)], {}
+
+
+def _id_of(reply: Reply) -> str:
+    if isinstance(reply, Refusal):
+        raise errors.made(reply.error, reply.message, reply.details)
+    assert reply is not None
+    return reply.intent.id if isinstance(reply, Existing) else reply.id

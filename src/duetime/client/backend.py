@@ -1,0 +1,47 @@
+"""What an App needs of what is behind it: the engine in this process, or a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from duetime.protocol.command import Command
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Entry, Item
+from duetime.protocol.reply import Reply
+from duetime.protocol.terms import AckLevel, Terms
+from duetime.protocol.view import LaneView, Overview, View, Why
+
+
+class Backend(Protocol):
+    """Intents in, views out. Errors are those of `duetime.errors`."""
+
+    async def start(self) -> None: ...
+
+    async def close(self, drain_ms: int | None = None) -> None: ...
+
+    def now_ms(self) -> int: ...
+
+    async def submit(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+    ) -> list[Reply]: ...
+
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any: ...
+
+    async def wait(self, id: str) -> View: ...
+
+    def get(self, id: str) -> View | None: ...
+
+    def why(self, id: str) -> Why | None: ...
+
+    def history(self, id: str) -> list[Entry] | None: ...
+
+    def page(self, **filters: Any) -> list[View]: ...
+
+    def overview(self) -> Overview: ...
+
+    def lanes(self) -> list[LaneView]: ...
+
+    def observe(self, observer: Callable[[Change], None]) -> Callable[[], None]: ...
+
+    async def quiet(self) -> None: ...

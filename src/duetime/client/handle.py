@@ -1,0 +1,99 @@
+"""A handle on one intent: its result, its status, its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from duetime.client.call import Call
+from duetime.client.payload import decode
+from duetime.client.times import Delay, delay_ms
+from duetime.errors import NoSuchIntent, NotAcked, WaitTimedOut
+from duetime.protocol.command import Cancel, FireNow, Revive
+from duetime.protocol.intent import Entry, Status
+from duetime.protocol.view import View, Why
+
+if TYPE_CHECKING:
+    from duetime.client.app import App
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Handle(Generic[R]):
+    """Names one intent. Costs nothing to keep; can be made again from the id with `app.handle(id)`."""
+
+    __slots__ = ("_app", "_returns", "id")
+
+    def __init__(self, app: App, id: str, returns: Any = Any) -> None:
+        self._app = app
+        self._returns = returns
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"Handle({self.id!r})"
+
+    def result(self, timeout: Delay | None = None) -> Call[R]:
+        """What the function returned, once it has ended. Ended otherwise: `NotAcked` says how and why."""
+        return self._app.call(self._result(timeout))
+
+    def status(self) -> Call[Status]:
+        """Where it is in its life."""
+        return self._app.call(self._status())
+
+    def view(self) -> Call[View]:
+        """Everything about it."""
+        return self._app.call(self._view())
+
+    def why(self) -> Call[Why]:
+        """Why it has not run yet, in a sentence."""
+        return self._app.call(self._why())
+
+    def history(self) -> Call[list[Entry]]:
+        """Every step of its life, with times."""
+        return self._app.call(self._history())
+
+    def cancel(self) -> Call[View]:
+        """Stop it, also while it runs."""
+        return self._app.call(self._ask(Cancel(self.id)))
+
+    def fire(self) -> Call[View]:
+        """Make it due now."""
+        return self._app.call(self._ask(FireNow(self.id)))
+
+    def revive(self) -> Call[View]:
+        """Try a dead letter again, with a new budget of attempts."""
+        return self._app.call(self._ask(Revive(self.id)))
+
+    async def _result(self, timeout: Delay | None) -> R:
+        wait = self._app.backend.wait(self.id)
+        try:
+            view = await (wait if timeout is None else asyncio.wait_for(wait, delay_ms(timeout) / 1000))
+        except TimeoutError:
+            raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
+        if view.status is not Status.ACKED:
+            reason = f": {view.last_error.message}" if view.last_error is not None else "."
+            raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
+        value: R = decode(view.result, self._returns) if view.result is not None else None  # type: ignore[assignment]
+        return value
+
+    async def _status(self) -> Status:
+        return (await self._view()).status
+
+    async def _view(self) -> View:
+        return self._there(self._app.backend.get(self.id))
+
+    async def _why(self) -> Why:
+        return self._there(self._app.backend.why(self.id))
+
+    async def _history(self) -> list[Entry]:
+        return self._there(self._app.backend.history(self.id))
+
+    async def _ask(self, command: Cancel | FireNow | Revive) -> View:
+        await self._app.backend.ask(command)
+        return await self._view()
+
+    def _there(self, found: T | None) -> T:
+        if found is None:
+            raise NoSuchIntent(f"There is no intent with the id {self.id!r}.")
+        return found

@@ -1,0 +1,121 @@
+"""Arguments and results as JSON, by msgspec: dataclasses, datetimes, UUIDs, pydantic models; never pickle.
+
+What goes out as JSON comes back as the type the function's signature names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_type_hints
+
+import msgspec
+
+from duetime.errors import InvalidField
+
+# These come back from JSON as they are.
+_PLAIN = (int, str, float, bool, list, dict, type(None), Any, object, inspect.Parameter.empty)
+
+
+def _encode_other(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)  # a pydantic model, if pydantic is there
+    if dump is not None:
+        return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def _decode_other(kind: type, value: Any) -> Any:
+    validate = getattr(kind, "model_validate", None)
+    if validate is not None:
+        return validate(value)
+    raise TypeError(f"{kind.__name__} cannot be read from JSON")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encode_other).encode
+_decode = msgspec.json.Decoder().decode
+
+
+def encode(value: Any, what: str) -> bytes:
+    """A value as JSON; `what` names it in the error."""
+    try:
+        return _encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidField(
+            f"{what} cannot be stored: {error}.",
+            hint="Pass plain data, dataclasses, msgspec Structs or pydantic models.",
+        ) from error
+
+
+def decode(body: bytes, kind: Any = Any) -> Any:
+    """JSON as a value of this type."""
+    value = _decode(body)
+    return value if kind in _PLAIN else convert(value, kind)
+
+
+def convert(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, dec_hook=_decode_other)
+
+
+class Signature:
+    """How one function's arguments become JSON and come back."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._name = name
+        self._signature = inspect.signature(function)
+        try:
+            hints = get_type_hints(function)
+        except Exception:  # a name that cannot be resolved: arguments stay as JSON gives them
+            hints = {}
+        self.returns = hints.pop("return", Any)
+        parameters = list(self._signature.parameters.values())
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self._required = sum(p.default is p.empty for p in positional)
+        self._simple = len(positional) == len(parameters)
+        self._most = len(positional)
+        self._by_place = [
+            (place, hints[p.name]) for place, p in enumerate(positional) if _needs(hints, p.name)
+        ]
+        self._by_name = {p.name: hints[p.name] for p in parameters if _needs(hints, p.name)}
+
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """The arguments as a payload; a call that could not be made is refused here."""
+        if kwargs or not (self._simple and self._required <= len(args) <= self._most):
+            try:
+                self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                text = f"{self._name}{self._signature} cannot be called so: {error}."
+                raise InvalidField(text, hint="Pass the arguments the function takes.") from error
+        if not args and not kwargs:
+            return b""
+        try:
+            return _encode([args, kwargs] if kwargs else [args])
+        except (TypeError, ValueError, RecursionError):
+            self._name_the_culprit(args, kwargs)
+            raise
+
+    def decode(self, payload: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments, as the types the function's signature names."""
+        if not payload:
+            return [], {}
+        parts = _decode(payload)
+        args: list[Any] = parts[0]
+        kwargs: dict[str, Any] = parts[1] if len(parts) > 1 else {}
+        for place, kind in self._by_place:
+            if place < len(args):
+                args[place] = convert(args[place], kind)
+        if kwargs:
+            for name, kind in self._by_name.items():
+                if name in kwargs:
+                    kwargs[name] = convert(kwargs[name], kind)
+        return args, kwargs
+
+    def _name_the_culprit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        for place, value in enumerate(args, 1):
+            encode(value, f"Argument {place} of {self._name}")
+        for name, value in kwargs.items():
+            encode(value, f"Argument {name!r} of {self._name}")
+
+
+def _needs(hints: Mapping[str, Any], name: str) -> bool:
+    """Whether a parameter's type is one that JSON does not give back by itself."""
+    return name in hints and hints[name] not in _PLAIN

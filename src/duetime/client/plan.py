@@ -1,0 +1,196 @@
+"""When and on what terms: everything that may be said about an intent besides its target and payload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.client.times import Delay, Moment, delay_ms, moment_ms
+from duetime.errors import DeadlineTooEarly, InvalidField, TimeMissing, TooLarge, UnknownTier
+from duetime.protocol import bounds
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import (
+    ACK_BY_TIER,
+    AckLevel,
+    Backoff,
+    Bare,
+    Entity,
+    ExpiredAction,
+    Guarantee,
+    OnDuplicate,
+    OnInterrupt,
+    Redelivery,
+    Target,
+    Terms,
+    Tier,
+    lane_of,
+)
+
+if TYPE_CHECKING:
+    from duetime.client.handle import Handle
+
+# Where the defaults of the terms stand.
+DEFAULTS = Terms(Bare(), "bare:")
+PRIORITIES = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
+
+
+class Retry(Struct, frozen=True, kw_only=True):
+    """How often to try, and how long to wait in between."""
+
+    max_attempts: int = 5
+    backoff: str = "exponential"
+    initial_delay: Delay = 1
+    max_delay: Delay = 60
+    multiplier: float = 2
+    jitter: bool = True
+
+    def policy(self) -> Redelivery:
+        policy = Redelivery(
+            max_attempts=self.max_attempts,
+            backoff=choice(Backoff, self.backoff, "backoff"),
+            initial_delay_ms=delay_ms(self.initial_delay),
+            max_delay_ms=delay_ms(self.max_delay),
+            multiplier_percent=round(100 * self.multiplier),
+            jitter=self.jitter,
+        )
+        raise_for(bounds.redelivery(policy))
+        return policy
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What may be said of an intent. None: the default."""
+
+    id: str | None = None
+    at: Moment | None = None
+    delay: Delay | None = None
+    deadline: Moment | None = None
+    expired_action: str | None = None
+    tier: str | None = None
+    ack: str | None = None
+    guarantee: str | None = None
+    on_interrupt: str | None = None
+    priority: int | str | None = None
+    retry: Retry | None = None
+    timeout: Delay | None = None
+    lease: Delay | None = None
+    after: Iterable[Handle[Any] | str] | None = None
+    key: str | None = None
+    on_duplicate: str | None = None
+    tags: Mapping[str, str] | None = None
+    shard_key: str | None = None
+    traceparent: str | None = None
+
+    def merged(self, **changes: Any) -> Options:
+        unknown = changes.keys() - set(self.__struct_fields__)
+        if unknown:
+            names = ", ".join(self.__struct_fields__)
+            raise InvalidField(f"There is no option {sorted(unknown)[0]!r}.", hint=f"Options are: {names}.")
+        return replace(self, **changes)
+
+
+class Plan:
+    """Options made ready: the shared terms once, then an item for each intent."""
+
+    __slots__ = ("_after", "_key_base", "options", "terms")
+
+    def __init__(self, target: Target, options: Options, default_tier: str) -> None:
+        self.options = options
+        self.terms = make_terms(target, options, default_tier)
+        self._after = tuple(each if isinstance(each, str) else each.id for each in options.after or ())
+        self._key_base: bytes | None = None
+        if options.at is not None and options.delay is not None:
+            raise TimeMissing("Both at and delay are given.", hint="Give one of them, or none for now.")
+
+    def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
+        """One new intent."""
+        options = self.options
+        if len(payload) > bounds.PAYLOAD_BYTES_MAX:
+            raise TooLarge(f"The payload has {len(payload)} bytes; {bounds.PAYLOAD_BYTES_MAX} are allowed.")
+        execute_at_ms = now_ms
+        if options.at is not None:
+            execute_at_ms = moment_ms(options.at)
+        elif options.delay is not None:
+            execute_at_ms = now_ms + delay_ms(options.delay)
+        if options.deadline is None and options.key is None and not self._after and fresh:
+            return Item(id, 0, execute_at_ms, payload, traceparent=options.traceparent, fresh=True)
+        deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
+        if deadline_ms and deadline_ms < execute_at_ms:
+            raise DeadlineTooEarly("The deadline is before the time of execution.")
+        item = Item(
+            id, 0, execute_at_ms, payload, deadline_ms, options.key, self._fingerprint(payload, deadline_ms),
+            choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate"),
+            self._after, options.traceparent, fresh,
+        )  # fmt: skip
+        raise_for(bounds.item(item))
+        return item
+
+    def _fingerprint(self, payload: bytes, deadline_ms: int) -> int:
+        """The same for the same request, whenever it is made."""
+        if self.options.key is None:
+            return 0
+        if self._key_base is None:
+            self._key_base = msgspec.msgpack.encode((self.terms, self._after))
+        at = repr(self.options.at).encode() if self.options.at is not None else b""
+        body = b"\0".join((self._key_base, at, str(deadline_ms).encode(), payload))
+        return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
+
+
+def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
+    """The terms these options make. Checked: what is wrong is said here, before anything is stored."""
+    tier = choice(Tier, options.tier or default_tier, "tier", UnknownTier)
+    entity = type(target) is Entity
+    guarantee = choice(
+        Guarantee, options.guarantee or ("AT_MOST_ONCE" if entity else "AT_LEAST_ONCE"), "guarantee"
+    )
+    on_interrupt = OnInterrupt.DEAD_LETTER if guarantee is Guarantee.AT_MOST_ONCE else OnInterrupt.RETRY
+    if options.on_interrupt is not None:
+        on_interrupt = choice(OnInterrupt, options.on_interrupt, "on_interrupt")
+    terms = Terms(
+        target=target,
+        lane=lane_of(target),
+        tier=tier,
+        ack=choice(AckLevel, options.ack, "ack") if options.ack is not None else ACK_BY_TIER[tier],
+        guarantee=guarantee,
+        on_interrupt=on_interrupt,
+        redelivery=options.retry.policy() if options.retry is not None else Redelivery(),
+        priority=_priority(options.priority),
+        timeout_ms=delay_ms(options.timeout) if options.timeout is not None else DEFAULTS.timeout_ms,
+        lease_ms=delay_ms(options.lease) if options.lease is not None else DEFAULTS.lease_ms,
+        expired_action=choice(ExpiredAction, options.expired_action or "DISCARD", "expired_action"),
+        tags=dict(options.tags) if options.tags else None,
+        shard_key=options.shard_key,
+    )
+    raise_for(bounds.terms(terms))
+    return terms
+
+
+def _priority(priority: int | str | None) -> int:
+    if isinstance(priority, str):
+        if priority.upper() not in PRIORITIES:
+            raise InvalidField(
+                f"There is no priority {priority!r}.", hint="Use HIGH, NORMAL, LOW or seconds of head start."
+            )
+        return PRIORITIES[priority.upper()]
+    return priority or 0
+
+
+def choice(
+    kind: Any, name: str, field: str, error: type[InvalidField] | type[UnknownTier] = InvalidField
+) -> Any:
+    """A member of an enum by its name, in any case, with - or _."""
+    try:
+        return kind[str(name).upper().replace("-", "_")]
+    except KeyError:
+        names = ", ".join(member.name for member in kind)
+        raise error(f"There is no {field} {name!r}.", hint=f"Use one of {names}.") from None
+
+
+def raise_for(problem: str | None) -> None:
+    """A broken bound as the error its caller sees."""
+    if problem is not None:
+        raise InvalidField(problem)

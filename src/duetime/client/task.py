@@ -1,0 +1,110 @@
+"""A function that can be scheduled. Its types go through: what it takes is what `schedule` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from duetime.client.call import Call
+from duetime.client.handle import Handle
+from duetime.client.payload import Signature
+from duetime.client.plan import Options, Plan
+from duetime.client.times import Delay, Moment
+from duetime.errors import InvalidField
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import Target
+
+if TYPE_CHECKING:
+    from duetime.client.app import App
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Planned(Generic[P, R]):
+    """A function with options: when, on what terms. Make it once and use it often."""
+
+    def __init__(self, app: App, target: Target, signature: Signature, options: Options, name: str) -> None:
+        self._app = app
+        self._target = target
+        self._signature = signature
+        self._options = options
+        self._plan: Plan | None = None
+        self.name = name
+
+    def schedule(self, *args: P.args, **kwargs: P.kwargs) -> Call[Handle[R]]:
+        """Make it happen with these arguments."""
+        return self._app.call(self._schedule(args, kwargs))
+
+    def schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> Call[list[Handle[R]]]:
+        """One intent for each tuple of arguments, written together. Refused ones raise after the rest."""
+        return self._app.call(self._schedule_many(calls))
+
+    def at(self, moment: Moment) -> Planned[P, R]:
+        """The same at a moment: an aware datetime, ISO-8601 text, or seconds since 1970."""
+        return self.options(at=moment, delay=None)
+
+    def delay(self, delay: Delay) -> Planned[P, R]:
+        """The same after a while: "30d", "1h30m", a timedelta, or seconds."""
+        return self.options(delay=delay, at=None)
+
+    def options(self, **options: Any) -> Planned[P, R]:
+        """The same on other terms: see `Options`."""
+        merged = self._options.merged(**options)
+        return Planned(self._app, self._target, self._signature, merged, self.name)
+
+    def _ready(self) -> Plan:
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = Plan(self._target, self._options, self._app.default_tier)
+        return plan
+
+    async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
+        item = self._item(self._ready(), args, kwargs)
+        id = await self._app.submit_one(self._ready().terms, item)
+        return Handle(self._app, id, self._signature.returns)
+
+    async def _schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> list[Handle[R]]:
+        plan = self._ready()
+        if plan.options.id is not None or plan.options.key is not None:
+            raise InvalidField("One id or key cannot name many intents.", hint="Schedule them one by one.")
+        nothing: dict[str, Any] = {}
+        items = tuple(self._item(plan, args, nothing) for args in calls)
+        ids = await self._app.submit_many(plan.terms, items)
+        app, returns = self._app, self._signature.returns
+        return [Handle(app, id, returns) for id in ids]
+
+    def _item(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
+        app = self._app
+        payload = self._signature.encode(args, kwargs)
+        now_ms = app.backend.now_ms()
+        id = plan.options.id
+        if id is not None:
+            return plan.item(id, False, now_ms, payload)
+        return plan.item(app.new_id(now_ms), True, now_ms, payload)
+
+
+class Task(Planned[P, R]):
+    """A decorated function. Call it to run it here and now; schedule it to have it done."""
+
+    def __init__(
+        self,
+        app: App,
+        function: Callable[P, Any],
+        target: Target,
+        signature: Signature,
+        options: Options,
+        name: str,
+    ) -> None:
+        super().__init__(app, target, signature, options, name)
+        self.function = function
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", name)
+        self.__qualname__ = getattr(function, "__qualname__", name)
+        self.__module__ = function.__module__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Task({self.name!r})"

@@ -1,0 +1,108 @@
+"""What an intent may say: every bound of its fields, checked before anything is stored.
+
+Each function gives the first problem as a sentence, or None. The client and the API both ask here.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from duetime.limits import (
+    AFTER_MAX,
+    ATTEMPTS_MAX,
+    ID_CHARS_MAX,
+    KEY_CHARS_MAX,
+    NAME_CHARS_MAX,
+    PAYLOAD_BYTES_MAX,
+    PRIORITY_MAX,
+    RETRY_DELAY_MS_MAX,
+    TAG_CHARS_MAX,
+    TAGS_MAX,
+    TERMS_BYTES_MAX,
+    TIME_MS_MAX,
+    URL_CHARS_MAX,
+)
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Target, Task, Terms
+
+__all__ = ["PAYLOAD_BYTES_MAX", "item", "redelivery", "terms"]
+
+_ID = re.compile(r"[A-Za-z0-9_.:-]+")
+
+
+def item(item: Item) -> str | None:
+    """What is wrong with a new intent."""
+    if not _ID.fullmatch(item.id) or len(item.id) > ID_CHARS_MAX:
+        return f"The id {item.id!r} must be 1 to {ID_CHARS_MAX} letters, digits or one of _ . : -"
+    for name, value in (("execute_at", item.execute_at_ms), ("deadline", item.deadline_ms)):
+        if not 0 <= value <= TIME_MS_MAX:
+            return f"{name} is {value} ms since 1970, which is out of range."
+    if item.key is not None and not 1 <= len(item.key) <= KEY_CHARS_MAX:
+        return f"The idempotency key must have 1 to {KEY_CHARS_MAX} characters."
+    if len(item.after) > AFTER_MAX:
+        return f"after names {len(item.after)} intents; {AFTER_MAX} are allowed."
+    return None
+
+
+def terms(terms: Terms) -> str | None:
+    """What is wrong with an intent's terms."""
+    problem = _target(terms.target) or redelivery(terms.redelivery) or _tags(terms.tags)
+    if problem is not None:
+        return problem
+    if abs(terms.priority) > PRIORITY_MAX:
+        return f"The priority {terms.priority} is out of range: {PRIORITY_MAX} seconds of head start at most."
+    for name, value in (("timeout", terms.timeout_ms), ("lease", terms.lease_ms)):
+        if not 1 <= value <= RETRY_DELAY_MS_MAX:
+            return f"The {name} of {value} ms is out of range: 1 to {RETRY_DELAY_MS_MAX}."
+    size = len(msgspec.msgpack.encode(terms))
+    if size > TERMS_BYTES_MAX:
+        return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."
+    return None
+
+
+def redelivery(policy: Redelivery) -> str | None:
+    """What is wrong with a retry policy."""
+    if not 1 <= policy.max_attempts <= ATTEMPTS_MAX:
+        return f"max_attempts must be from 1 to {ATTEMPTS_MAX}, not {policy.max_attempts}."
+    if not 0 <= policy.initial_delay_ms <= RETRY_DELAY_MS_MAX:
+        return f"The initial delay of {policy.initial_delay_ms} ms is out of range."
+    if not 0 <= policy.max_delay_ms <= RETRY_DELAY_MS_MAX:
+        return f"The longest delay of {policy.max_delay_ms} ms is out of range."
+    if not 100 <= policy.multiplier_percent <= 100_000:
+        return "The multiplier must be from 1 to 1000."
+    return None
+
+
+def _target(target: Target) -> str | None:
+    match target:
+        case Task(name, queue):
+            names = (("task", name), ("queue", queue))
+        case Entity(kind, id, message):
+            names = (("entity type", kind), ("entity id", id), ("message", message))
+        case Stream(name):
+            names = (("stream", name),)
+        case Callback(url):
+            if not 1 <= len(url) <= URL_CHARS_MAX:
+                return f"The callback's url must have 1 to {URL_CHARS_MAX} characters."
+            names = ()
+        case _:
+            names = ()
+    for what, name in names:
+        if not 1 <= len(name) <= NAME_CHARS_MAX:
+            return f"The {what} must have 1 to {NAME_CHARS_MAX} characters."
+    return None
+
+
+def _tags(tags: dict[str, str] | None) -> str | None:
+    if not tags:
+        return None
+    if len(tags) > TAGS_MAX:
+        return f"{len(tags)} tags are given; {TAGS_MAX} are allowed."
+    for key, value in tags.items():
+        if not (isinstance(key, str) and isinstance(value, str)):
+            return f"The tag {key!r} must be text, and so must its value."
+        if not 1 <= len(key) <= TAG_CHARS_MAX or len(value) > TAG_CHARS_MAX:
+            return f"The tag {key!r} or its value is longer than {TAG_CHARS_MAX} characters."
+    return None

@@ -1,0 +1,108 @@
+"""The composition root: from a place and a configuration to a backend. Knows everybody; nobody knows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from duetime import limits
+from duetime.channels.inline import Finder, InlineChannel
+from duetime.client.backend import Backend
+from duetime.clock import Clock, SystemClock
+from duetime.config import Config
+from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.engine import Engine
+from duetime.engine.options import Options
+from duetime.errors import BadConfig
+from duetime.log.file import FileLog
+from duetime.log.log import Log
+from duetime.log.memory import MemoryLog
+from duetime.protocol.command import Settings
+from duetime.protocol.terms import Bare, Entity, Task
+from duetime.store.memory import MemoryStore
+from duetime.store.sqlite import SqliteStore
+from duetime.store.store import Store
+
+MEMORY = ":memory:"
+LOG_FOLDER = "log"
+STORE_FILE = "store.db"
+
+
+class Wired(Struct):
+    """A backend, and what the client must know of the configuration."""
+
+    backend: Backend
+    default_tier: str
+    payload_bytes_max: int
+    result_bytes_max: int
+    threads: int
+    processes: int
+
+
+def wire(where: str, find: Finder, config: Config | None = None, clock: Clock | None = None) -> Wired:
+    """What an App stands on: a data folder, or nothing but memory."""
+    config = config if config is not None else Config()
+    if "://" in where:
+        raise BadConfig(
+            f"{where!r} is a server's address, and this version has only the embedded engine.",
+            hint="Give the path of a data folder, or ':memory:'.",
+        )
+    return Wired(
+        backend=engine(where, find, config, clock if clock is not None else SystemClock()),
+        default_tier=config.intents.default_tier,
+        payload_bytes_max=config.intents.payload_bytes_max,
+        result_bytes_max=config.intents.result_bytes_max,
+        threads=config.engine.threads,
+        processes=config.engine.processes,
+    )
+
+
+def engine(where: str, find: Finder, config: Config, clock: Clock) -> Engine:
+    """An engine in this process."""
+    inline = InlineChannel(find)
+    dispatcher = Dispatcher({Task: inline, Entity: inline, Bare: inline})
+    log, store = _in_memory() if where == MEMORY else _in_folder(Path(where), config)
+    # Without a disk there is nothing to leave intents on: all of them stay in memory.
+    horizon_ms = limits.TIME_MS_MAX if where == MEMORY else config.store.horizon_ms
+    return Engine(log, store, clock, dispatcher, options(config, horizon_ms))
+
+
+def _in_memory() -> tuple[Log, Store]:
+    return MemoryLog(), MemoryStore()
+
+
+def _in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
+    log = FileLog(
+        folder / LOG_FOLDER,
+        segment_bytes_max=config.log.segment_bytes_max,
+        history_bytes=config.log.history_bytes,
+    )
+    return log, SqliteStore(folder / STORE_FILE)
+
+
+def options(config: Config, horizon_ms: int) -> Options:
+    """The engine's options, as the configuration says."""
+    intents, limit, tiers = config.intents, config.limits, config.tiers
+    return Options(
+        settings=Settings(
+            pending_max=limit.pending_max,
+            lane_pending_max=limit.lane_pending_max,
+            entity_pending_max=limit.entity_pending_max,
+            entities_max=limit.entities_max,
+            past_tolerance_ms=intents.past_tolerance_ms,
+            key_window_ms=intents.key_window_ms,
+            retention_ms=intents.retention_ms,
+            dead_letter_retention_ms=intents.dead_letter_retention_ms,
+            retention_count=intents.retention_count,
+        ),
+        permits=(tiers.ultra, tiers.fast, tiers.high, tiers.standard, tiers.economy),
+        horizon_ms=horizon_ms,
+        flush_ms=config.log.flush_ms,
+        batch_deferred_ms=config.log.batch_deferred_ms,
+        checkpoint_ms=config.store.checkpoint_ms,
+        checkpoint_changes=config.store.checkpoint_changes,
+        drain_ms=config.engine.drain_ms,
+        disk_reserve_bytes=config.log.disk_reserve_bytes,
+        lateness_guard=limit.lateness_guard,
+    )

@@ -1,0 +1,151 @@
+"""Looking at the files from outside, sound and damaged, at rest and in use."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from duetime.errors import Damaged
+from duetime.log.file import FileLog
+from duetime.log.inspect import Damage, SegmentInfo, scan, segments, verify
+from duetime.log.segment import segment_name
+from duetime.testing.disk import FaultyDisk
+from duetime.testing.log_contract import append_all, frame
+from tests.torture.log_script import run_now
+
+BODIES = [b"a" * 400, b"b" * 400, b"c" * 400, b"d" * 400, b"e" * 400]
+FIRSTS = [0, 940, 1_880]
+
+
+@pytest.fixture
+def disk() -> FaultyDisk:
+    """Five frames in three segments."""
+    disk = FaultyDisk()
+    log = FileLog("log", disk=disk, segment_bytes_max=1_000, allocate_bytes=900)
+    run_now(log.open())
+    run_now(append_all(log, BODIES))
+    run_now(log.close())
+    return disk
+
+
+def flip(disk: FaultyDisk, first: int, offset: int) -> None:
+    path = f"log/{segment_name(first)}"
+    data = bytearray(disk.contents()[path])
+    data[offset] ^= 1
+    disk.put(path, bytes(data))
+
+
+def bodies(disk: FaultyDisk, start: int | None = None) -> list[bytes]:
+    return [found.body for _, found in scan("log", start, disk)]
+
+
+def test_segments_are_listed_with_what_they_hold(disk: FaultyDisk) -> None:
+    assert segments("log", disk) == [
+        SegmentInfo(segment_name(0), 0, 940, 972, 2, sealed=True),
+        SegmentInfo(segment_name(940), 940, 1_880, 972, 2, sealed=True),
+        SegmentInfo(segment_name(1_880), 1_880, 2_350, 900, 1, sealed=False),
+    ]
+
+
+def test_a_sound_log_is_read_from_anywhere_and_has_no_damage(disk: FaultyDisk) -> None:
+    assert bodies(disk) == BODIES
+    for index, start in enumerate([0, 470, 940, 1_410, 1_880, 2_350]):
+        assert bodies(disk, start) == BODIES[index:]
+    assert [found for _, found in scan("log", 1_880, disk)] == [frame(BODIES[4])]
+    assert verify("log", disk) == []
+
+
+def test_it_works_on_real_files_beside_the_log_that_holds_them(tmp_path: Path) -> None:
+    async def work() -> None:
+        log = FileLog(tmp_path, segment_bytes_max=1_000)
+        await log.open()
+        for count, body in enumerate(BODIES, start=1):
+            await append_all(log, [body])
+            assert [found.body for _, found in scan(tmp_path)] == BODIES[:count]
+            assert sum(each.frames for each in segments(tmp_path)) == count
+            assert verify(tmp_path) == []
+        await log.close()
+
+    asyncio.run(work())
+
+
+def test_every_damaged_place_is_named(disk: FaultyDisk) -> None:
+    flip(disk, 0, 3)
+    flip(disk, 0, 100)
+    flip(disk, 940, 510)
+    flip(disk, 1_880, 600 - 300)
+    assert [(each.file, each.offset) for each in verify("log", disk)] == [
+        (segment_name(0), 0),
+        (segment_name(0), 32),
+        (segment_name(940), 502),
+        (segment_name(1_880), 32),
+    ]
+    with pytest.raises(Damaged, match=f"{segment_name(0)} at 0"):
+        bodies(disk)
+    with pytest.raises(Damaged, match=f"{segment_name(940)} at 502"):
+        bodies(disk, 940)
+    with pytest.raises(Damaged, match=f"{segment_name(1_880)} at 32"):
+        bodies(disk, 1_880)
+    assert [each.frames for each in segments("log", disk)] == [0, 1, 0]
+
+
+def test_a_torn_tail_is_no_damage(disk: FaultyDisk) -> None:
+    path = f"log/{segment_name(1_880)}"
+    disk.put(path, disk.contents()[path][:200])
+    disk.forget("log/synced")
+    assert verify("log", disk) == []
+    assert bodies(disk) == BODIES[:4]
+    disk.put(path, disk.contents()[path][:20])
+    assert verify("log", disk) == []
+    assert bodies(disk) == BODIES[:4]
+
+
+def test_a_tail_that_ends_below_the_mark_is_damage(disk: FaultyDisk) -> None:
+    path = f"log/{segment_name(1_880)}"
+    disk.put(path, disk.contents()[path][:32])
+    (damage,) = verify("log", disk)
+    assert (damage.file, damage.offset) == (segment_name(1_880), 32)
+    assert "synced up to 2350" in damage.what
+
+
+def test_missing_segments_are_damage(disk: FaultyDisk) -> None:
+    disk.forget(f"log/{segment_name(940)}")
+    assert [(each.file, each.offset) for each in verify("log", disk)] == [(segment_name(0), 972)]
+    for first in (0, 1_880):
+        disk.forget(f"log/{segment_name(first)}")
+    assert verify("log", disk) == [Damage("", 0, "The log was synced up to 2350, but no segment is here.")]
+    disk.forget("log/synced")
+    assert verify("log", disk) == []
+    assert bodies(disk) == []
+
+
+def test_a_bad_header_of_the_newest_is_damage(disk: FaultyDisk) -> None:
+    flip(disk, 1_880, 10)
+    assert [(each.file, each.offset) for each in verify("log", disk)] == [(segment_name(1_880), 0)]
+
+
+def test_what_cannot_be_read_is_damage(disk: FaultyDisk) -> None:
+    for number in range(1, 60):
+        disk.errors = {len(disk.operations) + number: errno.EIO}
+        before = len(disk.operations)
+        try:
+            damages = verify("log", disk)
+        except OSError:
+            # Not a segment's bytes but the folder or a file's size: the caller's to explain.
+            assert disk.operations[-1] in ("names", "size", "open_to_read")
+            continue
+        if len(disk.operations) - before < number:
+            break
+        failed = disk.operations[before + number - 1]
+        assert failed == "read" or not damages
+    assert number > 10
+
+
+def test_a_segment_trimmed_meanwhile_is_passed_over(disk: FaultyDisk) -> None:
+    reading = scan("log", disk=disk)
+    assert next(reading)[1].body == BODIES[0]
+    disk.forget(f"log/{segment_name(940)}")
+    assert [found.body for _, found in reading] == [BODIES[1], BODIES[4]]
