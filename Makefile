@@ -64,8 +64,8 @@ slow: $(STAMP) ## the long tests: many seeds, KILL_ROUNDS=50 rounds of kill -9
 simulate: $(STAMP) ## run the simulator over SEEDS=1..1000
 	@$(BIN)/duetime simulate --seeds $(SEEDS)
 
-bench: $(STAMP) ## the benchmarks (tests/bench/bench_*.py), one at a time
-	@$(BIN)/pytest -q -s -o python_files='bench_*.py' tests/bench
+bench: $(STAMP) ## run the benchmarks, print a table, save bench/results/<date>.json
+	@$(BIN)/python -m bench $(BENCH)
 
 docs: $(STAMP) ## write the generated pages of docs/ again
 	@$(BIN)/python -m tools.generate_docs

@@ -15,7 +15,6 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from duetime import errors
 from duetime.client.backend import Backend
 from duetime.client.call import Call
 from duetime.client.control import Context
@@ -25,12 +24,12 @@ from duetime.client.handlers import Decision, FunctionHandler, ProcessHandler, c
 from duetime.client.ids import Ids
 from duetime.client.payload import Signature, decode, encode
 from duetime.client.plan import Options, Plan
+from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Command
 from duetime.protocol.effect import Change, Deliver
 from duetime.protocol.intent import Intent, Item, Status
-from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import Bare, Entity, Terms
 from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import Overview, View
@@ -63,12 +62,8 @@ class App:
         config: Config | None = None,
         clock: Clock | None = None,
     ) -> None:
-        from duetime import wiring  # picked when an app is made, so importing it costs no engine
-
-        self._where = where
-        self._wired = wiring.wire(where, self._find, config, clock)
-        self.backend: Backend = self._wired.backend
-        self.default_tier = self._wired.default_tier
+        self._observers: list[Callable[[Change], None]] = []
+        self.rewire(where, config=config, clock=clock)
         self._ids = Ids()
         self.new_id = self._ids.new
         self._tasks: dict[str, FunctionHandler] = {}
@@ -78,6 +73,18 @@ class App:
         self._processes: ProcessPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+
+    def rewire(self, where: str, *, config: Config | None = None, clock: Clock | None = None) -> None:
+        """Put the app, with all its functions, on another place: how tests run it in memory."""
+        from duetime import wiring  # picked when an app is made, so importing it costs no engine
+
+        if getattr(self, "_loop", None) is not None:
+            raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
+        self._wired = wiring.wire(where, self._find, config, clock)
+        self.backend: Backend = self._wired.backend
+        self.default_tier = self._wired.default_tier
+        for observer in self._observers:
+            self.backend.observe(observer)
 
     # Registering.
 
@@ -106,7 +113,7 @@ class App:
         on_error: Decision | None = None,
         **options: Any,
     ) -> Any:
-        """Make a function a task: `async def` runs on the loop, `def` in a thread, `cpu_bound` in a process."""
+        """Make a function a task: `async def` on the loop, `def` in a thread, `cpu_bound` in a process."""
         defaults = Options().merged(**options)
 
         def register(function: Callable[..., Any]) -> Task[..., Any]:
@@ -142,6 +149,7 @@ class App:
 
     def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
         """Call a function with every transition. It must be quick: it runs between two batches."""
+        self._observers.append(observer)
         self.backend.observe(observer)
         return observer
 
@@ -238,15 +246,11 @@ class App:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
         return Call(coroutine, self._running_loop)
 
-    async def submit_one(self, terms: Terms, item: Item) -> str:
-        replies = await self.backend.submit((terms,), (item,), terms.ack)
-        return _id_of(replies[0])
-
     async def submit_many(self, terms: Terms, items: tuple[Item, ...]) -> list[str]:
         if not items:
             return []
         replies = await self.backend.submit((terms,), items, terms.ack)
-        return [reply.id if type(reply) is Intent else _id_of(reply) for reply in replies]
+        return [reply.id if type(reply) is Intent else id_of(reply) for reply in replies]
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -261,7 +265,8 @@ class App:
         body = b"" if payload is None else encode(payload, "The payload")
         fresh = options.id is None
         item = plan.item(options.id or self.new_id(now_ms), fresh, now_ms, body)
-        return Handle(self, await self.submit_one(plan.terms, item))
+        replies = await self.backend.submit((plan.terms,), (item,), plan.terms.ack)
+        return Handle(self, id_of(replies[0]))
 
     async def _find_page(
         self, status: str | None, queue: str | None, limit: int, before_seq: int
@@ -323,10 +328,3 @@ class _BareHandler(FunctionHandler):
     def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
         payload = decode(delivery.payload) if delivery.payload else None
         return [payload, context_of(delivery)], {}
-
-
-def _id_of(reply: Reply) -> str:
-    if isinstance(reply, Refusal):
-        raise errors.made(reply.error, reply.message, reply.details)
-    assert reply is not None
-    return reply.intent.id if isinstance(reply, Existing) else reply.id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from duetime.protocol.command import Command
@@ -22,9 +22,9 @@ class Backend(Protocol):
 
     def now_ms(self) -> int: ...
 
-    async def submit(
+    def submit(
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
-    ) -> list[Reply]: ...
+    ) -> Awaitable[list[Reply]]: ...
 
     async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any: ...
 

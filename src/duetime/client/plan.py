@@ -96,7 +96,16 @@ class Options(Struct, frozen=True, kw_only=True):
 class Plan:
     """Options made ready: the shared terms once, then an item for each intent."""
 
-    __slots__ = ("_after", "_key_base", "options", "terms")
+    __slots__ = (
+        "_after",
+        "_at_ms",
+        "_deadline_ms",
+        "_delay_ms",
+        "_key_base",
+        "_on_duplicate",
+        "options",
+        "terms",
+    )
 
     def __init__(self, target: Target, options: Options, default_tier: str) -> None:
         self.options = options
@@ -105,28 +114,31 @@ class Plan:
         self._key_base: bytes | None = None
         if options.at is not None and options.delay is not None:
             raise TimeMissing("Both at and delay are given.", hint="Give one of them, or none for now.")
+        self._at_ms = moment_ms(options.at) if options.at is not None else None
+        self._delay_ms = delay_ms(options.delay) if options.delay is not None else 0
+        self._deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
+        self._on_duplicate = choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate")
 
     def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
         """One new intent."""
         options = self.options
         if len(payload) > bounds.PAYLOAD_BYTES_MAX:
             raise TooLarge(f"The payload has {len(payload)} bytes; {bounds.PAYLOAD_BYTES_MAX} are allowed.")
-        execute_at_ms = now_ms
-        if options.at is not None:
-            execute_at_ms = moment_ms(options.at)
-        elif options.delay is not None:
-            execute_at_ms = now_ms + delay_ms(options.delay)
-        if options.deadline is None and options.key is None and not self._after and fresh:
-            return Item(id, 0, execute_at_ms, payload, traceparent=options.traceparent, fresh=True)
-        deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
+        execute_at_ms = now_ms + self._delay_ms if self._at_ms is None else self._at_ms
+        deadline_ms = self._deadline_ms
         if deadline_ms and deadline_ms < execute_at_ms:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
         item = Item(
             id, 0, execute_at_ms, payload, deadline_ms, options.key, self._fingerprint(payload, deadline_ms),
-            choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate"),
-            self._after, options.traceparent, fresh,
+            self._on_duplicate, self._after, options.traceparent, fresh,
         )  # fmt: skip
-        raise_for(bounds.item(item))
+        if (
+            not fresh
+            or self._after
+            or options.key is not None
+            or not 0 <= execute_at_ms <= bounds.TIME_MS_MAX
+        ):
+            raise_for(bounds.item(item))
         return item
 
     def _fingerprint(self, payload: bytes, deadline_ms: int) -> int:

@@ -9,6 +9,7 @@ from duetime.client.call import Call
 from duetime.client.handle import Handle
 from duetime.client.payload import Signature
 from duetime.client.plan import Options, Plan
+from duetime.client.replies import id_of
 from duetime.client.times import Delay, Moment
 from duetime.errors import InvalidField
 from duetime.protocol.intent import Item
@@ -60,9 +61,11 @@ class Planned(Generic[P, R]):
         return plan
 
     async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
-        item = self._item(self._ready(), args, kwargs)
-        id = await self._app.submit_one(self._ready().terms, item)
-        return Handle(self._app, id, self._signature.returns)
+        plan = self._ready()
+        terms = plan.terms
+        item = self._item(plan, args, kwargs)
+        replies = await self._app.backend.submit((terms,), (item,), terms.ack)
+        return Handle(self._app, id_of(replies[0]), self._signature.returns)
 
     async def _schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> list[Handle[R]]:
         plan = self._ready()

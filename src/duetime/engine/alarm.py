@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from duetime.clock import Clock
+from duetime.clock import Clock, SystemClock
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME = 1
@@ -117,5 +117,10 @@ class TimerfdAlarm:
 
 
 def make_alarm(clock: Clock, ring: Callable[[], None]) -> Alarm:
-    """The best alarm this system has."""
-    return TimerfdAlarm(ring) if hasattr(ctypes.CDLL(None), "timerfd_create") else LoopAlarm(clock, ring)
+    """The best alarm for this clock: its own, if it has one (a clock set by hand), else the system's."""
+    own: Callable[[Callable[[], None]], Alarm] | None = getattr(clock, "alarm", None)
+    if own is not None:
+        return own(ring)
+    if isinstance(clock, SystemClock) and hasattr(ctypes.CDLL(None), "timerfd_create"):
+        return TimerfdAlarm(ring)
+    return LoopAlarm(clock, ring)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
@@ -61,7 +61,6 @@ class Engine:
         self._log = log
         self._store = store
         self._dispatcher = dispatcher
-        self._alarm_factory: Callable[[Clock, Callable[[], None]], Alarm] = make_alarm
         self._inbox = Inbox(self._wake)
         self._waiters = Waiters()
         self._observers: list[Observer] = []
@@ -94,7 +93,7 @@ class Engine:
                 changes_max=self.options.checkpoint_changes,
             )
             self._dispatcher.open(self._settle)
-            self._alarm = self._alarm_factory(self.clock, self._inbox.time)
+            self._alarm: Alarm = make_alarm(self.clock, self._inbox.time)
             self._started = True
             turn = await self.pump.turn(self._first_batch(), kernel.state.epoch + 1)
             self._after(turn)
@@ -125,10 +124,15 @@ class Engine:
 
     async def quiet(self) -> None:
         """Wait until nothing is in the inbox and nothing runs."""
-        while self._failure is None and (self._busy or len(self._inbox) or self._dispatcher.running()):
+        while self._failure is None and self._at_work():
             future = self._loop.create_future()
             self._quiet.append(future)
             await future
+
+    def _at_work(self) -> bool:
+        return bool(
+            self._busy or len(self._inbox) or self._dispatcher.running() or self._syncer.somebody_waits()
+        )
 
     async def close(self, drain_ms: int | None = None) -> None:
         """Drain, write a checkpoint, let go of everything. What did not end in time is Lost."""
@@ -262,6 +266,7 @@ class Engine:
         self._dispatcher.act(effects)
         for request, answer in waiting:
             request.reply(answer)
+        self._notify_quiet()
 
     def _tell(self, changes: list[Change]) -> None:
         for change in changes:
@@ -319,11 +324,19 @@ class Engine:
             raise errors.made(answer.error, answer.message, answer.details)
         return answer
 
-    async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
+    def submit(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+    ) -> Awaitable[list[Reply]]:
         """New intents; one reply for each. Refused before anything is written where that is known."""
+        self._state()
         self.guard.admit(terms, items)
         if len(items) == 1:
-            return await self._submit_chunk(terms, items, ack)
+            return self._submit_chunk(terms, items, ack)
+        return self._submit_many(terms, items, ack)
+
+    async def _submit_many(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+    ) -> list[Reply]:
         # One after the other would wait for each; all at once keeps the order and fills the batches.
         chunks = _chunks(items)
         parts = await asyncio.gather(*(self._submit_chunk(terms, chunk, ack) for chunk in chunks))

@@ -45,6 +45,9 @@ class Syncer:
         self._waiting.append((position, then))
         self._wanted.set()
 
+    def somebody_waits(self) -> bool:
+        return bool(self._waiting)
+
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -7,6 +7,7 @@ from operator import attrgetter
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
+from duetime.kernel.transitions import touch
 from duetime.protocol.intent import DISPATCHING, SCHEDULED, Intent
 from duetime.protocol.outcome import Lost
 
@@ -21,7 +22,7 @@ def apply(state: State) -> None:
         status = intent.status
         if status is SCHEDULED:
             wake_at_ms = intent.wake_at_ms
-            if not expired(state, intent):
+            if not (intent.deadline_ms and expired(state, intent)):
                 make_due(state, intent, wake_at_ms)
         elif status is DISPATCHING:
             _check_lease(state, intent)
@@ -36,7 +37,7 @@ def _check_lease(state: State, intent: Intent) -> None:
     seen_at_ms = consumer.seen_at_ms if consumer is not None else 0
     ends_at_ms = max(intent.dispatched_at_ms, seen_at_ms) + intent.terms.lease_ms
     if ends_at_ms > state.at_ms:
-        state.store.touch(intent)
+        touch(state, intent)
         state.timers.arm(intent, ends_at_ms)
     else:
         settle(state, intent, Lost(f"{intent.consumer!r} was silent for {intent.terms.lease_ms} ms"))

@@ -58,10 +58,12 @@ def release(state: State) -> None:
         parent = state.ended_parents.pop()
         rare = rare_of(parent)
         dependents, rare.dependents = rare.dependents or [], None
-        for id in dependents:
+        for id in dict.fromkeys(dependents):
             child = state.store.get(id)
             if child is None or child.status is not BLOCKED:
                 continue
+            if parent.id not in rare_of(child).after:
+                continue  # a namesake: the one that waited was forgotten and its id used again
             if parent.status is ACKED:
                 _count_down(state, child)
             else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from duetime.kernel.lanes import Lane, Track, head_of
-from duetime.kernel.readying import early, expired
+from duetime.kernel.lanes import Lane, Track
+from duetime.kernel.readying import unfit
 from duetime.kernel.state import State
 from duetime.kernel.tiers import Permits
 from duetime.kernel.transitions import move
@@ -38,7 +38,7 @@ def hand_out(state: State) -> None:
 
 def _list(state: State, track: Track) -> None:
     """Tell the tier of the track's first intent that it is ready."""
-    head = head_of(track.lane, track)
+    head = track.head()
     if head is None:
         track.listed = None
         return
@@ -68,15 +68,19 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
         heappop(tracks)
         return
     lane = track.lane
-    head = head_of(lane, track)
-    limit = lent.max if lent is permits else min(lent.max, lent.used + lent.max // 2 - lent.lent)
+    head = track.head()
+    borrowed = lent is not permits
+    limit = lent.max if not borrowed else min(lent.max, lent.used + lent.max // 2 - lent.lent)
     while head is not None and head[0] == rank and head[1] == seq and lent.used < limit:
         intent = head[2]
         heappop(track.ready)
-        if not (early(state, intent) or expired(state, intent)):
-            state.tiers.take(intent.terms.tier, permit)
+        if not unfit(state, intent):
+            lent.used += 1
+            if borrowed:
+                lent.lent += 1
+                permits.borrows += 1
             start(state, lane, intent, permit, "")
-        head = head_of(lane, track)
+        head = track.head()
         if head is None or lane.serial:
             break
         rank, seq, _ = head
@@ -94,14 +98,14 @@ def _pull(state: State, lane: Lane) -> None:
         best: Track | None = None
         first: tuple[int, int, Intent] | None = None
         for track in lane.tracks.values():
-            head = head_of(lane, track)
+            head = track.head()
             if head is not None and (first is None or head[:2] < first[:2]):
                 best, first = track, head
         if best is None or first is None:
             return
         heappop(best.ready)
         intent = first[2]
-        if early(state, intent) or expired(state, intent):
+        if unfit(state, intent):
             continue
         name = turns.popleft()
         consumer = state.consumers[name]

@@ -89,6 +89,9 @@ class Kernel:
             dependents.release(state)
         retention.apply(state)
         dispatch.hand_out(state)
+        while state.ended_parents:  # deadlines are looked at while handing out, too
+            dependents.release(state)
+            dispatch.hand_out(state)
         if isinstance(record.command, Demand) and not record.command.standing and answer is None:
             consumers.end_claim(state, record.command)
         return Applied(answer, state.effects, state.changes)

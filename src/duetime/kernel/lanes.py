@@ -32,19 +32,27 @@ class Track:
         self.listed: tuple[int, int] | None = None
         """The place under which the tier's heap knows this track."""
 
+    def __lt__(self, other: Track) -> bool:
+        """In a heap, a dropped lane's track may meet its successor's at the same place: either may go first,
+        for only one of them is listed there."""
+        return False
+
     def push(self, intent: Intent) -> None:
         heappush(self.ready, (rank_of(intent, self.lane.serial), intent.seq, intent))
 
     def head(self) -> tuple[int, int, Intent] | None:
-        """The first entry that still counts."""
+        """The entry this track could hand out now, given its lane."""
+        lane = self.lane
+        serial = lane.serial
+        if lane.paused or (serial and lane.running):
+            return None
         ready = self.ready
-        serial = self.lane.serial
         while ready:
             entry = ready[0]
             intent = entry[2]
             if intent.status is DUE and entry[0] == rank_of(intent, serial):
-                return entry
-            heappop(ready)
+                return entry if lane.holder is None or lane.holder is intent else None
+            heappop(ready)  # stale
         return None
 
 
@@ -73,10 +81,6 @@ class Lane:
             track = self.tracks[key] = Track(self)
         return track
 
-    def open(self) -> bool:
-        """Whether it may hand out anything now."""
-        return not self.paused and not (self.serial and self.running)
-
     def idle(self) -> bool:
         """Whether it can be forgotten until somebody names it again."""
         return not self.pending and not self.paused and not self.turns
@@ -87,13 +91,3 @@ def rank_of(intent: Intent, serial: bool) -> int:
     if serial:
         return _RANK_HOLDER if intent.holds else _RANK_SERIAL
     return intent.due_at_ms - 1000 * intent.terms.priority
-
-
-def head_of(lane: Lane, track: Track) -> tuple[int, int, Intent] | None:
-    """The entry this track could hand out now, given its lane."""
-    if not lane.open():
-        return None
-    head = track.head()
-    if head is not None and lane.holder is not None and head[2] is not lane.holder:
-        return None
-    return head

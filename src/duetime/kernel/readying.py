@@ -8,7 +8,7 @@ from __future__ import annotations
 from duetime.kernel.history import close_attempt, rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import State
-from duetime.kernel.transitions import move
+from duetime.kernel.transitions import move, touch
 from duetime.protocol.intent import (
     DEAD_LETTERED,
     DISPATCHING,
@@ -32,7 +32,8 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
     track = lane.track(intent.terms.tier)
     track.push(intent)
     state.stirred[track] = None
-    state.timers.arm(intent, intent.deadline_ms)
+    if intent.wake_at_ms or intent.deadline_ms:
+        state.timers.arm(intent, intent.deadline_ms)
 
 
 def undo_due(state: State, intent: Intent) -> None:
@@ -43,9 +44,16 @@ def undo_due(state: State, intent: Intent) -> None:
         state.drop_if_idle(lane)
 
 
-def early(state: State, intent: Intent) -> bool:
-    """Whether a ready intent is not due any more, because the clock was set back; then it waits again."""
-    if not state.behind or intent.due_at_ms <= state.at_ms:
+def unfit(state: State, intent: Intent) -> bool:
+    """Whether a ready intent must not be handed out after all: too early again, or too late."""
+    if state.behind and _early(state, intent):
+        return True
+    return intent.deadline_ms > 0 and expired(state, intent)
+
+
+def _early(state: State, intent: Intent) -> bool:
+    """The clock was set back, and what was due is not due any more: it waits again."""
+    if intent.due_at_ms <= state.at_ms:
         return False
     due_at_ms = intent.due_at_ms
     undo_due(state, intent)
@@ -69,7 +77,7 @@ def expired(state: State, intent: Intent) -> bool:
 
 def take_back(state: State, intent: Intent) -> None:
     """Its delivery is over: permit, lane and consumer are free again. Nothing else is decided here."""
-    state.store.touch(intent)
+    touch(state, intent)
     if intent.permit >= 0:
         state.tiers.give_back(intent.terms.tier, intent.permit)
         intent.permit = -1
@@ -89,6 +97,8 @@ def wait_again(state: State, intent: Intent, next_at_ms: int, note: str) -> None
     """A delivery ended without an end: it is scheduled for its next attempt, or for its deadline."""
     move(state, intent, SCHEDULED)
     close_attempt(intent, state.at_ms, note)
+    if next_at_ms < intent.execute_at_ms:
+        next_at_ms = intent.execute_at_ms  # the clock was set back while it ran
     deadline_ms = intent.deadline_ms
     if deadline_ms and deadline_ms < next_at_ms:
         next_at_ms = deadline_ms
@@ -108,20 +118,22 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
         state.timers.arm(intent, 0)
     lane = state.lanes.get(intent.terms.lane)
     if lane is not None:
-        _leave(state, lane, intent, was)
+        if lane.serial:
+            _leave_serial(state, lane, intent, was)
+        else:
+            lane.pending -= 1
+        if not lane.pending:
+            state.drop_if_idle(lane)
     rare = intent.rare
     if rare is not None and rare.dependents is not None:
         state.ended_parents.append(intent)
 
 
-def _leave(state: State, lane: Lane, intent: Intent, was: Status) -> None:
-    if not lane.serial:
+def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None:
+    """A serial lane counts only what is due, out or holding it, and waits for its holder."""
+    if intent.holds or was is DUE or was is DISPATCHING:
         lane.pending -= 1
-    elif intent.holds or was is DUE or was is DISPATCHING:
-        lane.pending -= 1
-        if lane.holder is intent:
-            lane.holder = None
-            intent.holds = False
-            state.stirred[lane.track(0)] = None
-    if not lane.pending:
-        state.drop_if_idle(lane)
+    if lane.holder is intent:
+        lane.holder = None
+        intent.holds = False
+        state.stirred[lane.track(0)] = None

@@ -14,13 +14,20 @@ def apply(state: State) -> None:
     """Move the marks as far as the record's time and the settings say. They never move back."""
     settings, old = state.settings, state.marks
     minute_ms = state.at_ms - state.at_ms % MINUTE_MS
+    finished_before_ms = minute_ms - settings.retention_ms
+    dead_before_ms = minute_ms - settings.dead_letter_retention_ms
     ended_to = (state.ended - settings.retention_count) // _STEP * _STEP
     key_before_ms = minute_ms - settings.key_window_ms
-    if key_before_ms <= old.key_before_ms and ended_to <= old.ended_to:
+    if (
+        finished_before_ms <= old.finished_before_ms
+        and key_before_ms <= old.key_before_ms
+        and ended_to <= old.ended_to
+        and dead_before_ms <= old.dead_before_ms
+    ):
         return
     state.marks = Marks(
-        finished_before_ms=max(old.finished_before_ms, minute_ms - settings.retention_ms),
-        dead_before_ms=max(old.dead_before_ms, minute_ms - settings.dead_letter_retention_ms),
+        finished_before_ms=max(old.finished_before_ms, finished_before_ms),
+        dead_before_ms=max(old.dead_before_ms, dead_before_ms),
         ended_to=max(old.ended_to, ended_to),
         key_before_ms=max(old.key_before_ms, key_before_ms),
     )

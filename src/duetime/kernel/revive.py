@@ -27,8 +27,9 @@ def apply(state: State, command: Revive) -> Intent | Refusal:
     deadline_ms = _deadline_ms(state, intent, command)
     if deadline_ms and deadline_ms < execute_at_ms:
         return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
-    move(state, intent, SCHEDULED)
+    state.touch(intent)
     close_life(intent, state.at_ms)
+    move(state, intent, SCHEDULED)
     intent.terms = _new_terms(intent.terms, command)
     if command.payload is not None:
         intent.payload = command.payload
@@ -36,8 +37,7 @@ def apply(state: State, command: Revive) -> Intent | Refusal:
     intent.deadline_ms = deadline_ms
     intent.attempt = 0
     intent.ended = intent.finished_at_ms = 0
-    if not intent.terms.serial:
-        state.lane_for(intent.terms).pending += 1
+    state.count_in(intent.terms)
     if execute_at_ms > state.at_ms:
         state.timers.arm(intent, execute_at_ms)
     elif not expired(state, intent):

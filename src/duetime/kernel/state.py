@@ -56,6 +56,16 @@ class State:
         lane = self.lanes.get(terms.lane)
         return lane if lane is not None else self.open_lane(terms.lane)
 
+    def count_in(self, terms: Terms) -> None:
+        """A live intent more in its lane. A serial lane counts only what is due, out or holding it."""
+        lane = self.lanes.get(terms.lane)
+        if lane is None:
+            if terms.serial:
+                return
+            lane = self.open_lane(terms.lane)
+        if not lane.serial:
+            lane.pending += 1
+
     def open_lane(self, name: str) -> Lane:
         """A new lane. Its kind is the first part of its name."""
         kind = name.partition(":")[0]
@@ -76,7 +86,8 @@ class State:
 
     def live(self) -> int:
         """How many intents are not final."""
-        return sum(self.counts[: len(LIVE)])
+        scheduled, due, dispatching, blocked, *_ = self.counts
+        return scheduled + due + dispatching + blocked
 
     def checkpoint(self, position: int) -> Checkpoint:
         """Everything that cannot be read off the intents, at this position."""

@@ -40,7 +40,7 @@ def admit(state: State, terms: Terms, item: Item) -> Refusal | None:
         if lane.pending >= limit:
             error = "EntityFull" if lane.serial else "LaneFull"
             return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
-    elif terms.serial and state.entities >= settings.entities_max:
+    elif state.entities >= settings.entities_max and terms.serial:
         return Refusal("EntityFull", f"{settings.entities_max} entities are live, the most there may be.")
     if item.execute_at_ms < state.at_ms - settings.past_tolerance_ms:
         late_ms = state.at_ms - item.execute_at_ms
@@ -80,8 +80,7 @@ def _make(state: State, terms: Terms, item: Item) -> Intent:
     if item.key is not None or item.after or item.traceparent is not None:
         intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent)
     state.store.add(intent)
-    if not terms.serial:
-        state.lane_for(terms).pending += 1
+    state.count_in(terms)
     if item.after:
         return _make_blocked(state, intent)
     state.counts[SCHEDULED] += 1

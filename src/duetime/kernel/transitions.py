@@ -62,7 +62,9 @@ def move(state: State, intent: Intent, new: Status) -> None:
     """Move an intent. A move that is not in the table is a bug and stops the engine."""
     old = intent.status
     assert _ALLOWED[old] >> new & 1, f"{old.name} -> {new.name} is not in the table"
-    state.store.touch(intent)
+    store = state.store
+    if intent.cycle != store.cycle:
+        store.touch(intent)
     counts = state.counts
     counts[old] -= 1
     counts[new] += 1
@@ -74,8 +76,15 @@ def move(state: State, intent: Intent, new: Status) -> None:
     state.changes.append(Change(intent.id, old, new, at_ms, intent.delivery))
 
 
+def touch(state: State, intent: Intent) -> None:
+    """The intent is about to change."""
+    store = state.store
+    if intent.cycle != store.cycle:
+        store.touch(intent)
+
+
 def edit(state: State, intent: Intent) -> None:
     """Announce a change that leaves the status as it is."""
-    state.store.touch(intent)
+    touch(state, intent)
     intent.revision += 1
     intent.updated_at_ms = state.at_ms

@@ -81,11 +81,11 @@ class Folder:
 
     def create(self, first: int) -> Segment:
         """A new segment, which exists whole or not at all."""
+        # One left by an earlier try holds a part of the same header and zeros, so it is as good as new.
         unfinished = self._path(f"{first:020d}{SUFFIX_UNFINISHED}")
         file = self._disk.open(unfinished, create=True)
         segment = Segment(first, file, 0, 0)
         try:
-            self._disk.truncate(file, 0)
             self._write_header(segment)
             self._disk.sync_file(file)
             self._disk.rename(unfinished, self._path(segment_name(first)))

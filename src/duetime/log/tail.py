@@ -11,11 +11,11 @@ first bad place; what lies there decides. The questions are asked in this order:
    the system's time for a machine without power) or any later frame.
 2. *Is all behind it zero?* Then nothing was written there: the **clean end**.
 3. *Did a part of it never arrive?* Only these traces count; each can be left by a crash:
-   - the file ends inside the frame (the file's new length did not arrive);
    - a sector of the frame is zero from the frame's start, or the sector's, to the sector's end
      (that sector did not arrive; frames behind it may have, which is why finding one proves nothing
      unless it says that this place was synced);
-   - from the frame's last byte on, which is never zero in a whole frame, all is zero (the write was cut).
+   - from the frame's last byte on, which is never zero in a whole frame, all is zero or the file has
+     ended (the write was cut, or the file's new length did not arrive).
    Any of them: **torn**. The frame was never acknowledged as synced, as far as anyone can tell.
 4. Otherwise every sector of it is there, and they do not add up: **damage**.
 
@@ -105,7 +105,7 @@ def is_torn(rest: bytes, first: int, offset: int, proven: int, error: Damaged) -
         return False
     header = _header_at(rest, 0, position)
     size = HEADER_BYTES + 1 if header is None else ENVELOPE_BYTES + header.length
-    if len(rest) < size or written < size:
+    if written < size:
         return True
     if _has_hole(rest, offset, HEADER_BYTES if header is None else size):
         return True

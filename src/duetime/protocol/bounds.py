@@ -27,7 +27,7 @@ from duetime.limits import (
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Target, Task, Terms
 
-__all__ = ["PAYLOAD_BYTES_MAX", "item", "redelivery", "terms"]
+__all__ = ["PAYLOAD_BYTES_MAX", "TIME_MS_MAX", "item", "redelivery", "terms"]
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 

@@ -122,6 +122,13 @@ class Intent(Struct, array_like=True, gc=False):
     rare: Rare | None = None
     armed: int = 0
     """The timer slot that has it; means nothing on disk."""
+    cycle: int = 0
+    """The store's cycle in which it was last touched; means nothing on disk."""
+
+    def __lt__(self, other: Intent) -> bool:
+        """In a lane's heap, an intent read from disk again may meet the stale object it was before, at the
+        same place: either may go first, for the stale one is passed over."""
+        return False
 
 
 FINAL = frozenset({ACKED, DEAD_LETTERED, EXPIRED, CANCELED})

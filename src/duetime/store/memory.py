@@ -23,6 +23,7 @@ class MemoryStore:
 
     def __init__(self, *, durable: bool = False) -> None:
         self.edge: Edge = (0, 0)
+        self.cycle = 1
         self._intents: dict[str, Intent] = {}
         self._keys: dict[str, str] = {}
         self._marks = Marks()
@@ -37,7 +38,7 @@ class MemoryStore:
         store._disk, store._saved = dict(self._disk), self._saved
         for body in store._disk.values():
             intent = _decode(body)
-            intent.armed = 0
+            intent.armed = intent.cycle = 0
             store._put(intent)
         return store
 
@@ -48,7 +49,9 @@ class MemoryStore:
 
     def get(self, id: str) -> Intent | None:
         intent = self._intents.get(id)
-        return None if intent is None or forgotten(intent, self._marks) else intent
+        if intent is None or (intent.ended and forgotten(intent, self._marks)):
+            return None
+        return intent
 
     def by_key(self, key: str) -> Intent | None:
         id = self._keys.get(key)
@@ -56,9 +59,10 @@ class MemoryStore:
 
     def add(self, intent: Intent) -> None:
         self._put(intent)
-        self._changed[intent.id] = None
+        self.touch(intent)
 
     def touch(self, intent: Intent) -> None:
+        intent.cycle = self.cycle
         self._changed[intent.id] = None
 
     def defer(self, intent: Intent) -> None:
@@ -102,6 +106,7 @@ class MemoryStore:
         return found[:limit]
 
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
+        self.cycle += 1
         if not self._durable:
             self._changed.clear()
             return

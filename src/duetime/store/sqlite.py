@@ -54,6 +54,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.edge: Edge = (0, 0)
+        self.cycle = 1
         self._path = path
         self._reader = schema.connect(path)
         self._writer = schema.connect(path)
@@ -102,12 +103,14 @@ class SqliteStore:
 
     def add(self, intent: Intent) -> None:
         id = intent.id
+        intent.cycle = self.cycle
         self._hot[id] = self._changed[id] = intent
         if intent.rare is not None and intent.rare.key is not None:
             self._keys[intent.rare.key] = id
 
     def touch(self, intent: Intent) -> None:
         id = intent.id
+        intent.cycle = self.cycle
         if self._unrowed and self._unrowed.pop(id, None) is not None:
             self._rows.append(_row(intent))
         self._changed[id] = intent
@@ -184,6 +187,7 @@ class SqliteStore:
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
         assert not self._unrowed and not self._rows, "one checkpoint at a time"
         frozen, self._changed = self._changed, {}
+        self.cycle += 1
         self._unrowed = dict(frozen)
         body = _encode(checkpoint)
         done = False
@@ -250,7 +254,7 @@ class SqliteStore:
         intent = _decode(body) if crc32(body) == row[12] else None
         if intent is None or _columns(intent) != row[:12]:
             raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
-        intent.armed = 0
+        intent.armed = intent.cycle = 0
         if intent.wake_at_ms == intent.execute_at_ms:
             intent.wake_at_ms = intent.execute_at_ms  # one object for both
         # Many intents share their terms: one object for all of them.

@@ -6,7 +6,8 @@ decisions must be the same over every store, so nothing here depends on what hap
 - `get` and `by_key` give the one living object of an intent: while it is in memory, always the same
   object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not there.
 - `add` takes a new intent. `touch` is called *before* an intent is changed: a store that is writing a
-  checkpoint keeps the intent as it was at the checkpoint's position first.
+  checkpoint keeps the intent as it was at the checkpoint's position first. Both write the store's `cycle`,
+  which every checkpoint raises, into the intent; while the two are equal, touching it again is not needed.
 - `window` brings the intents that wake next into memory, in order of (wake, seq), and moves the edge:
   everything that wakes at or before the edge is in memory from then on. `edge` is that place.
 - `checkpoint` makes the state up to now durable in one transaction. It is a generator: each step does
@@ -37,6 +38,7 @@ class Store(Protocol):
     """Intents by id, by key, by the time they wake. See the module's text for the contract."""
 
     edge: Edge
+    cycle: int
 
     def load(self) -> Checkpoint | None:
         """The newest checkpoint, or None for an empty store."""

@@ -147,12 +147,13 @@ class LogContract:
             await append_all(log, BODIES)
             reading = log.read(await log.start())
             seen = []
-            await append_all(log, [b"late"])
+            late = [b"late" * 50] * 10
+            await append_all(log, late)
             async for _, found in reading:
                 seen.append(found.body)
                 await append_all(log, [b"later"])
             assert seen == BODIES
-            assert await bodies_of(log) == [*BODIES, b"late", *[b"later"] * len(BODIES)]
+            assert await bodies_of(log) == [*BODIES, *late, *[b"later"] * len(BODIES)]
             await log.close()
 
         run(work())

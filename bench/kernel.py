@@ -1,0 +1,59 @@
+"""The kernel alone: submit, fire, settle, without log or disk."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from bench.figure import Figure
+from duetime.kernel.kernel import Kernel
+from duetime.limits import TIER_PERMITS
+from duetime.protocol.command import Advance, Command, Settle, Start, Submit
+from duetime.protocol.effect import Deliver
+from duetime.protocol.intent import Item
+from duetime.protocol.outcome import Done, Settlement
+from duetime.protocol.record import Record
+from duetime.protocol.terms import Task, Terms, Tier
+from duetime.store.memory import MemoryStore
+
+COUNT = 100_000
+BATCH = 1_000
+ROUNDS = 5
+
+
+def run() -> list[Figure]:
+    rates = [_lifecycles() for _ in range(ROUNDS)]
+    note = f"best {max(rates):,.0f}; aim 150,000"
+    return [Figure("kernel: submit, fire, settle", median(rates), "lifecycles/s", floor=80_000, note=note)]
+
+
+def _lifecycles() -> float:
+    kernel = Kernel(MemoryStore())
+    at_ms, seq = 1_800_000_000_000, 0
+
+    def apply(command: Command) -> list[Deliver]:
+        nonlocal seq
+        seq += 1
+        return [e for e in kernel.apply(Record(seq, at_ms, command)).effects if type(e) is Deliver]
+
+    apply(Start(1))
+    kernel.state.timers.extend(at_ms + 60_000, 1)
+    terms = (Terms(Task("bench"), "task:default", Tier.ULTRA),)
+    submits = [
+        Submit(terms, tuple(Item(f"{b}-{n}", 0, at_ms + 100, b"[[1]]", fresh=True) for n in range(BATCH)))
+        for b in range(COUNT // BATCH)
+    ]
+    done = Done()
+    start = time.perf_counter()
+    for submit in submits:
+        apply(submit)
+    at_ms += 101
+    out = apply(Advance())
+    settled = 0
+    while out:
+        settled += len(out)
+        out = apply(Settle(tuple(Settlement(each.id, each.delivery, done) for each in out)))
+    seconds = time.perf_counter() - start
+    assert settled == COUNT, f"{settled} of {COUNT} settled"
+    assert TIER_PERMITS[Tier.ULTRA] < BATCH
+    return COUNT / seconds

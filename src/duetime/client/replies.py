@@ -1,0 +1,14 @@
+"""What an engine answered, as an id or an error."""
+
+from __future__ import annotations
+
+from duetime import errors
+from duetime.protocol.reply import Existing, Refusal, Reply
+
+
+def id_of(reply: Reply) -> str:
+    """The intent a submit made or found; a refusal is raised."""
+    if isinstance(reply, Refusal):
+        raise errors.made(reply.error, reply.message, reply.details)
+    assert reply is not None
+    return reply.intent.id if isinstance(reply, Existing) else reply.id

@@ -1,0 +1,247 @@
+"""What is true of every reachable state between two records. Reads only; a broken law is an AssertionError.
+
+`check_quick` looks at what is in memory anyway (lanes, permits, deliveries that are out); `check` also
+walks every intent in the store. Tests and every step of the simulator call them.
+"""
+
+from __future__ import annotations
+
+from duetime.kernel.lanes import Lane, rank_of
+from duetime.kernel.state import LIVE, State
+from duetime.limits import TIER_SLOT_MS
+from duetime.protocol.intent import (
+    ACKED,
+    BLOCKED,
+    DISPATCHING,
+    DUE,
+    FINAL,
+    SCHEDULED,
+    Intent,
+    Status,
+)
+from duetime.store.store import SEQ_MAX
+
+_ALL = 1 << 30
+
+
+def check(state: State) -> None:
+    """Everything. Costs a walk over all intents."""
+    check_quick(state)
+    intents = state.store.page(None, None, SEQ_MAX, _ALL)
+    _check_counts(state, intents)
+    _check_pending(state, intents)
+    for intent in intents:
+        _check_intent(state, intent)
+    _check_keys(state, intents)
+
+
+def check_quick(state: State) -> None:
+    """What can be seen without walking the store."""
+    assert not state.ended_parents, "those who waited for an intent that ended are told in the same record"
+    assert state.at_ms <= state.latest_ms, "the latest stamp is the latest"
+    assert state.behind == (state.at_ms < state.latest_ms), "behind means before the latest stamp"
+    assert min(state.counts) >= 0, f"no count is negative: {state.counts}"
+    serial = sum(lane.serial for lane in state.lanes.values())
+    assert state.entities == serial, f"{state.entities} entities counted, {serial} serial lanes"
+    _check_out(state)
+    _check_consumers(state)
+    for name, lane in state.lanes.items():
+        assert lane.name == name
+        _check_lane(state, lane)
+
+
+def _check_out(state: State) -> None:
+    """What DISPATCHING intents hold is what permits, lanes and counts say."""
+    used, lent = [0] * len(state.tiers.all), [0] * len(state.tiers.all)
+    running: dict[str, int] = {}
+    total = 0
+    for consumer, held in state.out.items():
+        for id, intent in held.items():
+            assert intent.id == id and intent.consumer == consumer, f"{id!r} is listed under {consumer!r}"
+            assert intent.status is DISPATCHING, f"{id!r} is out but {intent.status.name}"
+            total += 1
+            running[intent.terms.lane] = running.get(intent.terms.lane, 0) + 1
+            if consumer:
+                assert intent.permit == -1 and intent.wake_at_ms, f"{id!r} was pulled: a lease, no permit"
+            else:
+                assert intent.permit >= 0 and not intent.wake_at_ms, f"{id!r} was pushed: a permit, no lease"
+                used[intent.permit] += 1
+                lent[intent.permit] += intent.permit != intent.terms.tier
+    assert state.counts[DISPATCHING] == total, f"{state.counts[DISPATCHING]} counted out, {total} are"
+    for number, permits in enumerate(state.tiers.all):
+        found = (used[number], lent[number])
+        assert (permits.used, permits.lent) == found, (
+            f"tier {number} says {permits.used} permits used and {permits.lent} lent, its intents {found}"
+        )
+    for lane in state.lanes.values():
+        count = running.pop(lane.name, 0)
+        assert lane.running == count, f"lane {lane.name!r} says {lane.running} run, {count} do"
+    assert not running, f"intents run in lanes that are not there: {running}"
+
+
+def _check_consumers(state: State) -> None:
+    assert state.out.keys() == {"", *state.consumers}, "a consumer that holds something is known"
+    wanting: dict[str, list[str]] = {}
+    for name, consumer in state.consumers.items():
+        assert consumer.name == name
+        for lane, credits in consumer.credits.items():
+            assert credits > 0, f"{name!r} has {credits} credits for {lane!r}"
+            wanting.setdefault(lane, []).append(name)
+    for lane, names in wanting.items():
+        assert lane in state.lanes, f"somebody asks for the lane {lane!r}, which is not there"
+        assert sorted(state.lanes[lane].turns) == sorted(names), f"turns of {lane!r} are not its credits"
+    for name, each in state.lanes.items():
+        assert name in wanting or not each.turns, f"lane {name!r} has turns without credits"
+
+
+def _check_lane(state: State, lane: Lane) -> None:
+    name = lane.name
+    kind = name.partition(":")[0]
+    assert lane.serial == (kind == "entity") and lane.pushed == (kind in state.settings.pushed), name
+    assert not lane.idle(), f"lane {name!r} holds nothing and should be forgotten"
+    holder = lane.holder
+    if lane.serial:
+        assert lane.running <= 1, f"{lane.running} run in the serial lane {name!r}"
+        if lane.running:
+            assert holder is not None and holder.status is DISPATCHING, f"who runs in {name!r} holds it"
+        if holder is not None:
+            assert holder.holds and holder.status not in FINAL and holder.terms.lane == name, name
+    else:
+        assert holder is None, f"lane {name!r} is not serial and has a holder"
+    if not lane.paused and not (lane.serial and lane.running):
+        _check_not_idle(state, lane)
+
+
+def _check_not_idle(state: State, lane: Lane) -> None:
+    """Nothing that could be handed out is left behind."""
+    if not lane.pushed and not lane.turns:
+        return
+    for track in lane.tracks.values():
+        if track in state.stirred:  # just thawed: it is looked at with the next record
+            continue
+        ready = [
+            entry
+            for entry in track.ready
+            if entry[2].status is DUE and entry[0] == rank_of(entry[2], lane.serial)
+        ]
+        if not ready:
+            continue
+        head = min(ready, key=lambda entry: entry[:2])[2]
+        if lane.holder is not None and head is not lane.holder:
+            continue
+        if lane.pushed:
+            tier = head.terms.tier
+            assert state.tiers.lender(tier) < 0, f"{head.id!r} could have a permit of tier {tier} and waits"
+        else:
+            assert not lane.turns, f"{head.id!r} waits in {lane.name!r} while consumers ask for it"
+
+
+def _check_counts(state: State, intents: list[Intent]) -> None:
+    found = [0] * len(Status)
+    for intent in intents:
+        found[intent.status] += 1
+    for status in Status:
+        counted = state.counts[status]
+        # Forgotten intents stay in the counts of what ended.
+        right = counted == found[status] if status in LIVE else counted >= found[status]
+        assert right, f"{counted} counted as {status.name}, the store has {found[status]}"
+    assert len({intent.seq for intent in intents}) == len(intents), "every intent has a number of its own"
+
+
+def _check_pending(state: State, intents: list[Intent]) -> None:
+    pending: dict[str, int] = {}
+    for intent in intents:
+        if intent.status in FINAL:
+            continue
+        if not intent.terms.serial or intent.holds or intent.status is DUE or intent.status is DISPATCHING:
+            lane = intent.terms.lane
+            pending[lane] = pending.get(lane, 0) + 1
+    for name, lane in state.lanes.items():
+        count = pending.pop(name, 0)
+        assert lane.pending == count, f"lane {name!r} says {lane.pending} pending, {count} are"
+    assert not pending, f"intents are pending in lanes that are not there: {pending}"
+
+
+def _check_intent(state: State, intent: Intent) -> None:
+    id, status = intent.id, intent.status
+    assert 0 < intent.seq <= state.seq, f"{id!r} has the number {intent.seq} of {state.seq}"
+    assert intent.delivery >= intent.attempt >= 0, f"{id!r}: {intent.delivery} deliveries"
+    assert status is DISPATCHING or (intent.permit == -1 and not intent.consumer), f"{id!r} is not out"
+    if intent.holds:
+        lane = state.lanes.get(intent.terms.lane)
+        assert lane is not None and lane.holder is intent, f"{id!r} holds its lane, which does not know"
+    if status in FINAL:
+        _check_final(state, intent)
+        return
+    assert not intent.ended and not intent.finished_at_ms, f"{id!r} lives and has an end"
+    assert not intent.deadline_ms or intent.deadline_ms >= intent.execute_at_ms, f"{id!r}: deadline"
+    _check_wake(state, intent)
+    if status is DUE:
+        _check_due(state, intent)
+    elif status is DISPATCHING:
+        assert state.out[intent.consumer].get(id) is intent, f"{id!r} is out and not listed"
+        assert intent.attempt >= 1 and intent.dispatched_at_ms, f"{id!r} is out without an attempt"
+    elif status is BLOCKED:
+        _check_blocked(state, intent)
+
+
+def _check_final(state: State, intent: Intent) -> None:
+    id = intent.id
+    assert intent.finished_at_ms and 0 < intent.ended <= state.ended, f"{id!r} ended without an end"
+    assert not intent.wake_at_ms and not intent.armed and not intent.holds, f"{id!r} ended and waits"
+    if intent.status is Status.DEAD_LETTERED:
+        assert intent.rare is not None and intent.rare.last_error is not None, f"{id!r} died for no reason"
+
+
+def _check_wake(state: State, intent: Intent) -> None:
+    """Whoever must be looked at again is armed, or behind the edge of what is in memory."""
+    id, wake_at_ms = intent.id, intent.wake_at_ms
+    if intent.status is SCHEDULED:
+        assert wake_at_ms > 0, f"{id!r} is scheduled for never"
+        assert wake_at_ms >= intent.execute_at_ms, f"{id!r} would wake before its time"
+    elif intent.status is not DISPATCHING:
+        assert wake_at_ms == intent.deadline_ms, f"{id!r} wakes at {wake_at_ms}, not at its deadline"
+    if not wake_at_ms:
+        assert not intent.armed, f"{id!r} is armed for never"
+    elif (wake_at_ms, intent.seq) > state.store.edge:
+        assert not intent.armed, f"{id!r} is armed behind the edge"
+    else:
+        size = TIER_SLOT_MS[intent.terms.tier]
+        assert 0 <= intent.armed - wake_at_ms < size, f"{id!r} wakes at {wake_at_ms}, armed {intent.armed}"
+        cohort = state.timers._cohorts.get(intent.armed, ())
+        assert any(each is intent for each in cohort), f"{id!r} is not in the cohort it is armed in"
+
+
+def _check_due(state: State, intent: Intent) -> None:
+    lane = state.lanes.get(intent.terms.lane)
+    assert lane is not None and intent.due_at_ms, f"{intent.id!r} is due without a lane or a time"
+    place = (rank_of(intent, lane.serial), intent.seq)
+    ready = lane.track(intent.terms.tier).ready
+    assert any(entry[2] is intent and entry[:2] == place for entry in ready), (
+        f"{intent.id!r} is due and not in its lane at {place}"
+    )
+
+
+def _check_blocked(state: State, intent: Intent) -> None:
+    assert intent.rare is not None and intent.rare.waiting > 0, f"{intent.id!r} is blocked by nothing"
+    waits = 0
+    for id in dict.fromkeys(intent.rare.after):
+        parent = state.store.get(id)
+        if parent is None or parent.status is ACKED:  # forgotten, and it was acknowledged before
+            continue
+        assert parent.status not in FINAL, f"{intent.id!r} waits for {id!r}, which is {parent.status.name}"
+        dependents = parent.rare.dependents if parent.rare is not None else None
+        assert dependents and intent.id in dependents, f"{id!r} does not know that {intent.id!r} waits"
+        waits += 1
+    assert intent.rare.waiting == waits, f"{intent.id!r} counts {intent.rare.waiting}, waits for {waits}"
+
+
+def _check_keys(state: State, intents: list[Intent]) -> None:
+    """A key finds the newest intent that has it, or nothing when that one is forgotten."""
+    newest: dict[str, Intent] = {}
+    for intent in intents:  # by falling number
+        if intent.rare is not None and intent.rare.key is not None:
+            newest.setdefault(intent.rare.key, intent)
+    for key, intent in newest.items():
+        found = state.store.by_key(key)
+        assert found is None or found.seq >= intent.seq, f"the key {key!r} finds {found.id!r}, an older one"

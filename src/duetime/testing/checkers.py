@@ -1,0 +1,380 @@
+"""The laws, apart from the kernel: a small model of what anybody outside could see, in the order of the log.
+
+`History` follows the records that are on the log, so after power loss it is made anew from those that
+are left. Nothing here calls the kernel; each law is stated once more, in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duetime.kernel.kernel import Applied
+from duetime.limits import MINUTE_MS, TIER_PERMITS
+from duetime.protocol.command import (
+    Cancel,
+    Configure,
+    FireNow,
+    Patch,
+    Resize,
+    Revive,
+    Settings,
+    Settle,
+    Submit,
+)
+from duetime.protocol.effect import Abort, Change, Deliver
+from duetime.protocol.intent import (
+    ACKED,
+    BLOCKED,
+    CANCELED,
+    DEAD_LETTERED,
+    DISPATCHING,
+    DUE,
+    EXPIRED,
+    FINAL,
+    SCHEDULED,
+    Intent,
+    Item,
+    Status,
+)
+from duetime.protocol.outcome import Done, Failed, Outcome, Rejected, Snoozed
+from duetime.protocol.record import Record
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.terms import Backoff, Guarantee, OnInterrupt, Redelivery, Terms, lane_of
+
+Peek = Callable[[str], Intent | None]
+
+
+class Seen:
+    """One intent, as seen from outside."""
+
+    def __init__(self, number: int, terms: Terms, item: Item, at_ms: int) -> None:
+        self.number = number
+        self.id = item.id
+        self.lane, self.serial, self.tier = terms.lane, terms.serial, terms.tier
+        self.guarantee, self.on_interrupt = terms.guarantee, terms.on_interrupt
+        self.redelivery = terms.redelivery
+        self.attempts_max = terms.redelivery.max_attempts
+        self.execute_at_ms, self.deadline_ms = item.execute_at_ms, item.deadline_ms
+        self.created_at_ms = at_ms
+        self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
+        self.status: Status | None = None
+        self.delivery = self.attempt = 0
+        self.not_before_ms = 0
+        """No hand-over before this: the end of a retry's or snooze's wait."""
+        self.runs = 0
+        """Hand-overs that were not given back by a snooze, in this life."""
+        self.permit = -1
+
+
+class Row:
+    """A lane, as seen from outside."""
+
+    def __init__(self) -> None:
+        self.due: dict[str, None] = {}
+        self.running: dict[str, None] = {}
+        self.holder: str | None = None
+
+
+class History:
+    """Every intent's life in the order of the log, and the laws of such lives."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Seen] = {}
+        self.rows: dict[str, Row] = {}
+        self.keys: dict[str, Seen] = {}
+        self.settings = Settings()
+        self.limits = list(TIER_PERMITS)
+        self.used = [0] * len(TIER_PERMITS)
+        self.lent = [0] * len(TIER_PERMITS)
+        self.key_mark_ms = 0
+        self.at_ms = 0
+        self.number = 0
+        self.outcomes: dict[str, Outcome] = {}
+        self.moves: dict[tuple[Status | None, Status], int] = {}
+
+    def live(self) -> list[Seen]:
+        return [seen for seen in self.seen.values() if seen.status not in FINAL]
+
+    def observe(self, record: Record, applied: Applied, peek: Peek) -> None:
+        """One more record, and what it came to. `peek` shows an intent right after it."""
+        self.at_ms = record.at_ms
+        self.outcomes = {}
+        command, answer = record.command, applied.answer
+        match command:
+            case Submit(terms, items):
+                assert isinstance(answer, list)
+                for item, reply in zip(items, answer, strict=True):
+                    assert not isinstance(reply, bool)
+                    self._submitted(terms[item.terms], item, reply)
+            case Settle():
+                assert isinstance(answer, list)
+                self._settled(command, answer, applied.changes)
+            case Patch() if isinstance(answer, Intent):
+                self._patched(command)
+            case FireNow() if isinstance(answer, Intent):
+                seen = self.seen[command.id]
+                seen.execute_at_ms = min(seen.execute_at_ms, self.at_ms)
+                seen.not_before_ms = 0
+            case Resize() if answer is None:
+                self.limits[command.tier] = command.permits
+            case Configure():
+                self.settings = command.settings
+        mark_ms = self.at_ms - self.at_ms % MINUTE_MS - self.settings.key_window_ms
+        self.key_mark_ms = max(self.key_mark_ms, mark_ms)
+        used, lent = list(self.used), list(self.lent)
+        for change in applied.changes:
+            self._changed(change, record, peek)
+        self._check_permits(used, lent)
+        self._check_effects(applied)
+        self._check_order(applied, peek)
+
+    # What commands say.
+
+    def _submitted(self, terms: Terms, item: Item, reply: Reply) -> None:
+        twin = self.keys.get(item.key) if item.key is not None else None
+        window_ms = self.settings.key_window_ms
+        current = twin is not None and twin.created_at_ms + window_ms > self.at_ms
+        if isinstance(reply, Existing):
+            assert current and twin is not None and twin.id == reply.intent.id, (
+                f"the key {item.key!r} gave {reply.intent.id!r}"
+            )
+            assert twin.fingerprint == item.fingerprint, f"the key {item.key!r} was used for another body"
+        elif isinstance(reply, Refusal):
+            if reply.error in ("KeyReused", "KeyFinished"):
+                assert current, f"the key {item.key!r} is free and was refused"
+        else:
+            assert reply is not None and reply.id == item.id
+            if twin is not None and current:
+                # A finished one may be forgotten when the window was shorter before.
+                forgotten = twin.status in FINAL and twin.created_at_ms < self.key_mark_ms
+                assert forgotten, f"the key {item.key!r} has {twin.id!r} and made {item.id!r} too"
+            old = self.seen.get(item.id)
+            assert old is None or old.status in FINAL, f"{item.id!r} lives and was made again"
+            self.number += 1
+            seen = self.seen[item.id] = Seen(self.number, terms, item, self.at_ms)
+            if item.key is not None:
+                self.keys[item.key] = seen
+
+    def _settled(self, command: Settle, answer: list[Reply] | list[bool], changes: list[Change]) -> None:
+        for settlement, counted in zip(command.settlements, answer, strict=True):
+            seen = self.seen.get(settlement.id)
+            current = (
+                seen is not None
+                and seen.status is DISPATCHING
+                and seen.delivery == settlement.delivery
+                and seen.id not in self.outcomes
+            )
+            if counted:
+                assert current, f"an outcome of {settlement.id!r}#{settlement.delivery} counted: it is stale"
+                self.outcomes[settlement.id] = settlement.outcome
+            elif current:
+                # Only a lease that ran out in this very record may have been first.
+                lost = any(change.id == settlement.id and change.old is DISPATCHING for change in changes)
+                assert lost, f"an outcome of {settlement.id!r}#{settlement.delivery} was refused"
+
+    def _patched(self, command: Patch) -> None:
+        seen = self.seen[command.id]
+        if command.execute_at_ms is not None:
+            seen.execute_at_ms = command.execute_at_ms
+            seen.not_before_ms = 0
+        if command.deadline_ms is not None:
+            if seen.deadline_ms and seen.not_before_ms > seen.deadline_ms:
+                # A wait that was to end with the deadline ends there, also when the deadline moves.
+                seen.not_before_ms = seen.deadline_ms
+            seen.deadline_ms = command.deadline_ms
+        if command.redelivery is not None:
+            seen.redelivery = command.redelivery
+            # An attempt that was planned already is still made.
+            seen.attempts_max = max(command.redelivery.max_attempts, seen.attempt + 1)
+
+    def _revived(self, seen: Seen, command: Revive) -> None:
+        seen.attempt = seen.runs = seen.not_before_ms = 0
+        seen.execute_at_ms = command.execute_at_ms or self.at_ms
+        if command.deadline_ms is not None:
+            seen.deadline_ms = command.deadline_ms
+        elif seen.deadline_ms <= self.at_ms:
+            seen.deadline_ms = 0
+        if command.target is not None:
+            seen.lane = lane_of(command.target)
+            seen.serial = seen.lane.startswith("entity:")
+        if command.redelivery is not None:
+            seen.redelivery = command.redelivery
+        seen.attempts_max = seen.redelivery.max_attempts
+
+    # What happened.
+
+    def _changed(self, change: Change, record: Record, peek: Peek) -> None:
+        seen, old, new = self.seen[change.id], change.old, change.new
+        id = change.id
+        self.moves[(old, new)] = self.moves.get((old, new), 0) + 1
+        assert seen.status is old, f"{id!r} moved from {old} and was {seen.status}"
+        assert change.at_ms == self.at_ms, f"{id!r} changed at {change.at_ms}, the record's is {self.at_ms}"
+        if old in FINAL:
+            assert old is DEAD_LETTERED and new is SCHEDULED, f"{id!r} left {old} for {new}: final is final"
+            assert isinstance(record.command, Revive) and record.command.id == id
+            self._revived(seen, record.command)
+        row = self.rows.setdefault(seen.lane, Row())
+        if old is DUE:
+            row.due.pop(id, None)
+        elif old is DISPATCHING:
+            row.running.pop(id)
+            self._give_back(seen)
+            self._ended_delivery(seen, new, record, peek)
+        elif old is BLOCKED and new is SCHEDULED:
+            for parent in seen.after:
+                status = self.seen[parent].status
+                assert status is ACKED, f"{id!r} goes on, and {parent!r} is {status}"
+        seen.status = new
+        if new is DUE:
+            row.due[id] = None
+        elif new is DISPATCHING:
+            self._handed_out(seen, row, change, peek)
+        elif new in FINAL:
+            if row.holder == id:
+                row.holder = None
+            self._ended(seen, old, record)
+
+    def _handed_out(self, seen: Seen, row: Row, change: Change, peek: Peek) -> None:
+        id, at_ms = seen.id, self.at_ms
+        assert change.delivery == seen.delivery + 1, f"{id!r}: delivery {change.delivery} after {seen.delivery}"
+        seen.delivery = change.delivery
+        seen.attempt += 1
+        seen.runs += 1
+        assert at_ms >= seen.execute_at_ms, f"{id!r} went out {seen.execute_at_ms - at_ms} ms before its time"
+        assert at_ms >= seen.not_before_ms, (
+            f"{id!r} went out {seen.not_before_ms - at_ms} ms before its wait was over"
+        )
+        assert not seen.deadline_ms or at_ms < seen.deadline_ms, f"{id!r} went out after its deadline"
+        assert seen.attempt <= seen.attempts_max, f"{id!r}: attempt {seen.attempt} of {seen.attempts_max}"
+        if seen.guarantee is Guarantee.AT_MOST_ONCE:
+            assert seen.runs == 1, f"{id!r} is at most once and went out again"
+        if seen.serial:
+            assert not row.running, f"{id!r} went out while {list(row.running)} ran in {seen.lane!r}"
+            assert row.holder in (None, id), f"{id!r} went out, and {row.holder!r} was there before"
+            if row.holder is None:
+                before = [other for other in row.due if self.seen[other].number < seen.number]
+                assert not before, f"{id!r} went out before {before} in {seen.lane!r}"
+            row.holder = id
+        row.running[id] = None
+        intent = peek(id)
+        if intent is not None and intent.status is DISPATCHING and intent.permit >= 0:
+            seen.permit = intent.permit
+            assert seen.permit >= seen.tier, f"{id!r} borrowed from a higher tier"
+            self.used[seen.permit] += 1
+            self.lent[seen.permit] += seen.permit != seen.tier
+
+    def _give_back(self, seen: Seen) -> None:
+        if seen.permit >= 0:
+            self.used[seen.permit] -= 1
+            self.lent[seen.permit] -= seen.permit != seen.tier
+            seen.permit = -1
+
+    def _ended_delivery(self, seen: Seen, new: Status, record: Record, peek: Peek) -> None:
+        """A delivery ended: by its outcome, by a cancel, or because nobody knows any more."""
+        id, outcome = seen.id, self.outcomes.get(seen.id)
+        if new is ACKED:
+            assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
+        elif new is CANCELED:
+            assert isinstance(record.command, Cancel) and record.command.id == id
+        elif new is DEAD_LETTERED:
+            self._check_dead(seen, outcome)
+        elif new is SCHEDULED:
+            assert not isinstance(outcome, Done | Rejected), f"{id!r} waits after {outcome}"
+            if isinstance(outcome, Snoozed):
+                seen.attempt -= 1
+                seen.runs -= 1
+                seen.not_before_ms = self.at_ms + outcome.delay_ms
+            else:
+                self._check_retry(seen, outcome if isinstance(outcome, Failed) else None, peek)
+
+    def _check_dead(self, seen: Seen, outcome: Outcome | None) -> None:
+        exhausted = seen.attempt >= seen.redelivery.max_attempts
+        once = seen.guarantee is Guarantee.AT_MOST_ONCE
+        if isinstance(outcome, Failed):
+            assert exhausted or once, f"{seen.id!r} has attempts left and was given up"
+        elif not isinstance(outcome, Rejected):
+            interrupted = seen.on_interrupt is OnInterrupt.DEAD_LETTER
+            assert exhausted or once or interrupted, f"{seen.id!r} was lost once and given up"
+
+    def _check_retry(self, seen: Seen, failed: Failed | None, peek: Peek) -> None:
+        least_ms, most_ms = delays(seen.redelivery, seen.attempt)
+        if failed is not None and failed.delay_ms >= 0:
+            least_ms = most_ms = failed.delay_ms
+        seen.not_before_ms = self.at_ms + least_ms
+        latest_ms = max(self.at_ms + most_ms, seen.execute_at_ms)
+        if failed is not None:
+            seen.not_before_ms = max(seen.not_before_ms, failed.not_before_ms)
+            latest_ms = max(latest_ms, failed.not_before_ms)
+        intent = peek(seen.id)
+        if intent is not None and intent.status is SCHEDULED:
+            assert intent.wake_at_ms <= latest_ms, (
+                f"{seen.id!r} waits {intent.wake_at_ms - latest_ms} ms more than its policy allows"
+            )
+
+    def _ended(self, seen: Seen, old: Status | None, record: Record) -> None:
+        late = bool(seen.deadline_ms) and self.at_ms >= seen.deadline_ms
+        if seen.status is EXPIRED:
+            assert late, f"{seen.id!r} expired before its deadline"
+        elif seen.status is DEAD_LETTERED and old in (SCHEDULED, DUE):
+            assert late, f"{seen.id!r} died without being out"
+        elif seen.status is DEAD_LETTERED and old is BLOCKED:
+            ended = [id for id in seen.after if self.seen[id].status in FINAL - {ACKED}]
+            assert late or ended, f"{seen.id!r} died, and nothing it waits for did"
+        elif seen.status is CANCELED:
+            assert isinstance(record.command, Cancel) and record.command.id == seen.id
+
+    # Laws of a whole record.
+
+    def _check_permits(self, used: list[int], lent: list[int]) -> None:
+        for tier, limit in enumerate(self.limits):
+            # After a resize there may be more out than the limit, but never one more than before.
+            assert self.used[tier] <= max(limit, used[tier]), f"tier {tier}: {self.used[tier]} of {limit} out"
+            assert self.lent[tier] <= max(limit // 2, lent[tier]), f"tier {tier} lent {self.lent[tier]}"
+
+    def _check_effects(self, applied: Applied) -> None:
+        """Every hand-over is asked for once; every delivery that is cancelled is aborted."""
+        out = [(change.id, change.delivery) for change in applied.changes if change.new is DISPATCHING]
+        asked = [(effect.id, effect.delivery) for effect in applied.effects if isinstance(effect, Deliver)]
+        assert out == asked, f"handed out {out}, asked of the world {asked}"
+        stopped = [
+            (change.id, change.delivery)
+            for change in applied.changes
+            if change.old is DISPATCHING and change.new is CANCELED
+        ]
+        aborted = [(effect.id, effect.delivery) for effect in applied.effects if isinstance(effect, Abort)]
+        assert stopped == aborted, f"cancelled {stopped}, asked to abort {aborted}"
+        for effect in applied.effects:
+            if isinstance(effect, Deliver):
+                assert effect.attempt == self.seen[effect.id].attempt, f"{effect.id!r}: attempt {effect.attempt}"
+                assert effect.late_ms >= 0, f"{effect.id!r} is {-effect.late_ms} ms early"
+
+    def _check_order(self, applied: Applied, peek: Peek) -> None:
+        """Whoever is still ready comes after everyone of its kind that went out."""
+        if any(change.old is BLOCKED for change in applied.changes):
+            return  # it became ready after others had gone
+        last: dict[tuple[str, int], tuple[int, int]] = {}
+        for effect in applied.effects:
+            if isinstance(effect, Deliver) and not self.seen[effect.id].serial:
+                kind = (effect.terms.lane, -1 if effect.consumer else effect.terms.tier)
+                last[kind] = max(last.get(kind, (-1 << 62, 0)), self._place(effect.id, peek))
+        for (lane, tier), place in last.items():
+            for id in self.rows[lane].due:
+                if tier in (-1, self.seen[id].tier):
+                    assert self._place(id, peek) > place, f"{id!r} was overtaken in {lane!r}"
+
+    def _place(self, id: str, peek: Peek) -> tuple[int, int]:
+        intent = peek(id)
+        assert intent is not None
+        return intent.due_at_ms - 1000 * intent.terms.priority, self.seen[id].number
+
+
+def delays(policy: Redelivery, attempt: int) -> tuple[int, int]:
+    """The least and the most one may wait after this attempt."""
+    wait = policy.initial_delay_ms
+    if policy.backoff is Backoff.EXPONENTIAL and policy.multiplier_percent > 100:
+        wait = policy.initial_delay_ms * policy.multiplier_percent ** (attempt - 1) // 100 ** (attempt - 1)
+    wait = min(wait, policy.max_delay_ms)
+    most = policy.max_delay_ms if policy.backoff is Backoff.EXPONENTIAL else wait
+    if not policy.jitter:
+        return wait, most
+    return wait * 8 // 10, most * 12 // 10 + 1

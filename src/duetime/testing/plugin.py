@@ -1,0 +1,73 @@
+"""The pytest plugin: an app on virtual time for plain tests.
+
+`app` is a started app in memory; a test (or a conftest) may name its own by overriding the fixture
+`duetime_app`. `clock.advance("30d")` lets time pass, `drain()` waits for what is due now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from duetime.client.app import App
+    from duetime.client.times import Delay, Moment
+    from duetime.testing.time import ManualClock, VirtualTime
+
+
+class PlainClock:
+    """Virtual time for plain tests: each call returns when all that was due has happened."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        self._time = time
+
+    def now_ms(self) -> int:
+        return self._time.now_ms()
+
+    def advance(self, delay: Delay) -> None:
+        self._time.advance(delay).wait()
+
+    def advance_to(self, moment: Moment) -> None:
+        self._time.advance_to(moment).wait()
+
+    def drain(self) -> None:
+        self._time.drain().wait()
+
+
+@pytest.fixture
+def duetime_app() -> App:
+    """The app under test; override this fixture to return your own."""
+    from duetime.client.app import App
+
+    return App(":memory:")
+
+
+@pytest.fixture
+def _manual_clock() -> ManualClock:
+    from duetime.testing.time import ManualClock
+
+    return ManualClock()
+
+
+@pytest.fixture
+def app(duetime_app: App, _manual_clock: ManualClock) -> Iterator[App]:
+    """The app under test, in memory and on virtual time, started."""
+    duetime_app.rewire(":memory:", clock=_manual_clock)
+    with duetime_app:
+        yield duetime_app
+
+
+@pytest.fixture
+def clock(app: App, _manual_clock: ManualClock) -> PlainClock:
+    """The app's clock."""
+    from duetime.testing.time import VirtualTime
+
+    return PlainClock(VirtualTime(app, _manual_clock))
+
+
+@pytest.fixture
+def drain(clock: PlainClock) -> Callable[[], None]:
+    """Wait until nothing runs and nothing more is due now."""
+    return clock.drain

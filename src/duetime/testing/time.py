@@ -1,0 +1,95 @@
+"""Virtual time: a clock set by hand, and an app that lives by it. Days pass in milliseconds.
+
+The engine is the real one, on memory storage: serialisation, retries, leases, deadlines and order are
+those of production. Only the clock is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from duetime.client.app import App
+from duetime.client.call import Call
+from duetime.client.times import Delay, Moment, delay_ms, moment_ms
+from duetime.config import Config
+from duetime.engine.engine import Engine
+
+# The first of January 2030, 00:00 UTC: far from today, so that a leak of real time is noticed.
+EPOCH_MS = 1_893_456_000_000
+
+
+class SilentAlarm:
+    """Never rings: with a clock set by hand, time is told by whoever sets it."""
+
+    def set(self, at_ms: int | None) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class ManualClock:
+    """Stands still until it is moved."""
+
+    def __init__(self, now_ms: int = EPOCH_MS) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def set_ms(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def alarm(self, ring: Callable[[], None]) -> SilentAlarm:
+        return SilentAlarm()
+
+
+class VirtualTime:
+    """An app's clock: moves forward and lets everything happen that is due on the way."""
+
+    def __init__(self, app: App, clock: ManualClock) -> None:
+        self._app = app
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def advance(self, delay: Delay) -> Call[None]:
+        """Let this much time pass; every retry, deadline and delay on the way happens at its moment."""
+        return self._app.call(self._pass(self._clock.now_ms() + delay_ms(delay)))
+
+    def advance_to(self, moment: Moment) -> Call[None]:
+        """Let time pass until this moment."""
+        return self._app.call(self._pass(moment_ms(moment)))
+
+    def drain(self) -> Call[None]:
+        """Wait until nothing runs and nothing more is due now."""
+        return self._app.call(self._pass(self._clock.now_ms()))
+
+    async def _pass(self, until_ms: int) -> None:
+        engine = self._app.backend
+        assert isinstance(engine, Engine), "virtual time needs the engine in this process"
+        await engine.quiet()
+        while True:
+            next_ms = engine.pump.kernel.next_ms()
+            if next_ms is None or next_ms > until_ms:
+                break
+            self._clock.set_ms(max(next_ms, self._clock.now_ms()))
+            await engine.advance()
+            await engine.quiet()
+        self._clock.set_ms(max(until_ms, self._clock.now_ms()))
+        await engine.advance()
+        await engine.quiet()
+
+
+@asynccontextmanager
+async def virtual(app: App, config: Config | None = None) -> AsyncIterator[VirtualTime]:
+    """Run an app, with all its functions, in memory and on virtual time.
+
+    `async with virtual(app) as clock: await clock.advance("30d")`
+    """
+    clock = ManualClock()
+    app.rewire(":memory:", config=config, clock=clock)
+    async with app:
+        yield VirtualTime(app, clock)

@@ -1,0 +1,173 @@
+"""What becomes of a new intent: its times, its id, and how many may be there."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime.protocol.command import Submit
+from duetime.protocol.intent import Intent, Item, Status
+from duetime.protocol.reply import Refusal
+from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, lane_of
+from tests.unit.kernel.bench import T0, Bench, delivered, entity, errors, queue, replies, stream, terms
+
+
+def test_an_intent_of_now_is_handed_out_in_the_same_record():
+    bench = Bench()
+    applied = bench.submit("a")
+    assert delivered(applied) == ["a"]
+    assert [(change.old, change.new) for change in applied.changes] == [
+        (None, Status.SCHEDULED),
+        (Status.SCHEDULED, Status.DUE),
+        (Status.DUE, Status.DISPATCHING),
+    ]
+    intent = replies(applied)[0]
+    assert isinstance(intent, Intent)
+    assert (intent.seq, intent.delivery, intent.attempt, intent.late_ms) == (1, 1, 1, 0)
+
+
+def test_a_delivery_carries_all_that_a_channel_needs():
+    bench = Bench()
+    on = terms(timeout_ms=7)
+    applied = bench.submit("a", on=on, payload=b"{}", deadline=50, traceparent="00-1")
+    (deliver,) = applied.effects
+    assert (deliver.id, deliver.delivery, deliver.attempt, deliver.terms) == ("a", 1, 1, on)
+    assert (deliver.payload, deliver.execute_at_ms, deliver.deadline_ms) == (b"{}", T0, T0 + 50)
+    assert (deliver.traceparent, deliver.late_ms, deliver.consumer) == ("00-1", 0, "")
+
+
+def test_an_intent_of_later_waits():
+    bench = Bench()
+    assert delivered(bench.submit("a", delay=100)) == []
+    assert bench.status("a") is Status.SCHEDULED
+    assert bench.next() == 100
+    assert delivered(bench.at(100)) == ["a"]
+
+
+@pytest.mark.parametrize(("delay", "error"), [(-1, ""), (-5_000, ""), (-5_001, "InThePast")])
+def test_a_time_in_the_past_is_forgiven_for_five_seconds(delay, error):
+    bench = Bench()
+    assert errors(bench.submit("a", delay=delay)) == [error]
+
+
+def test_lateness_counts_from_the_time_that_was_asked_for():
+    bench = Bench()
+    (deliver,) = bench.submit("a", delay=-1_234).effects
+    assert deliver.late_ms == 1_234
+
+
+def test_the_tolerance_is_a_setting():
+    bench = Bench(past_tolerance_ms=0)
+    assert errors(bench.submit("a", delay=-1)) == ["InThePast"]
+    assert errors(bench.submit("a")) == [""]
+
+
+def test_a_deadline_before_the_time_is_refused():
+    bench = Bench()
+    assert errors(bench.submit("a", delay=10, deadline=9)) == ["DeadlineTooEarly"]
+    assert errors(bench.submit("a", delay=10, deadline=11)) == [""]
+
+
+def test_an_id_exists_once():
+    bench = Bench()
+    assert errors(bench.submit("a", "a", delay=10)) == ["", "IdExists"]
+    assert errors(bench.submit("a")) == ["IdExists"]
+    assert bench.state.counts[Status.SCHEDULED] == 1
+
+
+def test_an_id_stays_taken_when_its_intent_has_ended():
+    bench = Bench()
+    bench.submit("a")
+    bench.done("a")
+    assert errors(bench.submit("a")) == ["IdExists"]
+
+
+def test_a_fresh_id_is_not_looked_up():
+    bench = Bench()
+    assert errors(bench.submit("a", fresh=True)) == [""]
+
+
+def test_a_refused_intent_leaves_no_trace():
+    bench = Bench(lane_pending_max=1)
+    bench.submit("a", delay=10)
+    before = bench.kernel.checkpoint(0)
+    applied = bench.submit("b", "c", delay=10, key="k")
+    assert errors(applied) == ["LaneFull", "LaneFull"]
+    assert (applied.effects, applied.changes) == ([], [])
+    after = bench.kernel.checkpoint(0)
+    assert (after.counts, after.pending, after.seq) == (before.counts, before.pending, before.seq)
+    assert bench.store.by_key("k") is None
+
+
+def test_a_depth_of_ten_admits_ten_of_a_thousand_in_one_batch():
+    bench = Bench(lane_pending_max=10)
+    applied = bench.submit(*(f"i{n}" for n in range(1_000)), delay=1_000)
+    assert errors(applied) == [""] * 10 + ["LaneFull"] * 990
+    assert bench.state.lanes["task:default"].pending == 10
+
+
+def test_a_depth_of_ten_admits_ten_messages_to_one_entity():
+    bench = Bench(entity_pending_max=10)
+    applied = bench.submit(*(f"i{n}" for n in range(1_000)), on=entity())
+    assert errors(applied) == [""] * 10 + ["EntityFull"] * 990
+    assert errors(bench.submit("other", on=entity("e2"))) == [""], "every entity has its own depth"
+
+
+def test_room_in_a_lane_comes_back_one_by_one():
+    bench = Bench(lane_pending_max=2)
+    bench.submit("a", "b")
+    assert errors(bench.submit("c")) == ["LaneFull"]
+    bench.done("a")
+    assert errors(bench.submit("c", "d")) == ["", "LaneFull"]
+
+
+def test_all_lanes_together_have_a_limit():
+    bench = Bench(pending_max=3)
+    assert errors(bench.submit("a", "b", delay=5)) == ["", ""]
+    assert errors(bench.submit("c", "d", on=queue("q"), delay=5)) == ["", "Busy"]
+    bench.cancel("a")
+    assert errors(bench.submit("d", "e", on=stream())) == ["", "Busy"]
+
+
+def test_live_entities_have_a_limit():
+    bench = Bench(entities_max=2)
+    assert errors(bench.submit("a", on=entity("e1"))) == [""]
+    assert errors(bench.submit("b", on=entity("e2"))) == [""]
+    assert errors(bench.submit("c", on=entity("e3"))) == ["EntityFull"]
+    assert errors(bench.submit("d", on=entity("e2"))) == [""], "one that lives already is not a new one"
+    bench.done("a")
+    assert errors(bench.submit("c", on=entity("e3"))) == [""]
+
+
+def test_each_item_has_its_own_terms_and_its_own_answer():
+    bench = Bench()
+    items = (Item("a", 1, T0), Item("b", 0, T0 + 5), Item("a", 0, T0))
+    applied = bench.do(Submit((queue("x"), queue("y")), items))
+    first, second, third = replies(applied)
+    assert isinstance(first, Intent) and first.terms.lane == "task:y"
+    assert isinstance(second, Intent) and second.terms.lane == "task:x"
+    assert isinstance(third, Refusal) and third.error == "IdExists"
+
+
+def test_the_order_of_acceptance_is_counted():
+    bench = Bench()
+    bench.submit("a", "b", delay=9)
+    bench.submit("c")
+    assert [bench.intent(id).seq for id in "abc"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("target", "lane"),
+    [
+        (Task("f"), "task:default"),
+        (Task("f", "mail"), "task:mail"),
+        (Entity("cart", "7", "add"), "entity:cart/7"),
+        (Callback("http://x"), "callback:"),
+        (Stream("news"), "stream:news"),
+        (Bare(), "bare:"),
+    ],
+)
+def test_every_target_has_its_lane(target, lane):
+    assert lane_of(target) == lane
+    bench = Bench()
+    bench.submit("a", on=terms(target))
+    assert list(bench.state.lanes) == [lane]

@@ -1,0 +1,181 @@
+"""When an intent is looked at again: never early, a little late, by tier."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime.kernel.timers import Timers
+from duetime.limits import DAY_MS, TIER_SLOT_MS, TIER_WINDOW_MS
+from duetime.protocol.intent import Intent, Status
+from duetime.store.memory import MemoryStore
+from duetime.store.store import SEQ_MAX
+from tests.unit.kernel.bench import T0, Bench, delivered, queue
+
+
+@pytest.mark.parametrize("tier", range(5))
+@pytest.mark.parametrize("delay", [1, 7, 49, 50, 51, 99, 100, 101, 1_001])
+def test_nothing_is_early_and_late_by_less_than_a_slot(tier, delay):
+    bench = Bench()
+    bench.state.timers.extend(T0 + DAY_MS, 10)
+    bench.submit("a", on=queue("q", tier=tier), delay=delay)
+    assert delivered(bench.at(delay - 1)) == []
+    wake = bench.next()
+    assert wake is not None and delay <= wake < delay + TIER_SLOT_MS[tier]
+    if wake > delay:
+        assert delivered(bench.at(delay)) == []
+        assert delivered(bench.at(wake - 1)) == []
+    assert delivered(bench.at(wake)) == ["a"]
+    assert bench.intent("a").late_ms == wake - delay < TIER_WINDOW_MS[tier]
+
+
+def test_following_the_alarm_alone_fires_everything_in_its_slot():
+    bench = Bench()
+    delays = {f"i{n}": 37 * n + 1 for n in range(200)}
+    for n, (id, delay) in enumerate(delays.items()):
+        bench.submit(id, on=queue("q", tier=n % 5), delay=delay)
+    seen = {}
+    while (wake := bench.next()) is not None:
+        assert wake > bench.ms or wake == bench.ms
+        for id in delivered(bench.at(wake)):
+            seen[id] = wake
+            seen.update(dict.fromkeys(delivered(bench.done(id)), wake))
+    assert seen.keys() == delays.keys()
+    for n, (id, delay) in enumerate(delays.items()):
+        assert delay <= seen[id] < delay + TIER_SLOT_MS[n % 5]
+
+
+def test_intents_of_one_slot_are_one_cohort_and_one_wake_up():
+    bench = Bench()
+    bench.kernel.state.timers.extend(T0 + DAY_MS, 10)
+    bench.submit(*(f"i{n}" for n in range(49)), delay=1_000)
+    for n in range(50):
+        bench.submit(f"j{n}", delay=951 + n)
+    assert bench.state.timers.cohorts == 1
+    assert len(bench.at(1_000).changes) > 99
+
+
+def test_a_cancelled_intent_wakes_nobody():
+    bench = Bench()
+    bench.submit("a", "b", delay=100)
+    bench.cancel("a")
+    applied = bench.at(100)
+    assert {change.id for change in applied.changes} == {"b"}
+
+
+def test_a_moved_intent_wakes_once():
+    bench = Bench()
+    bench.state.timers.extend(T0 + DAY_MS, 10)
+    bench.submit("a", delay=100)
+    for delay in (200, 100, 300, 100, 200):
+        bench.patch("a", execute_at_ms=T0 + delay)
+    assert delivered(bench.at(100)) == []
+    assert delivered(bench.at(200)) == ["a"]
+    assert delivered(bench.at(300)) == []
+
+
+def test_an_intent_far_away_is_not_armed_until_its_window_comes():
+    bench = Bench()
+    bench.state.timers.extend(T0 + 1_000, 10)
+    bench.submit("far", delay=DAY_MS)
+    bench.submit("near", delay=500)
+    assert bench.state.timers.cohorts == 1
+    assert bench.next() == 500
+    bench.at(500)
+    assert bench.next() == DAY_MS, "the first wake behind the edge"
+    bench.state.timers.extend(T0 + DAY_MS, 10)
+    assert bench.intent("far").armed == T0 + DAY_MS
+    assert delivered(bench.at(DAY_MS)) == ["far"]
+
+
+def test_without_a_window_a_cold_intent_still_fires():
+    bench = Bench()
+    bench.submit("a", delay=DAY_MS)
+    assert bench.state.timers.cohorts == 0
+    assert delivered(bench.at(DAY_MS)) == ["a"]
+
+
+def test_a_window_is_loaded_in_parts():
+    bench = Bench()
+    timers = bench.state.timers
+    bench.submit(*(f"i{n}" for n in range(10)), delay=1_000)
+    assert timers.extend(T0 + 5_000, 4) is True
+    assert sum(1 for n in range(10) if bench.intent(f"i{n}").armed) == 4
+    assert timers.extend(T0 + 5_000, 4) is True
+    assert timers.extend(T0 + 5_000, 4) is False
+    assert sum(1 for n in range(10) if bench.intent(f"i{n}").armed) == 10
+    assert bench.store.edge == (T0 + 5_000, SEQ_MAX)
+    assert len(delivered(bench.at(1_000))) == 10
+
+
+def test_between_two_parts_of_a_window_nothing_is_lost():
+    """A new intent of the very millisecond at which the first part ended goes to its side of the edge."""
+    bench = Bench()
+    timers = bench.state.timers
+    bench.submit("a", "b", "c", delay=1_000)
+    timers.extend(T0 + 5_000, 2)
+    bench.submit("d", delay=1_000)
+    bench.submit("e", delay=999)
+    timers.extend(T0 + 5_000, 2)
+    timers.extend(T0 + 5_000, 2)
+    assert sorted(delivered(bench.at(1_000))) == ["a", "b", "c", "d", "e"]
+
+
+def test_no_wake_at_all_is_no_alarm():
+    bench = Bench()
+    bench.submit("a")
+    assert bench.next() is None
+
+
+def test_the_alarm_is_the_earlier_of_slot_and_far():
+    bench = Bench()
+    bench.state.timers.extend(T0 + 1_000, 10)
+    bench.submit("far", delay=2_000)
+    assert bench.next() == 2_000
+    bench.submit("farther", delay=3_000)
+    assert bench.next() == 2_000
+    bench.submit("nearer", delay=1_500)
+    assert bench.next() == 1_500
+    bench.submit("near", delay=900)
+    assert bench.next() == 900
+
+
+def test_the_far_alarm_is_asked_of_the_store_once():
+    class Counting(MemoryStore):
+        asked = 0
+
+        def next_wake(self):
+            self.asked += 1
+            return super().next_wake()
+
+    store = Counting()
+    bench = Bench(store)
+    bench.submit("a", delay=5_000)
+    assert [bench.next() for _ in range(5)] == [5_000] * 5
+    bench.submit("b", delay=4_000)
+    assert bench.next() == 4_000
+    assert store.asked == 1
+
+
+def test_disarming_is_forgetting_the_slot():
+    store = MemoryStore()
+    store.edge = (T0 + DAY_MS, SEQ_MAX)
+    timers = Timers(store)
+    on = queue("q")
+    intent = Intent(1, "a", on, b"", Status.SCHEDULED, T0 + 50, 0, T0, T0)
+    timers.arm(intent, T0 + 50)
+    timers.arm(intent, 0)
+    assert (intent.armed, intent.wake_at_ms) == (0, 0)
+    assert timers.expire(T0 + 100) == []
+    assert timers.next_ms() is None
+
+
+def test_arming_the_same_slot_twice_is_one_entry():
+    store = MemoryStore()
+    store.edge = (T0 + DAY_MS, SEQ_MAX)
+    timers = Timers(store)
+    intent = Intent(1, "a", queue("q"), b"", Status.SCHEDULED, T0 + 50, 0, T0, T0)
+    timers.arm(intent, T0 + 50)
+    timers.arm(intent, T0 + 49)
+    timers.arm(intent, 0)
+    timers.arm(intent, T0 + 50)
+    assert timers.expire(T0 + 50) == [intent]
