@@ -14,6 +14,8 @@ from typing import Final
 from duetime import config, errors
 from duetime.cli.config import shown
 from duetime.errors import DuetimeError
+from duetime.kernel.transitions import TRANSITIONS
+from duetime.protocol.intent import FINAL, Status
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 
@@ -44,6 +46,30 @@ may be sent again, after `Fatal` a person must look.
 
 | code | status | error | is a | try again | what it means | what to do |
 |---|---|---|---|---|---|---|"""
+
+STATES: Final = """\
+# States
+
+Where an intent can be in its life, and every way from one state to another. Written from the table
+`TRANSITIONS` of `duetime.kernel.transitions`, which is also what the engine obeys: a move that is not here
+cannot happen."""
+
+# What is true of an intent in each state.
+MEANINGS: Final = {
+    Status.SCHEDULED: "It waits for its time, or for its next attempt.",
+    Status.DUE: "Its time has come; it waits in its lane to be handed out.",
+    Status.DISPATCHING: "It is handed out and being run.",
+    Status.BLOCKED: "It waits for the intents named in `after`.",
+    Status.ACKED: "It is done; its result is kept.",
+    Status.DEAD_LETTERED: "It was given up; `last_error` says why, and it can be revived.",
+    Status.EXPIRED: "Its deadline passed before it could be handed out.",
+    Status.CANCELED: "Somebody stopped it.",
+}
+# How a new intent begins.
+BEGINNINGS: Final = {
+    Status.SCHEDULED: "accepted",
+    Status.BLOCKED: "accepted, with other intents to wait for",
+}
 
 
 def configuration_page() -> str:
@@ -77,6 +103,25 @@ def errors_page() -> str:
     return _page(lines)
 
 
+def states_page() -> str:
+    """Every state and every move, as a diagram and as tables."""
+    lines = [STATES, "", "```mermaid", "stateDiagram-v2"]
+    lines += [f"    [*] --> {new.name}: {reason}" for new, reason in BEGINNINGS.items()]
+    for old, ways in TRANSITIONS.items():
+        lines += [f"    {old.name} --> {new.name}: {reason}" for new, reason in ways.items()]
+    lines += [f"    {status.name} --> [*]" for status, ways in TRANSITIONS.items() if not ways]
+    lines += ["```", "", "| state | final | means |", "|---|---|---|"]
+    for status in Status:
+        final = "no"
+        if status in FINAL:
+            final = "until it is revived" if TRANSITIONS[status] else "yes"
+        lines.append(_row(f"`{status.name}`", final, MEANINGS[status]))
+    lines += ["", "| from | to | when |", "|---|---|---|"]
+    for old, ways in TRANSITIONS.items():
+        lines += [_row(f"`{old.name}`", f"`{new.name}`", reason) for new, reason in ways.items()]
+    return _page(lines)
+
+
 def _row(*cells: object) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
@@ -90,6 +135,7 @@ def _page(lines: list[str]) -> str:
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/configuration.md": configuration_page,
     "reference/errors.md": errors_page,
+    "reference/states.md": states_page,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -32,7 +33,7 @@ STORE_FILE = "store.db"
 class Wired(Struct):
     """A backend, and what the client must know of the configuration."""
 
-    backend: Backend
+    make_backend: Callable[[], Backend]
     default_tier: str
     payload_bytes_max: int
     result_bytes_max: int
@@ -49,7 +50,7 @@ def wire(where: str, find: Finder, config: Config | None = None, clock: Clock | 
             hint="Give the path of a data folder, or ':memory:'.",
         )
     return Wired(
-        backend=engine(where, find, config, clock if clock is not None else SystemClock()),
+        make_backend=lambda: engine(where, find, config, clock if clock is not None else SystemClock()),
         default_tier=config.intents.default_tier,
         payload_bytes_max=config.intents.payload_bytes_max,
         result_bytes_max=config.intents.result_bytes_max,
@@ -78,6 +79,7 @@ def _in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
         segment_bytes_max=config.log.segment_bytes_max,
         history_bytes=config.log.history_bytes,
     )
+    folder.mkdir(parents=True, exist_ok=True)
     return log, SqliteStore(folder / STORE_FILE)
 
 

@@ -75,6 +75,19 @@ def test_a_power_cut_around_writes_that_were_taken_back_does_no_harm() -> None:
     assert cut_everywhere(2, 100, [(seed, Survival.ANYTHING) for seed in range(3)], short_writes) > 500
 
 
+def test_a_power_cut_while_many_segments_are_trimmed_leaves_no_gap() -> None:
+    disk = CutBeforeEach([*ALL_AND_NOTHING, *((seed, Survival.ANYTHING) for seed in range(6))])
+    script = Script(disk, seed=3, segment_bytes_max=400)
+    script.start()
+    while len([path for path in disk.contents() if path.endswith(".seg")]) < 8:
+        script.append()
+    script.synced = run_now(script.log.sync())
+    script.trimmed = run_now(script.log.tail())
+    disk.script = script
+    run_now(script.log.trim(script.trimmed))
+    assert disk.cuts > 80
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_power_cut_anywhere_of_many_scripts(seed: int) -> None:

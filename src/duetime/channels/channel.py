@@ -1,8 +1,9 @@
 """The `Channel` protocol: out to the world and back, with exactly one outcome for each delivery.
 
-A channel is given deliveries and answers each with one call of `settle`, in any order, at any later
-time, from the loop's thread. It never raises from `deliver`, never answers twice, and never forgets: what
-it cannot carry out it answers with an outcome that says so. It knows nothing of the kernel or the log.
+A channel is given deliveries and answers each with one `Settlement` handed to `settle`, in any order, at
+any later time, from the loop's thread; many at once are welcome. It never raises from `deliver`, never
+answers twice, and never forgets: what it cannot carry out it answers with an outcome that says so. It
+knows nothing of the kernel or the log.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Protocol
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Settlement
 
-Settler = Callable[[Settlement], None]
+Settler = Callable[[list[Settlement]], None]
 
 
 class Channel(Protocol):

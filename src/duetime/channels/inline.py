@@ -36,17 +36,17 @@ class Handler(Protocol):
 
 
 Finder = Callable[[Deliver], Handler | None]
+_Call = Coroutine[Any, Any, Outcome]
 
 
 class _Runner:
     """One task that runs deliveries one after another."""
 
-    __slots__ = ("aborted", "delivery", "idle", "task", "until_s")
+    __slots__ = ("aborted", "idle", "task", "until_s")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.idle: asyncio.Future[None] | None = None
-        self.delivery: Deliver | None = None
         self.until_s = 0.0
         self.aborted = ""
 
@@ -63,6 +63,7 @@ class InlineChannel:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._watch_at_s = 0.0
+        self._outcomes: list[Settlement] = []
         self._closed = False
 
     def open(self, settle: Settler) -> None:
@@ -77,7 +78,7 @@ class InlineChannel:
             self._wake_runner()
 
     def running(self) -> int:
-        return len(self._queue) + len(self._busy) + len(self._jobs)
+        return len(self._queue) + len(self._busy) + len(self._jobs) + len(self._outcomes)
 
     def abort(self, abort: Abort) -> None:
         place = (abort.id, abort.delivery)
@@ -114,50 +115,73 @@ class InlineChannel:
         runner.task.add_done_callback(self._tasks.discard)
 
     async def _run(self, runner: _Runner) -> None:
-        queue = self._queue
+        queue, find = self._queue, self._find
         clean = contextvars.copy_context()
         while not self._closed:
             while queue:
                 delivery = queue.popleft()
-                handler = self._find(delivery)
+                handler = find(delivery)
                 if handler is None:
                     self._refuse(delivery)
                 elif (executor := handler.executor) is not None:
                     self._start_job(handler, executor, delivery)
                 else:
-                    await self._call(runner, handler, delivery)
-            if contextvars.copy_context() != clean:
-                return  # a function left something in the context: nobody else should find it
+                    call = handler.run(delivery)
+                    try:
+                        waits_for = call.send(None)
+                    except StopIteration as stop:  # it never waited: no more to it
+                        outcome = stop.value
+                    except BaseException as error:
+                        outcome = self._raised(runner, handler, delivery, error)
+                    else:
+                        outcome = await self._suspended(runner, handler, delivery, call, waits_for)
+                    self._outcomes.append(Settlement(delivery.id, delivery.delivery, outcome))
+                    if contextvars.copy_context() != clean:
+                        # A function left something in the context: nobody else should find it.
+                        self._report()
+                        self.flush()
+                        return
+            self._report()
             runner.idle = self._loop.create_future()
             self._idle.append(runner)
             await runner.idle
 
-    async def _call(self, runner: _Runner, handler: Handler, delivery: Deliver) -> None:
-        place = (delivery.id, delivery.delivery)
-        runner.delivery = delivery
+    async def _suspended(
+        self, runner: _Runner, handler: Handler, delivery: Deliver, call: _Call, waits_for: Any
+    ) -> Outcome:
+        """The function waits: its time limit begins to matter, and another runner goes on meanwhile."""
+        self._report()
         runner.aborted = ""
+        runner.until_s = self._loop.time() + delivery.terms.timeout_ms / 1000
+        place = (delivery.id, delivery.delivery)
         self._busy[place] = runner
+        self._arm_watch(runner.until_s)
+        self.flush()
         try:
-            outcome = await _eagerly(handler.run(delivery), lambda: self._suspended(runner))
-        except asyncio.CancelledError:
-            if not runner.aborted:
-                raise  # the channel is closing
-            assert runner.task is not None
-            runner.task.uncancel()
-            outcome = Failed(runner.aborted, f"it was stopped: {runner.aborted}")
+            return await _finish(call, waits_for)
+        except BaseException as error:
+            return self._raised(runner, handler, delivery, error)
         finally:
             del self._busy[place]
-            runner.delivery = None
-        self._settle(Settlement(delivery.id, delivery.delivery, outcome))
 
-    def _suspended(self, runner: _Runner) -> None:
-        """The function waits: its time limit begins to matter, and another runner goes on."""
-        delivery = runner.delivery
-        assert delivery is not None
-        runner.until_s = self._loop.time() + delivery.terms.timeout_ms / 1000
-        self._arm_watch(runner.until_s)
-        if self._queue:
-            self._wake_runner()
+    def _raised(self, runner: _Runner, handler: Handler, delivery: Deliver, error: BaseException) -> Outcome:
+        """What a function that raised came to. Only the end of this channel is passed on."""
+        if isinstance(error, asyncio.CancelledError):
+            if self._closed:
+                raise error
+            if runner.aborted:
+                assert runner.task is not None
+                runner.task.uncancel()
+                return Failed(runner.aborted, f"it was stopped: {runner.aborted}")
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        return handler.outcome(delivery, None, error)
+
+    def _report(self) -> None:
+        """Hand in the outcomes gathered so far, together."""
+        if self._outcomes:
+            outcomes, self._outcomes = self._outcomes, []
+            self._settle(outcomes)
 
     # Time limits: one timer for all.
 
@@ -193,7 +217,7 @@ class InlineChannel:
         try:
             work = self._loop.run_in_executor(executor, call, *args)
         except Exception as error:
-            self._settle(Settlement(delivery.id, delivery.delivery, handler.outcome(delivery, None, error)))
+            self._end(delivery, handler.outcome(delivery, None, error))
             return
         place = (delivery.id, delivery.delivery)
         self._jobs[place] = work
@@ -210,7 +234,7 @@ class InlineChannel:
             else:
                 error = work.exception()
                 outcome = handler.outcome(delivery, None if error else work.result(), error)
-            self._settle(Settlement(delivery.id, delivery.delivery, outcome))
+            self._end(delivery, outcome)
 
         work.add_done_callback(done)
 
@@ -218,24 +242,19 @@ class InlineChannel:
         """A thread cannot be stopped: it is given up, and whatever it returns is not wanted any more."""
         if self._jobs.pop((delivery.id, delivery.delivery), None) is not None:
             text = f"it ran longer than {delivery.terms.timeout_ms} ms; its thread or process goes on unheard"
-            self._settle(Settlement(delivery.id, delivery.delivery, Failed("timeout", text)))
+            self._end(delivery, Failed("timeout", text))
 
     def _refuse(self, delivery: Deliver) -> None:
         text = f"no handler is registered for {delivery.terms.target!r}"
-        self._settle(Settlement(delivery.id, delivery.delivery, Rejected("no-handler", text)))
+        self._end(delivery, Rejected("no-handler", text))
+
+    def _end(self, delivery: Deliver, outcome: Outcome) -> None:
+        self._settle([Settlement(delivery.id, delivery.delivery, outcome)])
 
 
 @types.coroutine
-def _eagerly(
-    call: Coroutine[Any, Any, Outcome], suspended: Callable[[], None]
-) -> Generator[Any, Any, Outcome]:
-    """Await a coroutine, and say so the first time it really waits."""
-    try:
-        waits_for = call.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    suspended()
-    # From here on as `await` does it: pass on what comes in, until it is done.
+def _finish(call: _Call, waits_for: Any) -> Generator[Any, Any, Outcome]:
+    """Go on with a coroutine that waits, as `await` does: pass on what comes in, until it is done."""
     while True:
         try:
             value = yield waits_for
@@ -243,10 +262,10 @@ def _eagerly(
             call.close()
             raise
         except BaseException as error:
-            step: Callable[[], Any] = lambda error=error: call.throw(error)  # type: ignore[misc]  # noqa: E731
+            step, passed = call.throw, error  # type: tuple[Callable[[Any], Any], Any]
         else:
-            step = lambda value=value: call.send(value)  # type: ignore[misc]  # noqa: E731
+            step, passed = call.send, value
         try:
-            waits_for = step()
+            waits_for = step(passed)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]

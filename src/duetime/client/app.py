@@ -81,10 +81,7 @@ class App:
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
         self._wired = wiring.wire(where, self._find, config, clock)
-        self.backend: Backend = self._wired.backend
         self.default_tier = self._wired.default_tier
-        for observer in self._observers:
-            self.backend.observe(observer)
 
     # Registering.
 
@@ -150,7 +147,8 @@ class App:
     def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
         """Call a function with every transition. It must be quick: it runs between two batches."""
         self._observers.append(observer)
-        self.backend.observe(observer)
+        if self._loop is not None:
+            self.backend.observe(observer)
         return observer
 
     # Scheduling what has no function of its own.
@@ -185,6 +183,10 @@ class App:
             raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
         self._loop = asyncio.get_running_loop()
         try:
+            # Made now and not before: a program that only imports an app touches no folder.
+            self.backend: Backend = self._wired.make_backend()
+            for observer in self._observers:
+                self.backend.observe(observer)
             await self.backend.start()
         except BaseException:
             self._loop = None
@@ -195,12 +197,14 @@ class App:
         """Finish what runs (within the deadline), write everything down, let go of the folder."""
         if self._loop is None:
             return
-        await self.backend.close(drain_ms)
-        self._loop = None
-        for pool in (self._threads, self._processes):
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
-        self._threads = self._processes = None
+        try:
+            await self.backend.close(drain_ms)
+        finally:
+            self._loop = None
+            for pool in (self._threads, self._processes):
+                if pool is not None:
+                    pool.shutdown(wait=False, cancel_futures=True)
+            self._threads = self._processes = None
 
     async def __aenter__(self) -> App:
         return await self.start()
@@ -296,8 +300,9 @@ class App:
         signature = entity.messages.get(target.message) if entity is not None else None
         if entity is None or signature is None:
             return None
-        method = getattr(entity.cls(target.id), target.message)
-        return self._handler(method, signature, None, cpu_bound=False)
+        pool = None if inspect.iscoroutinefunction(getattr(entity.cls, target.message)) else self._pool
+        method = entity.method(target.id, target.message)
+        return FunctionHandler(method, signature, pool, None, self._wired.result_bytes_max)
 
     def _handler(
         self, function: Callable[..., Any], signature: Signature, decide: Decision | None, cpu_bound: bool

@@ -24,7 +24,11 @@ class Call(Generic[T]):
         self._loop = loop
 
     def __await__(self) -> Generator[Any, None, T]:
-        loop = self._loop()
+        try:
+            loop = self._loop()
+        except BaseException:
+            self._coroutine.close()
+            raise
         if loop is asyncio.get_running_loop():
             return self._coroutine.__await__()
         # The app lives in another thread (opened with `with`): wait for it without blocking this loop.

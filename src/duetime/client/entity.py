@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duetime.client.call import Call
@@ -34,6 +35,10 @@ class EntityType:
     def __call__(self, id: str) -> EntityRef:
         """The entity with this id."""
         return EntityRef(self, id)
+
+    def method(self, id: str, message: str) -> Callable[..., Any]:
+        """One entity's method. The entity is made when it is called: its maker may fail as any function."""
+        return lambda *args, **kwargs: getattr(self.cls(id), message)(*args, **kwargs)
 
     def planned(self, id: str, message: str, options: Options | None = None) -> Planned[..., Any]:
         signature = self.messages.get(message)

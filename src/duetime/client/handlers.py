@@ -67,7 +67,10 @@ class FunctionHandler:
                 error = self._decide(error, context_of(delivery)) or error
             except Exception as broken:
                 error = broken
-        return outcome_of(error)
+        try:
+            return outcome_of(error)
+        except Exception as broken:  # a delay that is none, an error that cannot say what it is
+            return Failed(type(broken).__name__, f"{type(error).__name__} could not be read: {broken}")
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
         try:

@@ -71,10 +71,12 @@ class Planned(Generic[P, R]):
         plan = self._ready()
         if plan.options.id is not None or plan.options.key is not None:
             raise InvalidField("One id or key cannot name many intents.", hint="Schedule them one by one.")
+        app, encode, item = self._app, self._signature.encode, plan.item
+        new_id, now_ms = app.new_id, app.backend.now_ms()
         nothing: dict[str, Any] = {}
-        items = tuple(self._item(plan, args, nothing) for args in calls)
+        items = tuple([item(new_id(now_ms), True, now_ms, encode(args, nothing)) for args in calls])
         ids = await self._app.submit_many(plan.terms, items)
-        app, returns = self._app, self._signature.returns
+        returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
 
     def _item(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:

@@ -7,6 +7,7 @@ caller gets the same error, nothing half-applied is served, and a new start reco
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -40,11 +41,13 @@ from duetime.protocol.view import LaneView, Overview, View, Why
 from duetime.store.store import Store
 
 Observer = Callable[[Change], None]
+_logger = logging.getLogger("duetime")
 
 # How soon to look whether there is room again on a full disk.
 _FULL_RETRY_S = 0.5
-# Intents brought into memory between two looks at the loop: a few milliseconds of work.
-_WINDOW_ROWS = 1_000
+# Intents brought into memory between two looks at the loop: a few milliseconds of work, then as long a rest.
+_WINDOW_ROWS = 250
+_WINDOW_REST_S = 0.002
 # Intents of one submit that are written together, and their bytes.
 CHUNK_ITEMS = 1_000
 CHUNK_BYTES = BATCH_BYTES_MAX // 2
@@ -70,6 +73,7 @@ class Engine:
         self._wake_up: asyncio.Future[None] | None = None
         self._pump_task: asyncio.Task[None] | None = None
         self._window_timer: asyncio.TimerHandle | None = None
+        self._window_at_ms = 0
         self._quiet: list[asyncio.Future[None]] = []
 
     # Life.
@@ -260,6 +264,7 @@ class Engine:
             if self._observers or self._waiters:
                 self._tell(turn.changes)
         self._alarm.set(self.pump.kernel.next_ms())
+        self._plan_window()
         self.guard.after(turn)
 
     def _durable(self, effects: list[Effect], waiting: list[tuple[Request, Answer]]) -> None:
@@ -272,11 +277,14 @@ class Engine:
         for change in changes:
             self._waiters.changed(change, self._view)
             for observer in self._observers:
-                observer(change)
+                try:
+                    observer(change)
+                except Exception:  # an observer looks on; it must not stop what it looks at
+                    _logger.exception("An observer failed on %s.", change.id)
 
-    def _settle(self, settlement: Settlement) -> None:
+    def _settle(self, settlements: list[Settlement]) -> None:
         if self._failure is None:
-            self._inbox.settle(settlement)
+            self._inbox.settle(settlements)
 
     def _notify_quiet(self) -> None:
         waiting, self._quiet = self._quiet, []
@@ -288,19 +296,32 @@ class Engine:
 
     def _extend(self) -> None:
         """Bring what wakes within the horizon into memory, a slice at a time; then sleep until the next."""
-        self._window_timer = None
+        if self._window_timer is not None:
+            self._window_timer.cancel()
+            self._window_timer = None
         if self._closing or self._failure is not None:
             return
-        timers, horizon_ms = self.pump.kernel.state.timers, self.options.horizon_ms
-        now_ms = self.clock.now_ms()
-        if timers.extend(now_ms + horizon_ms, _WINDOW_ROWS):
-            self._window_timer = self._loop.call_later(0.001, self._extend)
+        if self.pump.kernel.state.timers.extend(self.clock.now_ms() + self.options.horizon_ms, _WINDOW_ROWS):
+            self._window_at_ms = 0
+            self._window_timer = self._loop.call_later(_WINDOW_REST_S, self._extend)
             return
         self._alarm.set(self.pump.kernel.next_ms())
+        self._plan_window()
+
+    def _plan_window(self) -> None:
+        """Half a horizon before the first intent behind the edge is due, bring in the next window."""
+        timers = self.pump.kernel.state.timers
         far_ms = timers.far_ms()
-        if far_ms is not None:
-            delay_ms = max(far_ms - horizon_ms // 2 - now_ms, horizon_ms // 2)
-            self._window_timer = self._loop.call_later(delay_ms / 1000, self._extend)
+        if far_ms is None:
+            return
+        at_ms = far_ms - self.options.horizon_ms // 2
+        if self._window_timer is not None:
+            if self._window_at_ms <= at_ms:
+                return
+            self._window_timer.cancel()
+        self._window_at_ms = at_ms
+        delay_ms = max(at_ms - self.clock.now_ms(), 0)
+        self._window_timer = self._loop.call_later(delay_ms / 1000, self._extend)
 
     # What callers ask.
 

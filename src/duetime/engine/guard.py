@@ -57,14 +57,18 @@ class Guard:
 
     def after(self, turn: Turn) -> None:
         """Learn from a turn how late each tier is."""
+        if self._options.lateness_guard:
+            self._learn(turn)
+        if self._turns % _ROOM_EVERY == 0:
+            self._look()
+        self._turns += 1
+
+    def _learn(self, turn: Turn) -> None:
         late_ms = self.late_ms
         for effect in turn.effects:
             if type(effect) is Deliver and effect.attempt == 1:
                 tier = effect.terms.tier
                 late_ms[tier] += (effect.late_ms - late_ms[tier]) * _WEIGHT
-        if self._turns % _ROOM_EVERY == 0:
-            self._look()
-        self._turns += 1
 
     def _check_lateness(self, terms: Terms) -> None:
         """A tier that is late on average and has work waiting cannot keep its bound for more."""

@@ -58,8 +58,8 @@ class Inbox:
         self._requests.append(request)
         self._wake()
 
-    def settle(self, settlement: Settlement) -> None:
-        self.settlements.append(settlement)
+    def settle(self, settlements: list[Settlement]) -> None:
+        self.settlements += settlements
         self._wake()
 
     def time(self) -> None:

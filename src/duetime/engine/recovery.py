@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from duetime.errors import Damaged
+from duetime.errors import Damaged, TooNew
 from duetime.kernel.kernel import Kernel
 from duetime.log.log import Log, Position
 from duetime.protocol import record as codec
+from duetime.protocol.command import RULES, Start
 from duetime.protocol.record import Record, Unreadable
 from duetime.store.store import Store
 
@@ -48,4 +49,6 @@ def _replay(kernel: Kernel, place: Position, first: int, count: int, at_ms: int,
     if len(commands) != count or first != kernel.state.records + 1:
         raise Damaged(f"The frame at position {place} does not follow the record {kernel.state.records}.")
     for number, command in enumerate(commands, first):
+        if isinstance(command, Start) and command.rules > RULES:
+            raise TooNew(f"Record {number} follows the rules of version {command.rules}, not {RULES}.")
         kernel.apply(Record(number, at_ms, command))

@@ -122,7 +122,9 @@ def _check_not_idle(state: State, lane: Lane) -> None:
         ready = [
             entry
             for entry in track.ready
-            if entry[2].status is DUE and entry[0] == rank_of(entry[2], lane.serial)
+            if entry[2].status is DUE
+            and entry[0] == rank_of(entry[2], lane.serial)
+            and entry[2].terms.lane == lane.name
         ]
         if not ready:
             continue
@@ -237,11 +239,11 @@ def _check_blocked(state: State, intent: Intent) -> None:
 
 
 def _check_keys(state: State, intents: list[Intent]) -> None:
-    """A key finds the newest intent that has it, or nothing when that one is forgotten."""
+    """A key finds the newest intent that has it."""
     newest: dict[str, Intent] = {}
     for intent in intents:  # by falling number
         if intent.rare is not None and intent.rare.key is not None:
             newest.setdefault(intent.rare.key, intent)
     for key, intent in newest.items():
         found = state.store.by_key(key)
-        assert found is None or found.seq >= intent.seq, f"the key {key!r} finds {found.id!r}, an older one"
+        assert found is not None and found.seq == intent.seq, f"the key {key!r} does not find {intent.id!r}"

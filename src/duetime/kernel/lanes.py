@@ -50,7 +50,11 @@ class Track:
         while ready:
             entry = ready[0]
             intent = entry[2]
-            if intent.status is DUE and entry[0] == rank_of(intent, serial):
+            if (
+                intent.status is DUE
+                and entry[0] == rank_of(intent, serial)
+                and intent.terms.lane == lane.name  # a dead letter may be revived into another lane
+            ):
                 return entry if lane.holder is None or lane.holder is intent else None
             heappop(ready)  # stale
         return None

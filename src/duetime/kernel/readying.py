@@ -39,9 +39,11 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
 def undo_due(state: State, intent: Intent) -> None:
     """It no longer waits in its lane (its entry there is stale from now on)."""
     lane = state.lanes[intent.terms.lane]
-    if lane.serial and not intent.holds:
-        lane.pending -= 1
-        state.drop_if_idle(lane)
+    if lane.serial:
+        state.stirred[lane.track(0)] = None  # the next in line may be of another tier, with permits
+        if not intent.holds:
+            lane.pending -= 1
+            state.drop_if_idle(lane)
 
 
 def unfit(state: State, intent: Intent) -> bool:
@@ -114,6 +116,9 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
     state.ended += 1
     intent.ended = state.ended
     intent.finished_at_ms = state.at_ms
+    if state.behind:  # the clock was set back: what ends now must not be below the marks already
+        marks = state.marks
+        intent.finished_at_ms = max(state.at_ms, marks.finished_before_ms, marks.dead_before_ms)
     if intent.wake_at_ms:
         state.timers.arm(intent, 0)
     lane = state.lanes.get(intent.terms.lane)
@@ -133,7 +138,8 @@ def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None
     """A serial lane counts only what is due, out or holding it, and waits for its holder."""
     if intent.holds or was is DUE or was is DISPATCHING:
         lane.pending -= 1
+        # Whoever is next may be of another tier, with permits to spare.
+        state.stirred[lane.track(0)] = None
     if lane.holder is intent:
         lane.holder = None
         intent.holds = False
-        state.stirred[lane.track(0)] = None

@@ -8,7 +8,7 @@ from duetime.kernel.history import close_life
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.revision import find, forbids
 from duetime.kernel.state import State
-from duetime.kernel.transitions import move
+from duetime.kernel.transitions import move, touch
 from duetime.protocol.command import Revive
 from duetime.protocol.intent import DEAD_LETTERED, SCHEDULED, Intent
 from duetime.protocol.reply import Refusal
@@ -27,7 +27,7 @@ def apply(state: State, command: Revive) -> Intent | Refusal:
     deadline_ms = _deadline_ms(state, intent, command)
     if deadline_ms and deadline_ms < execute_at_ms:
         return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
-    state.touch(intent)
+    touch(state, intent)
     close_life(intent, state.at_ms)
     move(state, intent, SCHEDULED)
     intent.terms = _new_terms(intent.terms, command)

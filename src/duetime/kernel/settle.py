@@ -46,7 +46,7 @@ def settle(state: State, intent: Intent, outcome: Outcome) -> None:
         case Snoozed(delay_ms):
             intent.attempt -= 1
             wait_again(state, intent, state.at_ms + delay_ms, f"snoozed for {delay_ms} ms")
-        case Rejected(kind, message, http_status):
+        case Rejected(kind, message, http_status):  # pragma: no branch - there are no others
             finish(state, intent, DEAD_LETTERED, _error(state, intent, kind, message, http_status))
 
 

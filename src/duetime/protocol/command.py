@@ -30,10 +30,16 @@ class Settings(Struct, frozen=True, array_like=True, gc=False):
     """Kinds of lanes this engine hands out by itself, limited by tier permits. The rest is pulled."""
 
 
+# Which rules the kernel follows. A rule that would make an old log add up to something else is changed only
+# together with this number: the kernel goes by what the newest `Start` on the log says.
+RULES = 1
+
+
 class Start(Struct, frozen=True, array_like=True, tag="start", gc=False):
     """A writer begins its epoch. What its predecessor was running in its own process is lost."""
 
     epoch: int
+    rules: int = RULES
 
 
 class Configure(Struct, frozen=True, array_like=True, tag="configure", gc=False):

@@ -126,6 +126,11 @@ class Intent(Struct, array_like=True, gc=False):
     """The store's cycle in which it was last touched; means nothing on disk."""
 
     def __lt__(self, other: Intent) -> bool:
+        """In a lane's heap a stale entry may meet a newer one at the same place, with another object that
+        was read from disk since: either may go first, for only one of them counts."""
+        return False
+
+    def __lt__(self, other: Intent) -> bool:
         """In a lane's heap, an intent read from disk again may meet the stale object it was before, at the
         same place: either may go first, for the stale one is passed over."""
         return False

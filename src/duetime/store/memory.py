@@ -91,6 +91,9 @@ class MemoryStore:
             key = intent.rare.key if intent.rare else None
             if key is not None and self._keys.get(key) == intent.id:
                 del self._keys[key]
+                for other in self._intents.values():  # an older one may be kept longer
+                    if other.rare is not None and other.rare.key == key:
+                        self._put(other)
 
     def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int

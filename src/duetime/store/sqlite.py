@@ -95,15 +95,25 @@ class SqliteStore:
 
     def by_key(self, key: str) -> Intent | None:
         id = self._keys.get(key)
-        if id is not None:
-            return self.get(id)
-        query = f"{_SELECT} WHERE key = ? ORDER BY seq DESC LIMIT 1"
-        row = self._reader.execute(query, (key,)).fetchone()
-        return None if row is None else self.get(row[1])
+        newest = self.get(id) if id is not None else None
+        if newest is not None:
+            return newest
+        for row in self._reader.execute(f"{_SELECT} WHERE key = ? ORDER BY seq DESC", (key,)):
+            found = self.get(row[1])
+            if found is not None and found.seq == row[0]:
+                newest = found
+                break
+        if id is not None:  # the newest one is forgotten, and an older one may not be on disk yet
+            for intent in self._hot.values():
+                if intent.rare is not None and intent.rare.key == key and not forgotten(intent, self._marks):
+                    newest = intent if newest is None or intent.seq > newest.seq else newest
+        return newest
 
     def add(self, intent: Intent) -> None:
         id = intent.id
         intent.cycle = self.cycle
+        if self._unrowed and (old := self._unrowed.pop(id, None)) is not None:
+            self._rows.append(_row(old))  # forgotten meanwhile, and its id used again
         self._hot[id] = self._changed[id] = intent
         if intent.rare is not None and intent.rare.key is not None:
             self._keys[intent.rare.key] = id
@@ -244,9 +254,8 @@ class SqliteStore:
 
     def _keep(self, intent: Intent) -> Intent:
         """Hold an intent that the kernel takes hold of."""
+        # Not into `_keys`: a newer intent with its key may be cold. `by_key` finds the newest on disk.
         self._hot[intent.id] = intent
-        if intent.rare is not None and intent.rare.key is not None:
-            self._keys.setdefault(intent.rare.key, intent.id)
         return intent
 
     def _warm(self, row: Row) -> Intent:

@@ -47,7 +47,7 @@ class Store(Protocol):
         """The intent with this id."""
 
     def by_key(self, key: str) -> Intent | None:
-        """The newest intent with this idempotency key."""
+        """The newest intent with this idempotency key that is not forgotten."""
 
     def add(self, intent: Intent) -> None:
         """Take a new intent."""

@@ -158,8 +158,7 @@ class Simulation:
                 command, ack = self.workload.next(self.clock.ms, self.history)
                 life.offer(Sent(self.outside, command, ack))
         elif roll < 0.55:
-            for settlement in self.workers.outcomes(self.clock.ms):
-                life.inbox.settle(settlement)
+            life.inbox.settle(self.workers.outcomes(self.clock.ms))
         elif roll < 0.65:
             lanes = [name for name in self.workload.lanes if self._pulled(life, name)]
             word = self.workers.words(lanes)
@@ -362,8 +361,7 @@ class Simulation:
         life.turn()
         life.sync()
         invariants.check_quick(life.state)
-        for settlement in self.workers.answer_all():
-            life.inbox.settle(settlement)
+        life.inbox.settle(self.workers.answer_all())
         for name, lane in life.state.lanes.items():
             if not lane.pushed and lane.pending and not lane.turns:
                 life.offer(Sent(self.outside, Demand(NAMES[0], name, 50), AckLevel.ASYNC))

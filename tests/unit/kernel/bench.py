@@ -18,7 +18,6 @@ from duetime.protocol.command import (
     Leave,
     Patch,
     Revive,
-    Settings,
     Settle,
     Start,
     Submit,
@@ -172,9 +171,13 @@ def thawed(store: Store, ms: int) -> Bench:
     return bench
 
 
+def deliveries(applied: Applied) -> list[Deliver]:
+    return [effect for effect in applied.effects if isinstance(effect, Deliver)]
+
+
 def delivered(applied: Applied) -> list[str]:
     """The ids handed out, in order."""
-    return [effect.id for effect in applied.effects if isinstance(effect, Deliver)]
+    return [deliver.id for deliver in deliveries(applied)]
 
 
 def aborted(applied: Applied) -> list[tuple[str, int]]:

@@ -194,3 +194,25 @@ def test_a_leap_forward_fires_everything_on_its_way():
     for n in range(50):
         bench.submit(f"i{n}", delay=n * 3_600_000)
     assert len(delivered(bench.at(60 * 3_600_000))) == 49, "one had gone before"
+
+
+def test_a_retry_is_not_before_the_intent_s_own_time_when_the_clock_went_back_while_it_ran():
+    bench = Bench()
+    bench.submit("a", delay=100_000)
+    bench.at(100_000)
+    bench.ms = 0
+    bench.fail("a")
+    assert delivered(bench.at(99_999)) == []
+    assert delivered(bench.at(100_000)) == ["a"]
+
+
+def test_a_holder_that_is_too_late_lets_the_next_message_go_in_the_same_record():
+    bench = Bench()
+    bench.submit("a", "b", on=entity())
+    bench.do(Pause("entity:cart/e1"))
+    bench.fail("a")
+    bench.patch("a", deadline_ms=T0 + 1_010)
+    bench.at(1_000)
+    bench.ms = 1_020  # before the end of the deadline's slot
+    assert delivered(bench.do(Resume("entity:cart/e1"))) == ["b"]
+    assert bench.statuses("a", "b") == ["EXPIRED", "DISPATCHING"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime.kernel.history import entries_of
 from duetime.limits import HISTORY_ENTRIES_MAX
 from duetime.protocol.outcome import Rejected, Snoozed
+from duetime.protocol.terms import Redelivery
 from tests.unit.kernel.bench import T0, Bench, terms
 
 
@@ -95,7 +96,7 @@ def test_a_revived_life_keeps_the_one_before():
 
 def test_a_long_life_keeps_its_beginning_and_its_newest_part():
     bench = Bench()
-    policy = terms().redelivery.__class__(max_attempts=10_000, initial_delay_ms=0, jitter=False)
+    policy = Redelivery(max_attempts=10_000, initial_delay_ms=0, jitter=False)
     bench.submit("a", on=terms(redelivery=policy))
     for n in range(200):
         bench.fail("a", message=f"try {n}")
@@ -105,3 +106,17 @@ def test_a_long_life_keeps_its_beginning_and_its_newest_part():
     assert len(rare.history) == HISTORY_ENTRIES_MAX
     notes = [entry.note for entry in rare.history]
     assert "error: try 0" in notes and notes[-1] == "error: try 199"
+
+
+def test_a_life_that_has_only_begun():
+    bench = Bench()
+    bench.submit("a", delay=100)
+    assert story(bench) == [(0, "SCHEDULED", "")]
+
+
+def test_a_life_that_ended_before_it_was_due():
+    bench = Bench()
+    bench.submit("a", delay=100)
+    bench.ms = 5
+    bench.cancel("a")
+    assert story(bench) == [(0, "SCHEDULED", ""), (5, "CANCELED", "")]

@@ -30,7 +30,8 @@ def test_effects_and_changes_are_those_of_one_record():
     bench = Bench()
     first = bench.submit("a")
     second = bench.at(5)
-    assert len(first.effects) == 1 and second.effects == second.changes == []
+    assert len(first.effects) == 1
+    assert (second.effects, second.changes) == ([], [])
 
 
 def test_every_command_is_known_to_the_codec():

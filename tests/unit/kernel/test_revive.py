@@ -7,7 +7,7 @@ import pytest
 from duetime.protocol.intent import Status
 from duetime.protocol.outcome import Rejected
 from duetime.protocol.terms import Entity, ExpiredAction, Redelivery, Task
-from tests.unit.kernel.bench import T0, Bench, delivered, entity, error, stream, terms
+from tests.unit.kernel.bench import T0, Bench, delivered, deliveries, entity, error, stream, terms
 
 
 def dead(bench: Bench, **more) -> None:
@@ -22,7 +22,7 @@ def test_attempts_start_anew_and_the_delivery_number_goes_on():
     bench.fail("a")
     bench.at(1_000)
     bench.settle("a", Rejected("bad", "never"))
-    (deliver,) = bench.revive("a").effects
+    (deliver,) = deliveries(bench.revive("a"))
     assert (deliver.attempt, deliver.delivery) == (1, 3)
     assert bench.settle("a", Rejected("bad", "x"), 2).answer == [False], "the old life has no say"
     bench.done("a")
@@ -93,7 +93,8 @@ def test_target_retry_and_payload_may_be_new():
     bench = Bench()
     dead(bench, payload=b"1")
     policy = Redelivery(max_attempts=1)
-    (deliver,) = bench.revive("a", target=Task("f", "other"), redelivery=policy, payload=b"2").effects
+    applied = bench.revive("a", target=Task("f", "other"), redelivery=policy, payload=b"2")
+    (deliver,) = deliveries(applied)
     assert (deliver.terms.target, deliver.terms.lane) == (Task("f", "other"), "task:other")
     assert (deliver.payload, deliver.terms.redelivery) == (b"2", policy)
     assert list(bench.state.lanes) == ["task:other"]

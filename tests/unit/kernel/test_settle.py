@@ -7,7 +7,7 @@ import pytest
 from duetime.limits import ERROR_CHARS_MAX
 from duetime.protocol.command import Settle
 from duetime.protocol.intent import Status
-from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Backoff, ExpiredAction, Guarantee, OnInterrupt, Redelivery
 from tests.unit.kernel.bench import T0, Bench, delivered, stream, terms
 
@@ -62,7 +62,7 @@ def test_of_contradicting_outcomes_the_first_counts():
 def test_each_item_of_a_batch_has_its_own_end():
     bench = Bench()
     bench.submit("a", "b", "c")
-    outcomes = (Done(), Failed("http", "500", 500), Rejected("http", "404", 404))
+    outcomes: list[Outcome] = [Done(), Failed("http", "500", 500), Rejected("http", "404", 404)]
     settlements = tuple(Settlement(id, 1, outcome) for id, outcome in zip("abc", outcomes, strict=True))
     bench.do(Settle(settlements))
     assert bench.statuses("a", "b", "c") == ["ACKED", "SCHEDULED", "DEAD_LETTERED"]

@@ -8,7 +8,18 @@ from duetime.protocol.command import Submit
 from duetime.protocol.intent import Intent, Item, Status
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, lane_of
-from tests.unit.kernel.bench import T0, Bench, delivered, entity, errors, queue, replies, stream, terms
+from tests.unit.kernel.bench import (
+    T0,
+    Bench,
+    delivered,
+    deliveries,
+    entity,
+    errors,
+    queue,
+    replies,
+    stream,
+    terms,
+)
 
 
 def test_an_intent_of_now_is_handed_out_in_the_same_record():
@@ -29,7 +40,7 @@ def test_a_delivery_carries_all_that_a_channel_needs():
     bench = Bench()
     on = terms(timeout_ms=7)
     applied = bench.submit("a", on=on, payload=b"{}", deadline=50, traceparent="00-1")
-    (deliver,) = applied.effects
+    (deliver,) = deliveries(applied)
     assert (deliver.id, deliver.delivery, deliver.attempt, deliver.terms) == ("a", 1, 1, on)
     assert (deliver.payload, deliver.execute_at_ms, deliver.deadline_ms) == (b"{}", T0, T0 + 50)
     assert (deliver.traceparent, deliver.late_ms, deliver.consumer) == ("00-1", 0, "")
@@ -51,7 +62,7 @@ def test_a_time_in_the_past_is_forgiven_for_five_seconds(delay, error):
 
 def test_lateness_counts_from_the_time_that_was_asked_for():
     bench = Bench()
-    (deliver,) = bench.submit("a", delay=-1_234).effects
+    (deliver,) = deliveries(bench.submit("a", delay=-1_234))
     assert deliver.late_ms == 1_234
 
 

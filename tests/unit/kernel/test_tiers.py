@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duetime.kernel.tiers import Tiers
 from duetime.limits import PERMITS_MAX, TIER_PERMITS
 from duetime.protocol.command import Resize
 from tests.unit.kernel.bench import Bench, delivered, error, queue
@@ -191,3 +192,14 @@ def test_one_intent_that_waits_for_permits_holds_none():
         finished += 1
         assert sum(used(bench)) == len(out) <= 10
     assert finished == 1_000
+
+
+def test_who_lends_to_whom():
+    tiers = Tiers()
+    assert tiers.lender(HIGH) == HIGH, "its own first"
+    tiers.all[HIGH].used = tiers.all[HIGH].max
+    assert tiers.lender(HIGH) == STANDARD
+    tiers.all[STANDARD].lent = tiers.all[STANDARD].max // 2
+    assert tiers.lender(HIGH) == ECONOMY
+    tiers.all[ECONOMY].used = tiers.all[ECONOMY].max
+    assert tiers.lender(HIGH) == -1

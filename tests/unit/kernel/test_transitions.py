@@ -91,7 +91,7 @@ def test_a_verb_is_refused_where_the_status_forbids_it(verb, status):
         assert bench.intent("a").revision > before
     else:
         assert error(applied) == name
-        assert applied.answer.details == {"currentState": status.name}  # type: ignore[union-attr]
+        assert applied.answer.details == {"currentState": status.name}
         assert (applied.effects, applied.changes) == ([], [])
         assert bench.intent("a").revision == before
 
@@ -110,7 +110,7 @@ def test_a_verb_with_an_old_revision_changes_nothing(verb):
         if wrong:
             applied = getattr(bench, verb)("a", revision=wrong)
             assert error(applied) == "RevisionMoved"
-            assert applied.answer.details == {"revision": now}  # type: ignore[union-attr]
+            assert applied.answer.details == {"revision": now}
             assert bench.intent("a").revision == now
     assert error(getattr(bench, verb)("a", revision=now)) == ""
 

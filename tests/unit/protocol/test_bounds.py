@@ -1,0 +1,117 @@
+"""Every bound of a field, at its edge and one past it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from duetime import limits
+from duetime.protocol import bounds
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Task, Terms
+
+ITEM = Item("a", 0, 1_700_000_000_000)
+TERMS = Terms(Task("work"), "task:default")
+
+
+@pytest.mark.parametrize("id", ["a", "A-b_c.d:9", "x" * limits.ID_CHARS_MAX])
+def test_a_good_id(id):
+    assert bounds.item(replace(ITEM, id=id)) is None
+
+
+@pytest.mark.parametrize("id", ["", "a b", "é", "a/b", "a\n", "x" * (limits.ID_CHARS_MAX + 1)])
+def test_a_bad_id(id):
+    assert "id" in str(bounds.item(replace(ITEM, id=id)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "good"),
+    [
+        ({"execute_at_ms": 0}, True),
+        ({"execute_at_ms": -1}, False),
+        ({"execute_at_ms": limits.TIME_MS_MAX}, True),
+        ({"execute_at_ms": limits.TIME_MS_MAX + 1}, False),
+        ({"deadline_ms": -1}, False),
+        ({"deadline_ms": limits.TIME_MS_MAX + 1}, False),
+        ({"key": "k"}, True),
+        ({"key": ""}, False),
+        ({"key": "k" * limits.KEY_CHARS_MAX}, True),
+        ({"key": "k" * (limits.KEY_CHARS_MAX + 1)}, False),
+        ({"after": ("x",) * limits.AFTER_MAX}, True),
+        ({"after": ("x",) * (limits.AFTER_MAX + 1)}, False),
+    ],
+)
+def test_an_item(changes, good):
+    assert (bounds.item(replace(ITEM, **changes)) is None) is good
+
+
+LONG = "n" * (limits.NAME_CHARS_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "good"),
+    [
+        (Task("f", "q"), True),
+        (Task("", "q"), False),
+        (Task("f", ""), False),
+        (Task(LONG), False),
+        (Entity("k", "i", "m"), True),
+        (Entity("", "i", "m"), False),
+        (Entity("k", LONG, "m"), False),
+        (Entity("k", "i", ""), False),
+        (Stream("s"), True),
+        (Stream(LONG), False),
+        (Callback("http://x"), True),
+        (Callback(""), False),
+        (Callback("u" * (limits.URL_CHARS_MAX + 1)), False),
+        (Bare(), True),
+    ],
+)
+def test_a_target(target, good):
+    assert (bounds.terms(replace(TERMS, target=target)) is None) is good
+
+
+@pytest.mark.parametrize(
+    ("changes", "good"),
+    [
+        ({"priority": limits.PRIORITY_MAX}, True),
+        ({"priority": -limits.PRIORITY_MAX}, True),
+        ({"priority": limits.PRIORITY_MAX + 1}, False),
+        ({"priority": -limits.PRIORITY_MAX - 1}, False),
+        ({"timeout_ms": 0}, False),
+        ({"timeout_ms": 1}, True),
+        ({"lease_ms": limits.RETRY_DELAY_MS_MAX + 1}, False),
+        ({"tags": {}}, True),
+        ({"tags": {str(n): "v" for n in range(limits.TAGS_MAX)}}, True),
+        ({"tags": {str(n): "v" for n in range(limits.TAGS_MAX + 1)}}, False),
+        ({"tags": {"": "v"}}, False),
+        ({"tags": {"k": "v" * limits.TAG_CHARS_MAX}}, True),
+        ({"tags": {"k": "v" * (limits.TAG_CHARS_MAX + 1)}}, False),
+        ({"tags": {"k": 1}}, False),
+        ({"target": Callback("http://x", body=b"x" * limits.TERMS_BYTES_MAX)}, False),
+    ],
+)
+def test_terms(changes, good):
+    assert (bounds.terms(replace(TERMS, **changes)) is None) is good
+
+
+@pytest.mark.parametrize(
+    ("changes", "good"),
+    [
+        ({}, True),
+        ({"max_attempts": 0}, False),
+        ({"max_attempts": 1}, True),
+        ({"max_attempts": limits.ATTEMPTS_MAX + 1}, False),
+        ({"initial_delay_ms": -1}, False),
+        ({"initial_delay_ms": limits.RETRY_DELAY_MS_MAX + 1}, False),
+        ({"max_delay_ms": -1}, False),
+        ({"max_delay_ms": limits.RETRY_DELAY_MS_MAX + 1}, False),
+        ({"multiplier_percent": 99}, False),
+        ({"multiplier_percent": 100}, True),
+        ({"multiplier_percent": 100_001}, False),
+    ],
+)
+def test_a_retry_policy(changes, good):
+    policy = replace(Redelivery(), **changes)
+    assert (bounds.redelivery(policy) is None) is good
+    assert (bounds.terms(replace(TERMS, redelivery=policy)) is None) is good
