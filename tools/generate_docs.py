@@ -108,7 +108,8 @@ def states_page() -> str:
     lines = [STATES, "", "```mermaid", "stateDiagram-v2"]
     lines += [f"    [*] --> {new.name}: {reason}" for new, reason in BEGINNINGS.items()]
     for old, ways in TRANSITIONS.items():
-        lines += [f"    {old.name} --> {new.name}: {reason}" for new, reason in ways.items()]
+        # In a diagram a second colon would end the label.
+        lines += [f"    {old.name} --> {new.name}: {why.replace(': ', ' - ')}" for new, why in ways.items()]
     lines += [f"    {status.name} --> [*]" for status, ways in TRANSITIONS.items() if not ways]
     lines += ["```", "", "| state | final | means |", "|---|---|---|"]
     for status in Status:

@@ -12,6 +12,7 @@ from duetime.channels.inline import Finder, InlineChannel
 from duetime.client.backend import Backend
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
+from duetime.engine.audit import Report, audit
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options
@@ -81,6 +82,11 @@ def _in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
     )
     folder.mkdir(parents=True, exist_ok=True)
     return log, SqliteStore(folder / STORE_FILE)
+
+
+def verify(folder: Path) -> Report:
+    """Look at every byte of a data folder, without holding it."""
+    return audit(folder / LOG_FOLDER, folder / STORE_FILE)
 
 
 def options(config: Config, horizon_ms: int) -> Options:

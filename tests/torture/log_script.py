@@ -91,7 +91,7 @@ class Script:
             run_now(self.log.append(at, frame))
         except NoSpace:
             # Another one takes its place; of the first no trace may ever be seen.
-            frame = Frame(1, self.random.getrandbits(64), number, 1, number, 0, body[: size // 3][::-1])
+            frame = Frame(1, self.random.getrandbits(64), number, 1, number, 0, body[: size // 8][::-1])
             self.tried[-1] = (at, frame)
             assert run_now(self.log.tail()) == at
             self.refused += 1

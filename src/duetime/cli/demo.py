@@ -22,7 +22,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from duetime import App, Reject, Retry, Status, current
+from duetime import App, Planned, Reject, Retry, Status, current
 from duetime.cli import output
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
@@ -165,7 +165,7 @@ class Demo:
                 demo._deposited(self.id, number)
                 return number
 
-        self.tasks = {
+        self.tasks: dict[str, Planned[[str, int], Any]] = {
             "plain": app.task(name="plain")(plain),
             "flaky": app.task(name="flaky", retry=soon)(flaky),
             "once": app.task(name="once", guarantee="at-most-once")(once),

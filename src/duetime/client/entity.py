@@ -38,7 +38,11 @@ class EntityType:
 
     def method(self, id: str, message: str) -> Callable[..., Any]:
         """One entity's method. The entity is made when it is called: its maker may fail as any function."""
-        return lambda *args, **kwargs: getattr(self.cls(id), message)(*args, **kwargs)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return getattr(self.cls(id), message)(*args, **kwargs)
+
+        return call
 
     def planned(self, id: str, message: str, options: Options | None = None) -> Planned[..., Any]:
         signature = self.messages.get(message)

@@ -82,8 +82,8 @@ class Engine:
         """Recover, begin a new epoch, and hand out what is due."""
         assert not self._started, "an engine is started once"
         self._loop = asyncio.get_running_loop()
-        await self._log.open()
         try:
+            await self._log.open()
             kernel, position = await recover(self._log, self._store)
             self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
             self.guard = Guard(self._log, kernel.state, self.options)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
 
 from duetime.errors import Damaged, TooNew
 from duetime.kernel.kernel import Kernel
-from duetime.log.log import Log, Position
+from duetime.log.frame import Frame
+from duetime.log.log import Position
 from duetime.protocol import record as codec
 from duetime.protocol.command import RULES, Start
 from duetime.protocol.record import Record, Unreadable
 from duetime.store.store import Store
 
 
+class Tape(Protocol):
+    """What is needed of a log to read it: any open one, or a look at its files from outside."""
+
+    async def start(self) -> Position: ...
+
+    async def tail(self) -> Position: ...
+
+    def read(self, start: Position) -> AsyncIterator[tuple[Position, Frame]]: ...
+
+
 async def recover(
-    log: Log, store: Store, progress: Callable[[int], None] | None = None
+    log: Tape, store: Store, progress: Callable[[int], None] | None = None
 ) -> tuple[Kernel, Position]:
     """The kernel as of the last record, and the position behind it. Its effects are not owed: a new
     epoch's `Start` hands out anew what was under way."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from duetime.kernel.lanes import Lane, Track
+from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.readying import unfit
 from duetime.kernel.state import State
 from duetime.kernel.tiers import Permits
@@ -43,6 +43,8 @@ def _list(state: State, track: Track) -> None:
         track.listed = None
         return
     rank, seq, intent = head
+    if track.lane.serial:
+        rank = rank_of(intent, serial=False)  # its place in its lane means nothing among other lanes
     place = (rank, seq)
     if track.listed != place:
         track.listed = place
@@ -71,7 +73,7 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
     head = track.head()
     borrowed = lent is not permits
     limit = lent.max if not borrowed else min(lent.max, lent.used + lent.max // 2 - lent.lent)
-    while head is not None and head[0] == rank and head[1] == seq and lent.used < limit:
+    while head is not None and head[1] == seq and (lane.serial or head[0] == rank) and lent.used < limit:
         intent = head[2]
         heappop(track.ready)
         if not unfit(state, intent):

@@ -156,8 +156,8 @@ def _check_pending(state: State, intents: list[Intent]) -> None:
         if intent.status in FINAL:
             continue
         if not intent.terms.serial or intent.holds or intent.status is DUE or intent.status is DISPATCHING:
-            lane = intent.terms.lane
-            pending[lane] = pending.get(lane, 0) + 1
+            name = intent.terms.lane
+            pending[name] = pending.get(name, 0) + 1
     for name, lane in state.lanes.items():
         count = pending.pop(name, 0)
         assert lane.pending == count, f"lane {name!r} says {lane.pending} pending, {count} are"
@@ -229,8 +229,8 @@ def _check_blocked(state: State, intent: Intent) -> None:
     waits = 0
     for id in dict.fromkeys(intent.rare.after):
         parent = state.store.get(id)
-        if parent is None or parent.status is ACKED:  # forgotten, and it was acknowledged before
-            continue
+        if parent is None or parent.status is ACKED or parent.seq > intent.seq:
+            continue  # acknowledged; or that one is forgotten, and this is a younger one with its id
         assert parent.status not in FINAL, f"{intent.id!r} waits for {id!r}, which is {parent.status.name}"
         dependents = parent.rare.dependents if parent.rare is not None else None
         assert dependents and intent.id in dependents, f"{id!r} does not know that {intent.id!r} waits"

@@ -86,8 +86,8 @@ class State:
 
     def live(self) -> int:
         """How many intents are not final."""
-        scheduled, due, dispatching, blocked, *_ = self.counts
-        return scheduled + due + dispatching + blocked
+        counts = self.counts
+        return counts[0] + counts[1] + counts[2] + counts[3]
 
     def checkpoint(self, position: int) -> Checkpoint:
         """Everything that cannot be read off the intents, at this position."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.kernel import dependents
+from duetime.kernel.lanes import Lane
 from duetime.kernel.readying import finish, make_due
 from duetime.kernel.state import State
 from duetime.protocol.command import Submit
@@ -14,27 +15,24 @@ from duetime.protocol.terms import OnDuplicate, Terms
 
 def apply(state: State, command: Submit) -> list[Reply]:
     """One reply for each item, in order."""
-    all_terms = command.terms
+    all_terms, lanes = command.terms, state.lanes
     replies: list[Reply] = []
     reply = replies.append
     for item in command.items:
         terms = all_terms[item.terms]
-        if item.key is not None:
-            known = _by_key(state, item)
-            if known is not None:
-                reply(known)
-                continue
-        refusal = admit(state, terms, item)
-        reply(refusal if refusal is not None else _make(state, terms, item))
+        known = _by_key(state, item) if item.key is not None else None
+        if known is None:
+            lane = lanes.get(terms.lane)
+            known = admit(state, terms, lane, item) or _make(state, terms, lane, item)
+        reply(known)
     return replies
 
 
-def admit(state: State, terms: Terms, item: Item) -> Refusal | None:
+def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal | None:
     """Why this intent cannot be taken, or None. Changes nothing, so that it can be asked beforehand."""
     settings = state.settings
     if state.live() >= settings.pending_max:
         return Refusal("Busy", f"{settings.pending_max} intents are pending, the most there may be.")
-    lane = state.lanes.get(terms.lane)
     if lane is not None:
         limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
         if lane.pending >= limit:
@@ -70,7 +68,7 @@ def _by_key(state: State, item: Item) -> Reply:
     return Existing(twin)
 
 
-def _make(state: State, terms: Terms, item: Item) -> Intent:
+def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     at_ms = state.at_ms
     state.seq = seq = state.seq + 1
     execute_at_ms = item.execute_at_ms
@@ -80,7 +78,10 @@ def _make(state: State, terms: Terms, item: Item) -> Intent:
     if item.key is not None or item.after or item.traceparent is not None:
         intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent)
     state.store.add(intent)
-    state.count_in(terms)
+    if lane is None:
+        state.count_in(terms)
+    elif not lane.serial:
+        lane.pending += 1
     if item.after:
         return _make_blocked(state, intent)
     state.counts[SCHEDULED] += 1

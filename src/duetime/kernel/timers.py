@@ -54,12 +54,12 @@ class Timers:
                 cohort.append(intent)
 
     def extend(self, until_ms: int, limit: int) -> bool:
-        """Arm what wakes up to `until_ms`, at most `limit` intents; True if there may be more."""
+        """Arm what wakes up to `until_ms`, about `limit` intents; True if there may be more."""
         found = self._store.window(until_ms, limit)
         for intent in found:
             self.arm(intent, intent.wake_at_ms)
         self._far_ms = 0
-        return len(found) == limit
+        return self._store.edge < (until_ms, SEQ_MAX)  # what was found says nothing: rows may be stale
 
     def expire(self, at_ms: int) -> list[Intent]:
         """Every intent whose slot has ended, disarmed. Their order means nothing: lanes have their own."""

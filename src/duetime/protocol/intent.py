@@ -130,10 +130,5 @@ class Intent(Struct, array_like=True, gc=False):
         was read from disk since: either may go first, for only one of them counts."""
         return False
 
-    def __lt__(self, other: Intent) -> bool:
-        """In a lane's heap, an intent read from disk again may meet the stale object it was before, at the
-        same place: either may go first, for the stale one is passed over."""
-        return False
-
 
 FINAL = frozenset({ACKED, DEAD_LETTERED, EXPIRED, CANCELED})

@@ -45,23 +45,33 @@ MIGRATIONS = (
 )
 
 
+# What SQLite raises over a damaged file; the second when it quotes damaged text in its message.
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that may be used from another thread (one at a time)."""
+    connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         # A commit is on the medium when it returns: the log is cut behind it.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
+        if connection is not None:
+            connection.close()
         raise Damaged(f"{path}: {error}.") from error
     return connection
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the file to this version."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise TooNew(f"{path}: schema version {version} is newer than {len(MIGRATIONS)}.")
-    for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(MIGRATIONS):
+            raise TooNew(f"{path}: schema version {version} is newer than {len(MIGRATIONS)}.")
+        for number, script in enumerate(MIGRATIONS[version:], version + 1):
+            connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+    except UNREADABLE as error:
+        raise Damaged(f"{path}: {error}.") from error

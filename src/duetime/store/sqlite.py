@@ -15,9 +15,10 @@ Rows carry a checksum over everything in them. Damage is raised with the place, 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -58,7 +59,12 @@ class SqliteStore:
         self._path = path
         self._reader = schema.connect(path)
         self._writer = schema.connect(path)
-        schema.migrate(self._writer, path)
+        try:
+            schema.migrate(self._writer, path)
+        except BaseException:
+            self._reader.close()
+            self._writer.close()
+            raise
         self._hot: dict[str, Intent] = {}
         self._keys: dict[str, str] = {}
         self._changed: dict[str, Intent] = {}
@@ -74,11 +80,11 @@ class SqliteStore:
     # What the kernel asks.
 
     def load(self) -> Checkpoint | None:
-        row = self._reader.execute("SELECT body, crc FROM checkpoint").fetchone()
+        row = next(self._read("SELECT body, crc FROM checkpoint"), None)
         if row is None:
             return None
         body, crc = row
-        if crc32(body) != crc:
+        if type(body) is not bytes or crc32(body) != crc:
             raise Damaged(f"{self._path}: the checkpoint's row does not match its checksum.")
         checkpoint = _decode_checkpoint(body)
         self._marks = checkpoint.marks
@@ -87,7 +93,7 @@ class SqliteStore:
     def get(self, id: str) -> Intent | None:
         intent = self._hot.get(id)
         if intent is None:
-            row = self._reader.execute(f"{_SELECT} WHERE id = ?", (id,)).fetchone()
+            row = next(self._read(f"{_SELECT} WHERE id = ?", (id,)), None)
             if row is None:
                 return None
             intent = self._warm(row)
@@ -96,9 +102,10 @@ class SqliteStore:
     def by_key(self, key: str) -> Intent | None:
         id = self._keys.get(key)
         newest = self.get(id) if id is not None else None
-        if newest is not None:
+        if newest is not None and newest.rare is not None and newest.rare.key == key:
             return newest
-        for row in self._reader.execute(f"{_SELECT} WHERE key = ? ORDER BY seq DESC", (key,)):
+        newest = None  # forgotten, and perhaps its id is another's now
+        for row in self._read(f"{_SELECT} WHERE key = ? ORDER BY seq DESC", (key,)):
             found = self.get(row[1])
             if found is not None and found.seq == row[0]:
                 newest = found
@@ -130,14 +137,12 @@ class SqliteStore:
         self._deferred[intent.id] = intent
 
     def held(self) -> list[Intent]:
-        rows = self._reader.execute(f"{_SELECT} WHERE hot = 1 ORDER BY seq")
+        rows = self._read(f"{_SELECT} WHERE hot = 1 ORDER BY seq")
         return [self._keep(self._warm(row)) for row in rows]
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
         query = f"{_SELECT} WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms <= ? AND wake_at_ms > 0"
-        rows = self._reader.execute(
-            f"{query} ORDER BY wake_at_ms, seq LIMIT ?", (*self.edge, until_ms, limit)
-        ).fetchall()
+        rows = list(self._read(f"{query} ORDER BY wake_at_ms, seq LIMIT ?", (*self.edge, until_ms, limit)))
         end: Edge = (rows[-1][5], rows[-1][0]) if len(rows) == limit else (until_ms, SEQ_MAX)
         found = {row[1]: self._hot.get(row[1]) or self._warm(row) for row in rows}
         found.update(self._deferred)  # what is newer than the disk speaks for itself
@@ -154,7 +159,7 @@ class SqliteStore:
 
     def next_wake(self) -> int | None:
         query = "SELECT min(wake_at_ms) FROM intents WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms > 0"
-        wake: int | None = self._reader.execute(query, self.edge).fetchone()[0]
+        wake: int | None = next(self._read(query, self.edge))[0]
         never = (1 << 62, 0)
         for intent in self._deferred.values():
             if self._wakes_by(intent, never) and (wake is None or intent.wake_at_ms < wake):
@@ -180,13 +185,13 @@ class SqliteStore:
             values.append(lane)
         query = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY seq DESC"
         wanted = limit
-        for row in self._reader.execute(query, values):
+        for row in self._read(query, values):
             if wanted == 0:
                 break
             if row[1] in self._hot:
                 continue
             intent = self._warm(row)
-            if _matches(intent, statuses, lane):
+            if _matches(intent, statuses, lane) and not forgotten(intent, self._marks):
                 found[intent.seq] = intent
                 wanted -= 1
         newest = sorted(found.values(), key=lambda intent: -intent.seq)
@@ -252,6 +257,15 @@ class SqliteStore:
 
     # From disk into memory.
 
+    def _read(self, query: str, values: Sequence[int | str] = ()) -> Iterator[Any]:
+        """Rows, one by one. What SQLite itself cannot make sense of is damage, too."""
+        try:
+            yield from self._reader.execute(query, values)
+        except sqlite3.ProgrammingError:
+            raise  # ours, not the file's
+        except schema.UNREADABLE as error:
+            raise Damaged(f"{self._path}: {error}.") from error
+
     def _keep(self, intent: Intent) -> Intent:
         """Hold an intent that the kernel takes hold of."""
         # Not into `_keys`: a newer intent with its key may be cold. `by_key` finds the newest on disk.
@@ -260,7 +274,7 @@ class SqliteStore:
 
     def _warm(self, row: Row) -> Intent:
         body = row[13]
-        intent = _decode(body) if crc32(body) == row[12] else None
+        intent = _decode(body) if type(body) is bytes and crc32(body) == row[12] else None
         if intent is None or _columns(intent) != row[:12]:
             raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
         intent.armed = intent.cycle = 0

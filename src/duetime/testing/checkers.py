@@ -236,7 +236,9 @@ class History:
 
     def _handed_out(self, seen: Seen, row: Row, change: Change, peek: Peek) -> None:
         id, at_ms = seen.id, self.at_ms
-        assert change.delivery == seen.delivery + 1, f"{id!r}: delivery {change.delivery} after {seen.delivery}"
+        assert change.delivery == seen.delivery + 1, (
+            f"{id!r}: delivery {change.delivery} after {seen.delivery}"
+        )
         seen.delivery = change.delivery
         seen.attempt += 1
         seen.runs += 1
@@ -345,7 +347,9 @@ class History:
         assert stopped == aborted, f"cancelled {stopped}, asked to abort {aborted}"
         for effect in applied.effects:
             if isinstance(effect, Deliver):
-                assert effect.attempt == self.seen[effect.id].attempt, f"{effect.id!r}: attempt {effect.attempt}"
+                assert effect.attempt == self.seen[effect.id].attempt, (
+                    f"{effect.id!r}: attempt {effect.attempt}"
+                )
                 assert effect.late_ms >= 0, f"{effect.id!r} is {-effect.late_ms} ms early"
 
     def _check_order(self, applied: Applied, peek: Peek) -> None:

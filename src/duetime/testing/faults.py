@@ -91,11 +91,15 @@ class Dice:
 
     def strikes(self, fault: Fault) -> bool:
         """Whether this fault happens here."""
-        rate = self.rates[fault]
-        if not rate or self.random.random() >= rate:
+        if not self.may(fault):
             return False
         self.note(fault)
         return True
+
+    def may(self, fault: Fault) -> bool:
+        """As `strikes`, but somebody else will note it when it really happens."""
+        rate = self.rates[fault]
+        return rate > 0 and self.random.random() < rate
 
     def note(self, fault: Fault) -> None:
         self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -220,9 +224,10 @@ class Medium(Protocol):
     def lose_power(self, dice: Dice, synced: Position) -> None: ...
 
     def fuse(self, dice: Dice) -> None:
-        """The power may go off a few operations from now; `None` dice: it will not."""
+        """The power may go off a few operations from now."""
 
-    def unfuse(self) -> None: ...
+    def unfuse(self) -> None:
+        """It will not go off by itself any more."""
 
 
 class MemoryMedium:
@@ -276,7 +281,7 @@ class FileMedium:
         self._disk.restart(dice.random, dice.random.choice(list(Survival)))
 
     def fuse(self, dice: Dice) -> None:
-        if dice.strikes(Fault.TORN_TAIL):
+        if dice.may(Fault.TORN_TAIL):
             self._disk.power_off_before = len(self._disk.operations) + dice.random.randint(1, 3)
 
     def unfuse(self) -> None:

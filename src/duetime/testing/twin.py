@@ -36,7 +36,8 @@ class Twin:
     def records(self, frame: Frame) -> list[Record]:
         """A frame's records, as a reader of the log decodes them."""
         commands = codec.decode(frame.body)
-        assert len(commands) == frame.count and frame.first == self.kernel.state.records + 1
+        assert len(commands) == frame.count, f"{frame.count} records were written, {len(commands)} are there"
+        assert frame.first == self.kernel.state.records + 1, "the log has no gaps"
         return [Record(frame.first + n, frame.at_ms, command) for n, command in enumerate(commands)]
 
 
@@ -100,7 +101,9 @@ def check_same(mine: State, theirs: State) -> None:
     one, other = parts(mine), parts(theirs)
     if one != other:
         names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-        shown = [f"{name}: {_shown(one.get(name))}, by replay {_shown(other.get(name))}" for name in names[:3]]
+        shown = [
+            f"{name}: {_shown(one.get(name))}, by replay {_shown(other.get(name))}" for name in names[:3]
+        ]
         raise AssertionError(f"checkpoint and tail do not add up to what the log does: {'; '.join(shown)}")
 
 

@@ -18,7 +18,7 @@ from duetime.protocol.command import (
     Settings,
     Submit,
 )
-from duetime.protocol.intent import DEAD_LETTERED, SCHEDULED, Item, Status
+from duetime.protocol.intent import BLOCKED, DEAD_LETTERED, DUE, SCHEDULED, Item, Status
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
@@ -85,7 +85,7 @@ class Workload:
             case 0 | 1:
                 return self._patch(now_ms, history)
             case 2:
-                return Cancel(self._id(history, None), revision)
+                return Cancel(self._id(history, random.choice((None, BLOCKED))), revision)
             case 3:
                 return FireNow(self._id(history, SCHEDULED), revision)
             case 4 | 5:
@@ -103,11 +103,12 @@ class Workload:
         if random.random() < 0.03:
             return "nobody"
         recent = self._ids[-_RECENT:] if random.random() < 0.7 else self._ids
-        for _ in range(6):
-            id = random.choice(recent)
+        id = random.choice(recent)
+        for _ in range(5):
             seen = history.seen.get(id)
             if wanted is None or (seen is not None and seen.status is wanted):
                 break
+            id = random.choice(recent)
         return id
 
     def _submit(self, now_ms: int) -> tuple[Command, AckLevel]:
@@ -179,7 +180,8 @@ class Workload:
         random = self._random
         initial_ms = random.choice((1, 50, 900))
         return Redelivery(
-            random.choice((1, 2, 4, 8)), random.choice((Backoff.EXPONENTIAL, Backoff.EXPONENTIAL, Backoff.FIXED)),
+            random.choice((1, 2, 4, 8)),
+            random.choice((Backoff.EXPONENTIAL, Backoff.EXPONENTIAL, Backoff.FIXED)),
             initial_ms, initial_ms * random.choice((1, 3, 20)), random.choice((100, 150, 200, 300)),
             random.random() < 0.5,
         )  # fmt: skip
@@ -200,7 +202,7 @@ class Workload:
             "priority": maybe(random.choice((-50, 0, 50))),
             "payload": maybe(b"[1]"),
         }
-        wanted = random.choice((None, SCHEDULED, Status.DUE, Status.BLOCKED))
+        wanted = random.choice((None, SCHEDULED, DUE, BLOCKED))
         return Patch(self._id(history, wanted), random.choice((0, 0, 0, 2)), **values)  # type: ignore[arg-type]
 
     def _revive(self, now_ms: int, history: History) -> Revive:

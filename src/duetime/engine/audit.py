@@ -1,0 +1,192 @@
+"""Whether a data folder is sound, seen from outside: every frame, record and row, and what they add up to.
+
+Takes no lock and changes nothing: the store is copied first, then the log is read from the copy's
+checkpoint on. So it may run beside a living engine, of which it sees one moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from zlib import crc32
+
+from msgspec import Struct
+
+from duetime.engine.recovery import recover
+from duetime.errors import Damaged, DuetimeError
+from duetime.kernel import invariants
+from duetime.log import inspect
+from duetime.log.frame import Frame
+from duetime.log.log import Position
+from duetime.protocol import record as codec
+from duetime.protocol.record import Unreadable
+from duetime.store.sqlite import SqliteStore
+
+# A living engine may cut its log between the copy and the look at it; then both are taken again.
+_LOOKS = 3
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is not as it was written."""
+
+    place: str
+    what: str
+
+
+class Report(Struct):
+    """What was looked at, and what is wrong."""
+
+    frames: int = 0
+    records: int = 0
+    rows: int = 0
+    replayed: int = 0
+    """Records applied on top of the checkpoint."""
+    intents: int = 0
+    """Intents in the state the folder adds up to."""
+    findings: list[Finding] = []
+
+    def found(self, place: str, what: str) -> None:
+        self.findings.append(Finding(place, what))
+
+
+def audit(log_folder: Path, store_file: Path) -> Report:
+    """Look at everything."""
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
+        copy = Path(folder) / "store.db"
+        for look in range(1, _LOOKS + 1):
+            sound = _copy_store(store_file, copy, report)
+            if look == _LOOKS or not sound or not _cut_meanwhile(log_folder, copy):
+                break
+        sound = sound and _check_rows(copy, report)
+        _check_log(log_folder, report)
+        if report.findings:
+            return report  # what is damaged adds up to nothing
+        _replay(log_folder, copy, report)
+    return report
+
+
+# The store.
+
+
+def _copy_store(store_file: Path, copy: Path, report: Report) -> bool:
+    if not store_file.exists():
+        return True
+    copy.unlink(missing_ok=True)
+    try:
+        with _connected(f"file:{store_file}?mode=ro") as source, _connected(f"file:{copy}") as target:
+            source.backup(target)
+    except sqlite3.DatabaseError as error:
+        report.found(store_file.name, str(error))
+        return False
+    return True
+
+
+@contextmanager
+def _connected(uri: str) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        yield connection
+
+
+def _cut_meanwhile(log_folder: Path, copy: Path) -> bool:
+    if not copy.exists():
+        return False
+    try:
+        with closing(SqliteStore(copy)) as store:
+            checkpoint = store.load()
+    except DuetimeError:
+        return False  # said by those who look closer
+    segments = inspect.segments(log_folder)
+    return checkpoint is not None and bool(segments) and checkpoint.position < segments[0].first
+
+
+def _check_rows(copy: Path, report: Report) -> bool:
+    if not copy.exists():
+        return True
+    before = len(report.findings)
+    with _connected(f"file:{copy}?mode=ro") as connection:
+        try:
+            for (line,) in connection.execute("PRAGMA integrity_check"):
+                if line != "ok":
+                    report.found("store.db", line)
+            for seq, crc, body in connection.execute("SELECT seq, crc, body FROM intents"):
+                report.rows += 1
+                if crc32(body) != crc:
+                    report.found(f"store.db, row {seq} of intents", "the row does not match its checksum")
+            for body, crc in connection.execute("SELECT body, crc FROM checkpoint"):
+                if crc32(body) != crc:
+                    report.found("store.db, checkpoint", "the row does not match its checksum")
+        except sqlite3.DatabaseError as error:
+            report.found("store.db", str(error))
+    return len(report.findings) == before
+
+
+# The log.
+
+
+def _check_log(log_folder: Path, report: Report) -> None:
+    for damage in inspect.verify(log_folder):
+        report.found(f"{damage.file} at {damage.offset}", damage.what)
+    try:
+        follows: int | None = None
+        for position, frame in inspect.scan(log_folder):
+            report.frames += 1
+            report.records += frame.count
+            _check_frame(position, frame, follows, report)
+            follows = frame.first + frame.count
+    except Damaged as error:
+        if not report.findings:  # otherwise it is in the list already
+            report.found("log", error.message)
+
+
+def _check_frame(position: Position, frame: Frame, follows: int | None, report: Report) -> None:
+    place = f"position {position}"
+    if follows is not None and frame.first != follows:
+        report.found(place, f"the frame begins with record {frame.first}, but {follows} was to follow")
+    try:
+        count = len(codec.decode(frame.body))
+    except Unreadable as error:
+        report.found(place, f"the records cannot be read: {error}")
+        return
+    if count != frame.count:
+        report.found(place, f"the frame says {frame.count} records and holds {count}")
+
+
+# What both add up to.
+
+
+class _Reader:
+    """The log for `recover`, without opening it."""
+
+    def __init__(self, log_folder: Path) -> None:
+        self._folder = log_folder
+        self._segments = inspect.segments(log_folder)
+
+    async def start(self) -> Position:
+        return self._segments[0].first if self._segments else 0
+
+    async def tail(self) -> Position:
+        return self._segments[-1].last if self._segments else 0
+
+    async def read(self, start: Position) -> AsyncIterator[tuple[Position, Frame]]:
+        for found in inspect.scan(self._folder, start):
+            yield found
+
+
+def _replay(log_folder: Path, copy: Path, report: Report) -> None:
+    try:
+        with closing(SqliteStore(copy)) as store:
+            checkpoint = store.load()
+            done = checkpoint.records if checkpoint is not None else 0
+            kernel, _ = asyncio.run(recover(_Reader(log_folder), store))
+            report.replayed = kernel.state.records - done
+            report.intents = sum(kernel.state.counts)
+            invariants.check(kernel.state)
+    except DuetimeError as error:
+        report.found("log and store", error.message)
+    except Exception as error:
+        report.found("log and store", f"the records do not add up: {error!r}")

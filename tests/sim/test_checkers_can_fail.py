@@ -1,0 +1,298 @@
+"""Each law is able to fail: bugs are put into the engine, and the simulator must find each of them.
+
+A checker that never fires proves nothing. Every test names the bug, and says in which seeds it must show.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import pytest
+
+from duetime.engine import recovery
+from duetime.engine.inbox import Request
+from duetime.engine.pump import Pump
+from duetime.errors import InDoubt
+from duetime.kernel import (
+    advance,
+    consumers,
+    control,
+    dependents,
+    lanes,
+    readying,
+    retry,
+    settle,
+    transitions,
+)
+from duetime.kernel.kernel import Kernel
+from duetime.kernel.tiers import Tiers
+from duetime.kernel.timers import Timers
+from duetime.log.frame import frame_bytes
+from duetime.log.memory import MemoryLog
+from duetime.protocol.intent import DISPATCHING
+from duetime.protocol.record import Record
+from duetime.protocol.terms import AckLevel
+from duetime.store.memory import MemoryStore
+from duetime.testing import life
+from duetime.testing.simulator import Violation, run_seed
+
+SEEDS_MAX = 40
+
+
+def first_violation(seeds: int = SEEDS_MAX) -> str:
+    """What the first of these seeds says that breaks."""
+    for seed in range(1, seeds + 1):
+        try:
+            run_seed(seed)
+        except Violation as violation:
+            return violation.reason
+    pytest.fail(f"{seeds} seeds did not find it")
+
+
+def test_without_a_bug_these_seeds_are_quiet():
+    for seed in range(1, 6):
+        run_seed(seed)
+
+
+def test_no_fence_on_outcomes(monkeypatch):
+    def apply(state, command):
+        counted = []
+        for settlement in command.settlements:
+            intent = state.store.get(settlement.id)
+            if intent is None or intent.status is not DISPATCHING:
+                counted.append(False)
+                continue
+            settle.settle(state, intent, settlement.outcome)
+            counted.append(True)
+        return counted
+
+    monkeypatch.setattr(settle, "apply", apply)
+    assert "it is stale" in first_violation()
+
+
+def test_start_forgets_what_ran(monkeypatch):
+    def start(state, command):
+        state.epoch = command.epoch
+        consumers.drop_connections(state)
+
+    monkeypatch.setattr(control, "start", start)
+    assert re.search("did not end|will ever happen|twice", first_violation())
+
+
+def test_a_permit_is_not_given_back(monkeypatch):
+    monkeypatch.setattr(Tiers, "give_back", lambda self, tier, permit: None)
+    assert "permits used" in first_violation()
+
+
+def test_a_lane_is_not_freed(monkeypatch):
+    real = readying.take_back
+
+    def take_back(state, intent):
+        real(state, intent)
+        state.lanes[intent.terms.lane].running += intent.terms.serial
+
+    monkeypatch.setattr(settle, "take_back", take_back)
+    assert "run, 0 do" in first_violation()
+
+
+def test_a_timer_fires_a_millisecond_early(monkeypatch):
+    real = Timers.expire
+    monkeypatch.setattr(Timers, "expire", lambda self, at_ms: real(self, at_ms + 1))
+    assert re.search("before its time|before its wait|only at its deadline", first_violation())
+
+
+def test_the_wall_clock_leaks_into_apply(monkeypatch):
+    ticks = itertools.count(1_800_000_000_000)
+    real = advance.apply
+
+    def apply(state):
+        state.at_ms = next(ticks)
+        real(state)
+
+    monkeypatch.setattr(advance, "apply", apply)
+    assert re.search("the record's is|the latest stamp", first_violation(3))
+
+
+def test_an_append_in_doubt_is_taken_for_done(monkeypatch):
+    async def append(self, frame):
+        try:
+            return await self._log.append(self.position, frame)
+        except InDoubt:
+            return self.position + frame_bytes(frame)
+
+    monkeypatch.setattr(Pump, "_append", append)
+    assert re.search("one frame at the log's end|acknowledged", first_violation())
+
+
+def test_an_append_in_doubt_is_taken_for_lost(monkeypatch):
+    async def settle_doubt(self, frame):
+        return None
+
+    monkeypatch.setattr(Pump, "_settle_doubt", settle_doubt)
+    # It is only slower then: the log itself is the fence, and a second try finds it moved.
+    for seed in range(1, 11):
+        run_seed(seed)
+
+
+def test_a_retry_waits_ever_less(monkeypatch):
+    monkeypatch.setattr(
+        retry, "delay_ms", lambda policy, id, attempt: policy.initial_delay_ms // (attempt + 1)
+    )
+    assert "before its wait was over" in first_violation()
+
+
+def test_a_retry_waits_too_long(monkeypatch):
+    monkeypatch.setattr(retry, "delay_ms", lambda policy, id, attempt: policy.max_delay_ms * 2 + 5)
+    assert "more than its policy allows" in first_violation()
+
+
+def test_a_serial_lane_forgets_its_order(monkeypatch):
+    monkeypatch.setattr(lanes, "rank_of", lambda intent, serial: -intent.seq)
+    assert re.search("went out before|overtaken|was there before|not in its lane", first_violation())
+
+
+def test_a_serial_lane_lets_others_pass(monkeypatch):
+    class Blind(lanes.Lane):
+        @property
+        def holder(self):
+            return None
+
+        @holder.setter
+        def holder(self, intent):
+            pass
+
+    monkeypatch.setattr("duetime.kernel.state.Lane", Blind)
+    assert re.search("was there before|holds it|does not know", first_violation())
+
+
+def test_the_deadline_is_not_looked_at(monkeypatch):
+    monkeypatch.setattr(readying, "expired", lambda state, intent: False)
+    assert "after its deadline" in first_violation()
+
+
+def test_the_clock_set_back_is_not_noticed(monkeypatch):
+    monkeypatch.setattr(readying, "_early", lambda state, intent: False)
+    assert re.search("before its|ms early", first_violation())
+
+
+def test_an_intent_changes_without_the_store_knowing(monkeypatch):
+    """The store is not told of some changes, so a checkpoint misses them."""
+    monkeypatch.setattr(MemoryStore, "touch", lambda self, intent: setattr(intent, "cycle", self.cycle))
+    assert "do not add up" in first_violation()
+
+
+def test_attempts_are_not_counted(monkeypatch):
+    real = settle._failed
+
+    def failed(state, intent, outcome):
+        intent.attempt = 1
+        real(state, intent, outcome)
+
+    monkeypatch.setattr(settle, "_failed", failed)
+    assert re.search("attempt", first_violation())
+
+
+def test_an_interrupted_at_most_once_runs_again(monkeypatch):
+    def lost(state, intent, message):
+        delay_ms = retry.delay_ms(intent.terms.redelivery, intent.id, intent.attempt)
+        readying.wait_again(state, intent, state.at_ms + delay_ms, message)
+
+    monkeypatch.setattr(settle, "_lost", lost)
+    assert re.search("at most once|: attempt", first_violation())
+
+
+def test_at_most_once_is_started_before_the_medium_has_it(monkeypatch):
+    monkeypatch.setattr(life, "_split", lambda turn: (turn.effects, []))
+    assert "its record was not synced" in first_violation()
+
+
+def test_durable_is_answered_before_the_medium_has_it(monkeypatch):
+    def offer(self, sent):
+        self.inbox.put(Request(sent.command, AckLevel.ASYNC, sent))
+
+    monkeypatch.setattr(life.Life, "offer", offer)
+    assert "answered DURABLE before it was synced" in first_violation()
+
+
+def test_the_log_is_not_synced_before_a_checkpoint(monkeypatch):
+    """After power loss the store is ahead of the log, and they do not fit."""
+    real = life.Life.checkpoint_step
+
+    def checkpoint_step(self):
+        self._log_synced = True
+        real(self)
+        self._log_synced = True
+
+    monkeypatch.setattr(life.Life, "checkpoint_step", checkpoint_step)
+    assert re.search("belong together", first_violation())
+
+
+def test_recovery_skips_the_last_frame(monkeypatch):
+    real = recovery._replay
+    real_recover = recovery.recover
+    held: list[tuple[Any, ...]] = []
+
+    def replay(*frame):
+        for before in held:
+            real(*before)
+        held[:] = [frame]
+
+    async def recover(log, store, progress=None):
+        held.clear()
+        return await real_recover(log, store, progress)
+
+    monkeypatch.setattr(recovery, "_replay", replay)
+    monkeypatch.setattr(life, "recover", recover)
+    assert re.search("do not add up", first_violation())
+
+
+def test_a_key_makes_two(monkeypatch):
+    monkeypatch.setattr(MemoryStore, "by_key", lambda self, key: None)
+    assert re.search("the key", first_violation())
+
+
+def test_dependents_are_not_told(monkeypatch):
+    def release(state):
+        state.ended_parents.clear()
+
+    monkeypatch.setattr(dependents, "release", release)
+    assert re.search("which is ACKED|blocked|which is|counts|did not end", first_violation())
+
+
+def test_a_final_intent_is_moved(monkeypatch):
+    monkeypatch.setattr(transitions, "_ALLOWED", [255] * 8)
+    monkeypatch.setattr("duetime.kernel.cancel.FINAL", frozenset())
+    assert re.search("final is final", first_violation())
+
+
+def test_a_random_order_leaks_into_effects(monkeypatch):
+    """As a set of strings would: within a process the twin, which came another way, sees it."""
+    real = Kernel.apply
+    flips = itertools.count()
+
+    def apply(self, record: Record):
+        applied = real(self, record)
+        if next(flips) % 7 == 0:
+            applied.effects.reverse()
+            applied.changes.reverse()
+        return applied
+
+    monkeypatch.setattr(Kernel, "apply", apply)
+    assert re.search("by replay|handed out|moved from", first_violation())
+
+
+def test_a_second_writer_gets_through(monkeypatch):
+    async def append(self, at, frame):
+        self.storage.frames.append((self.storage.tail, frame))
+        self.storage.tail += frame_bytes(frame)
+        return self.storage.tail
+
+    monkeypatch.setattr(MemoryLog, "append", append)
+    assert re.search("two writers|one frame at the log's end|the log has no gaps", first_violation())
+
+
+def test_a_resumed_lane_stays_shut(monkeypatch):
+    monkeypatch.setattr(control, "resume", lambda state, command: None)
+    assert re.search("did not end|will ever happen", first_violation())
