@@ -248,7 +248,7 @@ class Held(Fatal):
     """Another process holds this data folder."""
 
     code, status = 50304, 503
-    hint = "Stop that process, or use it as a server from this one."
+    hint = "Stop that process, or have it do the scheduling; one process at a time may hold a folder."
 
 
 class TooNew(Fatal):

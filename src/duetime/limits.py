@@ -80,7 +80,9 @@ FLUSH_MS: Final = 1_000
 BATCH_DEFERRED_MS: Final = 50
 
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
-assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + 64 * 1024 < FRAME_BYTES_MAX, "one intent always fits a frame"
+assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
+    "one intent always fits a frame"
+)
 assert FRAME_BYTES_MAX < SEGMENT_BYTES_MAX, "one frame always fits a segment"
 assert len(TIER_NAMES) == len(TIER_WINDOW_MS) == len(TIER_SLOT_MS) == len(TIER_PERMITS)
 assert all(8 * slot <= window for slot, window in zip(TIER_SLOT_MS, TIER_WINDOW_MS, strict=True)), (

@@ -45,6 +45,11 @@ class Wired(Struct):
 def wire(where: str, find: Finder, config: Config | None = None, clock: Clock | None = None) -> Wired:
     """What an App stands on: a data folder, or nothing but memory."""
     config = config if config is not None else Config()
+    if not __debug__:
+        raise BadConfig(
+            "Duetime does not run under `python -O` or PYTHONOPTIMIZE.",
+            hint="Its assertions guard stored data and must stay on; start Python without the option.",
+        )
     if "://" in where:
         raise BadConfig(
             f"{where!r} is a server's address, and this version has only the embedded engine.",

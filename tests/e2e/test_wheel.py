@@ -45,7 +45,7 @@ def wheel(tmp_path_factory, service_missing) -> Path:
         built = run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
     if built.returncode:
         service_missing(f"The wheel cannot be built here: {built.stdout[-500:]}{built.stderr[-500:]}")
-    (found,) = folder.glob("*.whl")
+    found: Path = next(folder.glob("*.whl"))
     return found
 
 

@@ -59,8 +59,11 @@ class World:
         self.clock = ManualClock(T0)
 
     @asynccontextmanager
-    async def life(self, handler: Handler | None, **options: Any) -> AsyncIterator[Engine]:
-        """One process. It ends by being killed: nothing is written or told on its way out."""
+    async def life(
+        self, handler: Handler | None, survival: Survival = Survival.EVERYTHING, **options: Any
+    ) -> AsyncIterator[Engine]:
+        """One process. It ends by being killed, or by a loss of power if `survival` says so: nothing is
+        written or told on its way out."""
         self.store = self.store.reopen()
         log = FileLog("log", disk=self.disk, allocate_bytes=1 << 16, inline_sync=True)
         channel = InlineChannel(lambda delivery: handler)
@@ -74,12 +77,7 @@ class World:
             engine._failure = Fatal("killed")
             await dispatcher.close()
             await engine._let_go()
-            self.disk.restart(Random(1), Survival.EVERYTHING)
-
-    def lose_power(self) -> None:
-        """Everything that was not synced is gone."""
-        self.disk.lose_power()
-        self.disk.restart(Random(1), Survival.NOTHING)
+            self.disk.restart(Random(1), survival)
 
 
 async def submit(

@@ -90,7 +90,8 @@ def test_durable_is_answered_after_the_sync_and_async_before(app, disk):
 def test_at_most_once_starts_after_its_delivery_is_on_the_medium(app, disk):
     async def main():
         once, least = Gate(), Gate()
-        once.open(), least.open()
+        once.open()
+        least.open()
 
         @app.task(tier="ULTRA", guarantee="AT_MOST_ONCE")
         async def at_most_once() -> None:
@@ -272,5 +273,58 @@ def test_the_log_is_brought_to_the_medium_before_the_store(app, disk):
             before = disk.events.count("sync")
             await engine_of(app).checkpoint()
             assert disk.events.count("sync") > before
+
+    run(main())
+
+
+def test_closing_on_a_full_disk_comes_to_an_end(app, disk, monkeypatch):
+    monkeypatch.setattr("duetime.engine.engine.FLUSH_MS_MAX", 50)
+
+    async def main():
+        gate = Gate()
+
+        @app.task(name="work", tier="ULTRA")
+        async def work() -> str:
+            await gate.wait()
+            return "x" * 10_000
+
+        await app.start()
+        handle = await work.schedule()
+        await gate.arrived()
+        disk.before_write = broken(errno.ENOSPC)
+        gate.open()
+        await asyncio.wait_for(app.stop(drain_ms=50), 20)
+        disk.before_write = lambda: None
+        async with app:
+            await handle.result(SOON)
+            assert (await handle.view()).delivery == 2, "its outcome could not be written, so it ran again"
+
+    run(main())
+
+
+def test_a_store_without_room_waits_for_some(tmp_path):
+    config = Config(store=StoreSettings(checkpoint_ms=100))
+    app = App(str(tmp_path / "data"), config=config)
+
+    @app.task
+    async def work(text: str) -> int:
+        return len(text)
+
+    async def main():
+        async with app:
+            store = engine_of(app)._store._writer  # type: ignore[attr-defined]
+            pages = store.execute("PRAGMA page_count").fetchone()[0]
+            store.execute(f"PRAGMA max_page_count = {pages + 1}")
+            handles = [await work.schedule("x" * 5_000) for _ in range(20)]
+            assert [await handle.result(SOON) for handle in handles] == [5_000] * 20
+            for _ in range(3):
+                await engine_of(app).checkpoint()
+                assert await (await work.schedule("more")).result(SOON) == 4, "it goes on meanwhile"
+            store.execute("PRAGMA max_page_count = 1000000")
+            await engine_of(app).checkpoint()
+            checkpointer = engine_of(app)._checkpointer
+            assert checkpointer.position == engine_of(app).pump.position
+        async with app:
+            assert [await handle.result(SOON) for handle in handles] == [5_000] * 20
 
     run(main())

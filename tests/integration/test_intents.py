@@ -1,4 +1,4 @@
-"""Intents through the App: keys, dependencies, many at once, entities, deadlines; the same after a restart."""
+"""Intents through the App: keys, dependencies, many at once, entities, deadlines; and after a restart."""
 
 from __future__ import annotations
 
@@ -171,7 +171,6 @@ def test_an_entity_gets_its_messages_one_at_a_time_in_order(app):
         log: dict[str, list[int]] = {}
         running_now: dict[str, int] = {}
 
-        @app.entity
         class Account:
             def __init__(self, id: str) -> None:
                 self.id = id
@@ -188,17 +187,18 @@ def test_an_entity_gets_its_messages_one_at_a_time_in_order(app):
                 log.setdefault(self.id, []).append(cents)
                 return cents
 
+        accounts = app.entity(Account)
         async with app:
             handles = []
             for number in range(60):
                 message = "plain" if number % 7 == 0 else "deposit"
-                handles.append(await Account(f"a{number % 3}").tell(message, number))
+                handles.append(await accounts(f"a{number % 3}").tell(message, number))
             for number, handle in enumerate(handles):
                 assert await handle.result(SOON) == number
             with pytest.raises(errors.UnknownTask, match="takes no message 'withdraw'"):
-                await Account("a1").tell("withdraw", 1)
+                await accounts("a1").tell("withdraw", 1)
             with pytest.raises(errors.InvalidField, match="cannot be called so"):
-                await Account("a1").tell("deposit")
+                await accounts("a1").tell("deposit")
         assert log == {f"a{k}": list(range(k, 60, 3)) for k in range(3)}
 
     run(main())
@@ -208,7 +208,6 @@ def test_an_entity_keeps_its_order_across_a_restart(app):
     async def main():
         gate, order = Gate(), []
 
-        @app.entity(guarantee="AT_LEAST_ONCE")
         class Line:
             def __init__(self, id: str) -> None:
                 pass
@@ -218,9 +217,10 @@ def test_an_entity_keeps_its_order_across_a_restart(app):
                 if len(order) == 3:
                     await gate.wait()
 
+        lines = app.entity(guarantee="AT_LEAST_ONCE")(Line)
         async with running(app):
             for number in range(10):
-                await Line("x").tell("add", number)
+                await lines("x").tell("add", number)
             await gate.arrived()
         assert order == [0, 1, 2]
         async with app:
@@ -234,7 +234,6 @@ def test_an_entity_keeps_its_order_across_a_restart(app):
 def test_an_entity_that_cannot_be_made_fails_like_any_function(app):
     made = []
 
-    @app.entity
     class Fussy:
         def __init__(self, id: str) -> None:
             made.append(id)
@@ -244,10 +243,12 @@ def test_an_entity_that_cannot_be_made_fails_like_any_function(app):
         async def hello(self) -> str:
             return "hello"
 
+    fussy = app.entity(Fussy)
+
     async def main():
         async with app:
-            first = await Fussy("f").tell("hello")
-            second = await Fussy("f").tell("hello")
+            first = await fussy("f").tell("hello")
+            second = await fussy("f").tell("hello")
             with pytest.raises(errors.NotAcked, match="not today"):
                 await first.result(SOON)
             assert await second.result(SOON) == "hello", "those behind it go on"

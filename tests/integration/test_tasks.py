@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
-from duetime import App, Reject, Retry, RetryAfter, Snooze, Status, current, errors
+from duetime import App, Reject, Retry, RetryAfter, Snooze, Status, Task, current, errors
 from tests.integration.rig import SOON, Gate, ThreadGate, running
 
 QUICK = Retry(max_attempts=3, initial_delay="1ms", jitter=False)
@@ -146,7 +147,7 @@ def test_what_never_works_is_a_dead_letter_with_its_reason(app):
             handle = await broken.schedule()
             with pytest.raises(errors.NotAcked, match=r"DEAD_LETTERED: .*bad luck") as caught:
                 await handle.result(SOON)
-            view = caught.value.details["view"]
+            view: Any = caught.value.details["view"]
             assert view.attempts == 3 and view.last_error.kind == "ValueError"
             assert (await handle.revive()).status in (Status.SCHEDULED, Status.DUE, Status.DISPATCHING)
 
@@ -329,7 +330,7 @@ def test_a_missing_handler_is_a_dead_letter_not_a_success(tmp_path):
         async def gone() -> None: ...
 
         async with before:
-            handle = await gone.options(delay="1ms", id="orphan").schedule()
+            handle = await gone.options(delay="300ms", id="orphan").schedule()
             await before.stop(drain_ms=0)
         async with App(folder) as after:
             with pytest.raises(errors.NotAcked, match=r"no handler is registered for .*gone"):
@@ -341,7 +342,7 @@ def test_a_missing_handler_is_a_dead_letter_not_a_success(tmp_path):
 def test_recovery_finds_the_handlers_that_were_registered_before_start(tmp_path):
     folder, ran = str(tmp_path / "data"), []
 
-    def made() -> tuple[App, object]:
+    def made() -> tuple[App, Task[[int], None]]:
         app = App(folder)
 
         @app.task(name="work")

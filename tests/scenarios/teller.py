@@ -162,6 +162,9 @@ class Teller:
     def do_leave(self, name: str) -> None:
         self.apply(c.Leave(name))
 
+    def do_drain(self) -> None:
+        self.apply(c.Drain())
+
     def do_pause(self, lane: str) -> None:
         self.apply(c.Pause(lane))
 

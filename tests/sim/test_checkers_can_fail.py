@@ -204,7 +204,7 @@ def test_an_interrupted_at_most_once_runs_again(monkeypatch):
 
 
 def test_at_most_once_is_started_before_the_medium_has_it(monkeypatch):
-    monkeypatch.setattr(life, "_split", lambda turn: (turn.effects, []))
+    monkeypatch.setattr(life, "split", lambda turn: (turn.effects, []))
     assert "its record was not synced" in first_violation()
 
 

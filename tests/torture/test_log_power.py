@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from duetime.errors import NoSpace
+from duetime.log.frame import Frame
 from duetime.testing.disk import FaultyDisk, PowerLost, Survival
 from tests.torture.log_script import Script, run_now
 
@@ -74,6 +76,23 @@ def test_a_power_cut_around_writes_that_were_taken_back_does_no_harm() -> None:
     # Long pieces of long frames, and short frames after them: what is left would lie under later ones.
     short_writes = {number: 300 + number * 7 % 900 for number in range(40, 2_000, 5)}
     assert cut_everywhere(2, 150, [(seed, Survival.ANYTHING) for seed in range(6)], short_writes) > 500
+
+
+def test_a_write_that_was_taken_back_never_comes_back_under_later_frames() -> None:
+    for seed in range(60):
+        disk = FaultyDisk()
+        script = Script(disk, seed)
+        script.start()
+        script.append()
+        at = run_now(script.log.tail())
+        disk.short_writes = {len(disk.operations) + number: 3_000 for number in (1, 2)}
+        with pytest.raises(NoSpace):
+            run_now(script.log.append(at, Frame(1, 0, 0, 1, 0, 0, b"x" * 4_000)))
+        disk.short_writes = {}
+        for _ in range(6):
+            script.append()
+        disk.restart(Random(seed), Survival.ANYTHING)
+        script.check(disk)
 
 
 def test_a_power_cut_while_many_segments_are_trimmed_leaves_no_gap() -> None:

@@ -23,7 +23,7 @@ from duetime.client.handle import Handle
 from duetime.client.handlers import Decision, FunctionHandler, ProcessHandler, context_of
 from duetime.client.ids import Ids
 from duetime.client.payload import Signature, decode, encode
-from duetime.client.plan import Options, Plan
+from duetime.client.plan import Options, Plan, choice
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
@@ -82,6 +82,7 @@ class App:
             raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
         self._wired = wiring.wire(where, self._find, config, clock)
         self.default_tier = self._wired.default_tier
+        self.payload_bytes_max = self._wired.payload_bytes_max
 
     # Registering.
 
@@ -123,7 +124,11 @@ class App:
 
         return register if function is None else register(function)
 
-    def entity(self, cls: type | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+    @overload
+    def entity(self, cls: type, /, *, name: str | None = None, **options: Any) -> EntityType: ...
+    @overload
+    def entity(self, *, name: str | None = None, **options: Any) -> Callable[[type], EntityType]: ...
+    def entity(self, cls: Any = None, /, *, name: str | None = None, **options: Any) -> Any:  # type: ignore[misc]
         """Make a class an entity type: an instance is made with the id for each message."""
         defaults = Options().merged(**options)
 
@@ -264,7 +269,7 @@ class App:
     async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
         if self._bare is None:
             raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
-        plan = Plan(Bare(), options, self.default_tier)
+        plan = Plan(Bare(), options, self.default_tier, self.payload_bytes_max)
         now_ms = self.backend.now_ms()
         body = b"" if payload is None else encode(payload, "The payload")
         fresh = options.id is None
@@ -275,9 +280,9 @@ class App:
     async def _find_page(
         self, status: str | None, queue: str | None, limit: int, before_seq: int
     ) -> list[View]:
-        statuses = None if status is None else (Status[status.upper()],)
+        statuses = None if status is None else (choice(Status, status, "status"),)
         lane = None if queue is None else f"task:{queue}"
-        return self.backend.page(statuses=statuses, lane=lane, before_seq=before_seq, limit=limit)
+        return self.backend.page(statuses, lane, before_seq, limit)
 
     async def _overview(self) -> Overview:
         return self.backend.overview()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from duetime.protocol.command import Command
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Item
+from duetime.protocol.intent import Entry, Item, Status
 from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Terms
 from duetime.protocol.view import LaneView, Overview, View, Why
@@ -36,7 +36,9 @@ class Backend(Protocol):
 
     def history(self, id: str) -> list[Entry] | None: ...
 
-    def page(self, **filters: Any) -> list[View]: ...
+    def page(
+        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
+    ) -> list[View]: ...
 
     def overview(self) -> Overview: ...
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duetime.client.call import Call
 from duetime.client.payload import decode
-from duetime.client.times import Delay, delay_ms
+from duetime.client.plan import Retry
+from duetime.client.times import Delay, Moment, delay_ms, moment_ms
 from duetime.errors import NoSuchIntent, NotAcked, WaitTimedOut
-from duetime.protocol.command import Cancel, FireNow, Revive
+from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.intent import Entry, Status
 from duetime.protocol.view import View, Why
 
@@ -57,6 +58,26 @@ class Handle(Generic[R]):
         """Stop it, also while it runs."""
         return self._app.call(self._ask(Cancel(self.id)))
 
+    def patch(
+        self,
+        *,
+        at: Moment | None = None,
+        deadline: Moment | None = None,
+        priority: int | None = None,
+        tags: dict[str, str] | None = None,
+        retry: Retry | None = None,
+    ) -> Call[View]:
+        """Change it while it waits; what is not named stays as it is."""
+        command = Patch(
+            self.id,
+            execute_at_ms=None if at is None else moment_ms(at),
+            deadline_ms=None if deadline is None else moment_ms(deadline),
+            priority=priority,
+            tags=tags,
+            redelivery=None if retry is None else retry.policy(),
+        )
+        return self._app.call(self._ask(command))
+
     def fire(self) -> Call[View]:
         """Make it due now."""
         return self._app.call(self._ask(FireNow(self.id)))
@@ -89,7 +110,7 @@ class Handle(Generic[R]):
     async def _history(self) -> list[Entry]:
         return self._there(self._app.backend.history(self.id))
 
-    async def _ask(self, command: Cancel | FireNow | Revive) -> View:
+    async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> View:
         await self._app.backend.ask(command)
         return await self._view()
 

@@ -12,6 +12,7 @@ from duetime.client.control import Context, Reject, RetryAfter, Snooze, current_
 from duetime.client.payload import Signature, encode
 from duetime.client.times import delay_ms
 from duetime.errors import InvalidField
+from duetime.protocol.bounds import ERROR_CHARS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
 
@@ -141,10 +142,11 @@ def outcome_of(error: BaseException) -> Outcome:
     """What an exception means."""
     if isinstance(error, Snooze):
         return Snoozed(delay_ms(error.delay))
+    text = str(error)[:ERROR_CHARS_MAX]
     if isinstance(error, Reject):
-        return Rejected("rejected", str(error) or "the function rejected it")
+        return Rejected("rejected", text or "the function rejected it")
     if isinstance(error, RetryAfter):
-        return Failed("retry-after", str(error), delay_ms=delay_ms(error.delay))
+        return Failed("retry-after", text, delay_ms=delay_ms(error.delay))
     if isinstance(error, BrokenProcessPool):
         return Lost("the process that ran it died")
-    return Failed(type(error).__name__, str(error) or type(error).__name__)
+    return Failed(type(error).__name__, text or type(error).__name__)

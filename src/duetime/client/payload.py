@@ -25,6 +25,8 @@ def _encode_other(value: Any) -> Any:
 
 
 def _decode_other(kind: type, value: Any) -> Any:
+    if kind is object:
+        return value
     validate = getattr(kind, "model_validate", None)
     if validate is not None:
         return validate(value)

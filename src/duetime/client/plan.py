@@ -103,12 +103,14 @@ class Plan:
         "_delay_ms",
         "_key_base",
         "_on_duplicate",
+        "_payload_bytes_max",
         "options",
         "terms",
     )
 
-    def __init__(self, target: Target, options: Options, default_tier: str) -> None:
+    def __init__(self, target: Target, options: Options, default_tier: str, payload_bytes_max: int) -> None:
         self.options = options
+        self._payload_bytes_max = payload_bytes_max
         self.terms = make_terms(target, options, default_tier)
         self._after = tuple(each if isinstance(each, str) else each.id for each in options.after or ())
         self._key_base: bytes | None = None
@@ -122,14 +124,14 @@ class Plan:
     def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
         """One new intent."""
         options = self.options
-        if len(payload) > bounds.PAYLOAD_BYTES_MAX:
-            raise TooLarge(f"The payload has {len(payload)} bytes; {bounds.PAYLOAD_BYTES_MAX} are allowed.")
+        if len(payload) > self._payload_bytes_max:
+            raise TooLarge(f"The payload has {len(payload)} bytes; {self._payload_bytes_max} are allowed.")
         execute_at_ms = now_ms + self._delay_ms if self._at_ms is None else self._at_ms
         deadline_ms = self._deadline_ms
         if deadline_ms and deadline_ms < execute_at_ms:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
         item = Item(
-            id, 0, execute_at_ms, payload, deadline_ms, options.key, self._fingerprint(payload, deadline_ms),
+            id, 0, execute_at_ms, payload, deadline_ms, options.key, self._fingerprint(payload),
             self._on_duplicate, self._after, options.traceparent, fresh,
         )  # fmt: skip
         if (
@@ -141,14 +143,13 @@ class Plan:
             raise_for(bounds.item(item))
         return item
 
-    def _fingerprint(self, payload: bytes, deadline_ms: int) -> int:
-        """The same for the same request, whenever it is made."""
+    def _fingerprint(self, payload: bytes) -> int:
+        """The same for the same request, whenever it is made: what is counted from now is left out."""
         if self.options.key is None:
             return 0
         if self._key_base is None:
             self._key_base = msgspec.msgpack.encode((self.terms, self._after))
-        at = repr(self.options.at).encode() if self.options.at is not None else b""
-        body = b"\0".join((self._key_base, at, str(deadline_ms).encode(), payload))
+        body = b"\0".join((self._key_base, str(self._at_ms).encode(), payload))
         return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
 
 
@@ -156,12 +157,7 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
     """The terms these options make. Checked: what is wrong is said here, before anything is stored."""
     tier = choice(Tier, options.tier or default_tier, "tier", UnknownTier)
     entity = type(target) is Entity
-    guarantee = choice(
-        Guarantee, options.guarantee or ("AT_MOST_ONCE" if entity else "AT_LEAST_ONCE"), "guarantee"
-    )
-    on_interrupt = OnInterrupt.DEAD_LETTER if guarantee is Guarantee.AT_MOST_ONCE else OnInterrupt.RETRY
-    if options.on_interrupt is not None:
-        on_interrupt = choice(OnInterrupt, options.on_interrupt, "on_interrupt")
+    guarantee, on_interrupt = _guarantee(options, entity)
     terms = Terms(
         target=target,
         lane=lane_of(target),
@@ -179,6 +175,24 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
     )
     raise_for(bounds.terms(terms))
     return terms
+
+
+def _guarantee(options: Options, entity: bool) -> tuple[Guarantee, OnInterrupt]:
+    """An entity's messages run at most once, unless an interrupted one is to be tried again."""
+    on_interrupt: OnInterrupt | None = None
+    if options.on_interrupt is not None:
+        on_interrupt = choice(OnInterrupt, options.on_interrupt, "on_interrupt")
+    once = entity and on_interrupt is not OnInterrupt.RETRY
+    named = options.guarantee or ("AT_MOST_ONCE" if once else "AT_LEAST_ONCE")
+    guarantee: Guarantee = choice(Guarantee, named, "guarantee")
+    if guarantee is Guarantee.AT_LEAST_ONCE:
+        return guarantee, on_interrupt if on_interrupt is not None else OnInterrupt.RETRY
+    if on_interrupt is OnInterrupt.RETRY:
+        raise InvalidField(
+            "What runs at most once cannot be tried again after an interruption.",
+            hint="Use guarantee='AT_LEAST_ONCE', or leave on_interrupt out.",
+        )
+    return guarantee, OnInterrupt.DEAD_LETTER
 
 
 def _priority(priority: int | str | None) -> int:

@@ -57,7 +57,9 @@ class Planned(Generic[P, R]):
     def _ready(self) -> Plan:
         plan = self._plan
         if plan is None:
-            plan = self._plan = Plan(self._target, self._options, self._app.default_tier)
+            plan = self._plan = Plan(
+                self._target, self._options, self._app.default_tier, self._app.payload_bytes_max
+            )
         return plan
 
     async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:

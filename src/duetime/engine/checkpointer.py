@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 from duetime.engine.pump import Pump
+from duetime.errors import NoSpace
 from duetime.log.log import Log
-from duetime.store.store import Store
+from duetime.store.store import Job, Store
 
 
 class Checkpointer:
@@ -73,23 +76,35 @@ class Checkpointer:
         self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
+        full = False
         try:
             position = self._pump.position
-            jobs = self._store.checkpoint(self._pump.kernel.checkpoint(position))
+            steps = self._store.checkpoint(self._pump.kernel.checkpoint(position))
+            jobs = cast("Generator[Job, None, None]", steps)
             job = next(jobs, None)  # the store keeps this moment from here on
             # The log first: after power loss, a store ahead of its log would not fit it.
             await self._log.sync()
-            while job is not None:
-                if self._closed:
-                    return
-                await self._loop.run_in_executor(self._thread, job)
-                job = next(jobs, None)
+            with contextlib.closing(jobs):  # what is not finished is abandoned: the earlier one still holds
+                while job is not None:
+                    if self._closed:
+                        return
+                    await self._loop.run_in_executor(self._thread, job)
+                    job = next(jobs, None)
             self.position = position
             self.count += 1
             await self._log.trim(position)
         except Exception as error:
-            self._failed(error)
+            full = _is_full(error)
+            if not full:
+                self._failed(error)
         finally:
             self._task = None
-            if self._store.unwritten() and not self._closed:
+            if full and not self._closed:
+                self._timer = self._loop.call_later(self._every_s, self._start)
+            elif self._store.unwritten() and not self._closed:
                 self.changed()
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a store only lacks room: the log has everything, so there is time."""
+    return isinstance(error, NoSpace) or getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"

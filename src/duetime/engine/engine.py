@@ -7,6 +7,7 @@ caller gets the same error, nothing half-applied is served, and a new start reco
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -19,41 +20,39 @@ from duetime.engine.alarm import Alarm, make_alarm
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
-from duetime.engine.inbox import Batch, Inbox, Request, request_bytes
+from duetime.engine.inbox import Batch, Inbox, Request, command_bytes, request_bytes
 from duetime.engine.options import Options
+from duetime.engine.parts import chunks, part_of, split
 from duetime.engine.pump import Pump, Turn
+from duetime.engine.reader import Reader
 from duetime.engine.recovery import recover
 from duetime.engine.syncer import Syncer
 from duetime.engine.waiters import Waiters
+from duetime.engine.window import Window
 from duetime.errors import Closed, DuetimeError, Fatal, NoSpace
 from duetime.kernel import query
-from duetime.kernel.history import entries_of
-from duetime.kernel.kernel import Answer
-from duetime.limits import BATCH_BYTES_MAX
+from duetime.kernel.kernel import Answer, Kernel
 from duetime.log.log import Log
-from duetime.protocol.command import Advance, Command, Configure, Resize, Start, Submit
-from duetime.protocol.effect import Change, Deliver, Effect
-from duetime.protocol.intent import Entry, Item
+from duetime.protocol import bounds
+from duetime.protocol.command import Advance, Command, Configure, Drain, Resize, Start, Submit
+from duetime.protocol.effect import Change, Effect
+from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Refusal, Reply
-from duetime.protocol.terms import AckLevel, Guarantee, Terms
-from duetime.protocol.view import LaneView, Overview, View, Why
+from duetime.protocol.terms import AckLevel, Terms
+from duetime.protocol.view import View
 from duetime.store.store import Store
 
 Observer = Callable[[Change], None]
 _logger = logging.getLogger("duetime")
 
+# How long a closing engine tries to write outcomes on a disk without room. They are done again later.
+FLUSH_MS_MAX = 5_000
 # How soon to look whether there is room again on a full disk.
 _FULL_RETRY_S = 0.5
-# Intents brought into memory between two looks at the loop: a few milliseconds of work, then as long a rest.
-_WINDOW_ROWS = 250
-_WINDOW_REST_S = 0.002
-# Intents of one submit that are written together, and their bytes.
-CHUNK_ITEMS = 1_000
-CHUNK_BYTES = BATCH_BYTES_MAX // 2
 
 
-class Engine:
+class Engine(Reader):
     """One kernel, its log, its store, and the channels out."""
 
     def __init__(
@@ -72,8 +71,6 @@ class Engine:
         self._busy = False
         self._wake_up: asyncio.Future[None] | None = None
         self._pump_task: asyncio.Task[None] | None = None
-        self._window_timer: asyncio.TimerHandle | None = None
-        self._window_at_ms = 0
         self._quiet: list[asyncio.Future[None]] = []
 
     # Life.
@@ -98,6 +95,8 @@ class Engine:
             )
             self._dispatcher.open(self._settle)
             self._alarm: Alarm = make_alarm(self.clock, self._inbox.time)
+            timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
+            self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)
             self._started = True
             turn = await self.pump.turn(self._first_batch(), kernel.state.epoch + 1)
             self._after(turn)
@@ -105,7 +104,7 @@ class Engine:
             await self._let_go()
             raise
         self._pump_task = self._loop.create_task(self._run())
-        self._extend()
+        self._window.extend()
 
     def _first_batch(self) -> Batch:
         state = self.pump.kernel.state
@@ -118,7 +117,9 @@ class Engine:
         return Batch(commands, [[] for _ in commands], AckLevel.DURABLE, [])
 
     async def drain(self, within_ms: int) -> bool:
-        """Take no new work in and wait until nothing runs any more; False if time ran out first."""
+        """Hand out nothing more, and wait until nothing runs; False if time ran out first."""
+        if not self._closing and self._failure is None:
+            self.request(Drain(), AckLevel.ASYNC, lambda answer: None)
         self._closing = True
         try:
             await asyncio.wait_for(self.quiet(), within_ms / 1000)
@@ -147,7 +148,8 @@ class Engine:
         self._alarm.set(None)
         await self._dispatcher.close()
         if self._failure is None:
-            await self._flush_outcomes()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._flush_outcomes(), FLUSH_MS_MAX / 1000)
             await self._checkpointer.now()
         await self._let_go()
         self._waiters.fail(
@@ -170,9 +172,7 @@ class Engine:
         if self._pump_task is not None:
             self._pump_task.cancel()
             await asyncio.gather(self._pump_task, return_exceptions=True)
-        if self._window_timer is not None:
-            self._window_timer.cancel()
-        for part in ("_alarm", "_syncer", "_checkpointer"):
+        for part in ("_window", "_alarm", "_syncer", "_checkpointer"):
             if hasattr(self, part):
                 closed = getattr(self, part).close()
                 if closed is not None:
@@ -190,6 +190,7 @@ class Engine:
         self._failure = error if isinstance(error, DuetimeError) else Fatal(f"The engine failed: {error!r}.")
         for request in self._inbox.refuse_all():
             request.reply(self._failure)
+        self._syncer.give_up(self._failure)
         self._waiters.fail(self._failure)
         self._notify_quiet()
         self._wake()
@@ -243,18 +244,18 @@ class Engine:
 
     def _after(self, turn: Turn) -> None:
         """Act on a turn: effects and answers that may go now, and those that wait for the medium."""
-        now, later = _split(turn)
+        now, later = split(turn)
         self._dispatcher.act(now)
         waiting: list[tuple[Request, Answer]] = []
         for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
             for request, start, end in requests:
-                part = _part(answer, start, end)
+                part = part_of(answer, start, end)
                 if request.ack >= AckLevel.DURABLE:
                     waiting.append((request, part))
                 else:
                     request.reply(part)
         if later or waiting or turn.batch.ack >= AckLevel.DURABLE:
-            self._syncer.when_synced(turn.position, lambda: self._durable(later, waiting))
+            self._syncer.when_synced(turn.position, lambda error: self._durable(later, waiting, error))
         else:
             deferred = turn.batch.ack is AckLevel.BATCH_DEFERRED
             window_ms = self.options.batch_deferred_ms if deferred else self.options.flush_ms
@@ -263,14 +264,20 @@ class Engine:
             self._checkpointer.changed()
             if self._observers or self._waiters:
                 self._tell(turn.changes)
-        self._alarm.set(self.pump.kernel.next_ms())
-        self._plan_window()
+        self._set_alarm()
+        self._window.plan()
         self.guard.after(turn)
 
-    def _durable(self, effects: list[Effect], waiting: list[tuple[Request, Answer]]) -> None:
-        self._dispatcher.act(effects)
+    def _set_alarm(self) -> None:
+        self._alarm.set(self.pump.kernel.next_ms())
+
+    def _durable(
+        self, effects: list[Effect], waiting: list[tuple[Request, Answer]], error: Exception | None
+    ) -> None:
+        if error is None:
+            self._dispatcher.act(effects)
         for request, answer in waiting:
-            request.reply(answer)
+            request.reply(answer if error is None else error)
         self._notify_quiet()
 
     def _tell(self, changes: list[Change]) -> None:
@@ -292,37 +299,6 @@ class Engine:
             if not future.done():
                 future.set_result(None)
 
-    # The next window of cold intents, before it is due.
-
-    def _extend(self) -> None:
-        """Bring what wakes within the horizon into memory, a slice at a time; then sleep until the next."""
-        if self._window_timer is not None:
-            self._window_timer.cancel()
-            self._window_timer = None
-        if self._closing or self._failure is not None:
-            return
-        if self.pump.kernel.state.timers.extend(self.clock.now_ms() + self.options.horizon_ms, _WINDOW_ROWS):
-            self._window_at_ms = 0
-            self._window_timer = self._loop.call_later(_WINDOW_REST_S, self._extend)
-            return
-        self._alarm.set(self.pump.kernel.next_ms())
-        self._plan_window()
-
-    def _plan_window(self) -> None:
-        """Half a horizon before the first intent behind the edge is due, bring in the next window."""
-        timers = self.pump.kernel.state.timers
-        far_ms = timers.far_ms()
-        if far_ms is None:
-            return
-        at_ms = far_ms - self.options.horizon_ms // 2
-        if self._window_timer is not None:
-            if self._window_at_ms <= at_ms:
-                return
-            self._window_timer.cancel()
-        self._window_at_ms = at_ms
-        delay_ms = max(at_ms - self.clock.now_ms(), 0)
-        self._window_timer = self._loop.call_later(delay_ms / 1000, self._extend)
-
     # What callers ask.
 
     def request(
@@ -338,8 +314,11 @@ class Engine:
 
     async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Answer:
         """Hand in a command and wait for its answer; a refusal is raised."""
+        problem = bounds.command(command)
+        if problem is not None:
+            raise errors.InvalidField(problem)
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self.request(command, ack, _resolver(future))
+        self.request(command, ack, _resolver(future), command_bytes(command))
         answer = await future
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
@@ -349,7 +328,7 @@ class Engine:
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
     ) -> Awaitable[list[Reply]]:
         """New intents; one reply for each. Refused before anything is written where that is known."""
-        self._state()
+        self._kernel()
         self.guard.admit(terms, items)
         if len(items) == 1:
             return self._submit_chunk(terms, items, ack)
@@ -359,8 +338,7 @@ class Engine:
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
     ) -> list[Reply]:
         # One after the other would wait for each; all at once keeps the order and fills the batches.
-        chunks = _chunks(items)
-        parts = await asyncio.gather(*(self._submit_chunk(terms, chunk, ack) for chunk in chunks))
+        parts = await asyncio.gather(*(self._submit_chunk(terms, chunk, ack) for chunk in chunks(items)))
         return [reply for part in parts for reply in part]
 
     def _submit_chunk(
@@ -373,30 +351,6 @@ class Engine:
     async def advance(self) -> None:
         """Write that time has passed, and wait until all that follows at once is done."""
         await self.ask(Advance(), AckLevel.ASYNC)
-
-    def now_ms(self) -> int:
-        return self.clock.now_ms()
-
-    def get(self, id: str) -> View | None:
-        intent = self._state().store.get(id)
-        return None if intent is None else query.view(intent)
-
-    def why(self, id: str) -> Why | None:
-        intent = self._state().store.get(id)
-        return None if intent is None else query.why(self._state(), intent, self.clock.now_ms())
-
-    def history(self, id: str) -> list[Entry] | None:
-        intent = self._state().store.get(id)
-        return None if intent is None else entries_of(intent)
-
-    def overview(self) -> Overview:
-        return query.overview(self._state(), self.pump.kernel.next_ms())
-
-    def lanes(self) -> list[LaneView]:
-        return [query.lane_view(lane) for lane in self._state().lanes.values()]
-
-    def page(self, **filters: Any) -> list[View]:
-        return [query.view(intent) for intent in self._state().store.page(**filters)]
 
     async def wait(self, id: str) -> View:
         """The intent, once it has ended."""
@@ -414,12 +368,15 @@ class Engine:
         """Bring the store up to the log now."""
         await self._checkpointer.now()
 
-    def _state(self) -> Any:
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+    def _kernel(self) -> Kernel:
         if self._failure is not None:
             raise self._failure
         if not self._started:
             raise Closed("The engine is not running.")
-        return self.pump.kernel.state
+        return self.pump.kernel
 
     def _view(self, id: str) -> View:
         intent = self.pump.kernel.state.store.get(id)
@@ -437,39 +394,3 @@ def _resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], Non
             future.set_result(answer)
 
     return reply
-
-
-def _chunks(items: tuple[Item, ...]) -> list[tuple[Item, ...]]:
-    """Parts of a large submit that each fit a frame."""
-    chunks: list[tuple[Item, ...]] = []
-    start = size = 0
-    for place, item in enumerate(items):
-        size += len(item.payload)
-        if place - start >= CHUNK_ITEMS or (size > CHUNK_BYTES and place > start):
-            chunks.append(items[start:place])
-            start, size = place, len(item.payload)
-    chunks.append(items[start:])
-    return chunks
-
-
-def _part(answer: Answer, start: int, end: int) -> Answer:
-    """One request's share of a command's answer."""
-    if end and isinstance(answer, list) and end - start != len(answer):
-        return answer[start:end]
-    return answer
-
-
-def _split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
-    """Effects that may go now, and those that must wait until their record is on the medium: deliveries
-    at most once, and those of intents whose own DURABLE submit is in this batch."""
-    durable = turn.batch.ack >= AckLevel.DURABLE
-    now: list[Effect] = []
-    later: list[Effect] = []
-    for effect in turn.effects:
-        if type(effect) is Deliver:
-            terms = effect.terms
-            if terms.guarantee is Guarantee.AT_MOST_ONCE or (durable and terms.ack >= AckLevel.DURABLE):
-                later.append(effect)
-                continue
-        now.append(effect)
-    return now, later

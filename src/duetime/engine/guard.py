@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from duetime.engine.options import Options
 from duetime.engine.pump import Turn
-from duetime.errors import Busy, NoSpace
+from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
@@ -51,8 +51,9 @@ class Guard:
                 f" the limit of {pending_max}.",
                 waitMs=1000,
             )
-        if self._options.lateness_guard:
-            for each in terms:
+        for each in terms:
+            self._check_lane(each)
+            if self._options.lateness_guard:
                 self._check_lateness(each)
 
     def after(self, turn: Turn) -> None:
@@ -62,6 +63,19 @@ class Guard:
         if self._turns % _ROOM_EVERY == 0:
             self._look()
         self._turns += 1
+
+    def _check_lane(self, terms: Terms) -> None:
+        """A lane that is full now. The kernel counts exactly, item by item, when it applies."""
+        state, settings = self._state, self._state.settings
+        lane = state.lanes.get(terms.lane)
+        if lane is None:
+            if state.entities >= settings.entities_max and terms.serial:
+                raise EntityFull(f"{state.entities} entities are live, the most there may be.", waitMs=1000)
+            return
+        limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
+        if lane.pending >= limit:
+            kind = EntityFull if lane.serial else LaneFull
+            raise kind(f"Lane {terms.lane!r} holds {limit} intents, the most it may.", waitMs=1000)
 
     def _learn(self, turn: Turn) -> None:
         late_ms = self.late_ms

@@ -15,7 +15,8 @@ from duetime.kernel.kernel import Answer
 from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX
 from duetime.protocol.command import Advance, Command, Settle, Submit
 from duetime.protocol.intent import Item
-from duetime.protocol.outcome import Settlement
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.record import encode
 from duetime.protocol.terms import AckLevel, Terms
 
 # What an item costs on the log besides its payload, roughly.
@@ -110,8 +111,7 @@ class Inbox:
     def _take_settlements(self, batch: Batch) -> tuple[int, int]:
         size = count = 0
         for settlement in self.settlements[:BATCH_ITEMS_MAX]:
-            result = getattr(settlement.outcome, "result", None)
-            size += _ITEM_BYTES + (len(result) if result else 0)
+            size += _ITEM_BYTES + len(settlement.id) + _outcome_bytes(settlement.outcome)
             if count and size > BATCH_BYTES_MAX:
                 break
             count += 1
@@ -122,6 +122,18 @@ class Inbox:
         # Not waited for, but soon on the medium: what is acknowledged is not delivered again.
         batch.ack = AckLevel.BATCH_DEFERRED
         return count, size
+
+
+def _outcome_bytes(outcome: Outcome) -> int:
+    match outcome:
+        case Done(result):
+            return len(result) if result is not None else 0
+        case Failed(kind, message) | Rejected(kind, message):
+            return 4 * (len(kind) + len(message))
+        case Lost(message):
+            return 4 * len(message)
+        case Snoozed():
+            return 0
 
 
 def _add_submits(batch: Batch, requests: list[Request]) -> None:
@@ -158,5 +170,20 @@ def _add_submits(batch: Batch, requests: list[Request]) -> None:
 
 
 def request_bytes(terms: tuple[Terms, ...], items: tuple[Item, ...]) -> int:
-    """About how many bytes a submit takes on the log."""
-    return 256 * len(terms) + sum(_ITEM_BYTES + len(item.id) + len(item.payload) for item in items)
+    """How many bytes a submit takes on the log, at the most."""
+    return sum(len(encode(each)) for each in terms) + sum(map(item_bytes, items))
+
+
+def item_bytes(item: Item) -> int:
+    """How many bytes a new intent takes on the log, at the most."""
+    size = _ITEM_BYTES + len(item.id) + len(item.payload)
+    if item.key is not None:
+        size += 4 * len(item.key)
+    if item.after:
+        size += sum(len(id) + 3 for id in item.after)
+    return size
+
+
+def command_bytes(command: Command) -> int:
+    """How many bytes any other command takes on the log."""
+    return len(encode(command))

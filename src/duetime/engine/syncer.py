@@ -20,7 +20,7 @@ class Syncer:
         self._log = log
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[Position, Callable[[], None]]] = deque()
+        self._waiting: deque[tuple[Position, Callable[[Exception | None], None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_s = 0.0
         self._wanted = asyncio.Event()
@@ -39,14 +39,20 @@ class Syncer:
         self._timer_at_s = at_s
         self._timer = self._loop.call_at(at_s, self._wanted.set)
 
-    def when_synced(self, position: Position, then: Callable[[], None]) -> None:
-        """Call when everything up to here is on the medium. The sync begins at once."""
+    def when_synced(self, position: Position, then: Callable[[Exception | None], None]) -> None:
+        """Call with None when everything up to here is on the medium, or with why it never will be. The
+        sync begins at once."""
         self._written = position
         self._waiting.append((position, then))
         self._wanted.set()
 
     def somebody_waits(self) -> bool:
         return bool(self._waiting)
+
+    def give_up(self, error: Exception) -> None:
+        """Nothing more will be synced: everybody who waits is told why."""
+        while self._waiting:
+            self._waiting.popleft()[1](error)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -65,6 +71,6 @@ class Syncer:
                 if self._written > self.synced:
                     self.synced = await self._log.sync()
                 while self._waiting and self._waiting[0][0] <= self.synced:
-                    self._waiting.popleft()[1]()
+                    self._waiting.popleft()[1](None)
         except Exception as error:
             self._failed(error)

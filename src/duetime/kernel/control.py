@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.kernel.consumers import drop_connections
+from duetime.kernel.lanes import Lane
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
 from duetime.limits import PERMITS_MAX
@@ -21,8 +22,7 @@ def resume(state: State, command: Resume) -> None:
     if lane is None:
         return
     lane.paused = False
-    for track in lane.tracks.values():
-        state.stirred[track] = None
+    _stir(state, lane)
     state.drop_if_idle(lane)
 
 
@@ -43,10 +43,23 @@ def configure(state: State, command: Configure) -> None:
             state.stirred[track] = None
 
 
+def drain(state: State) -> None:
+    state.draining = True
+
+
 def start(state: State, command: Start) -> None:
     """A new writer. What its predecessor ran in its own process is lost; leases of others go on."""
     assert command.epoch > state.epoch, "epochs are integers that grow"
     state.epoch = command.epoch
+    if state.draining:
+        state.draining = False
+        for lane in state.lanes.values():
+            _stir(state, lane)
     drop_connections(state)
     for intent in sorted(state.out[""].values(), key=lambda intent: intent.seq):
         settle(state, intent, Lost("the engine stopped while it ran"))
+
+
+def _stir(state: State, lane: Lane) -> None:
+    for track in lane.tracks.values():
+        state.stirred[track] = None

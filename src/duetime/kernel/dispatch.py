@@ -19,6 +19,9 @@ from duetime.protocol.intent import DISPATCHING, Intent
 
 def hand_out(state: State) -> None:
     """Everything that may go now, goes now."""
+    if state.draining:
+        state.stirred.clear()
+        return
     # An expiry on the way may stir another track, so go on until nothing is stirred.
     while True:
         stirred = state.stirred

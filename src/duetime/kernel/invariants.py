@@ -114,7 +114,7 @@ def _check_lane(state: State, lane: Lane) -> None:
 
 def _check_not_idle(state: State, lane: Lane) -> None:
     """Nothing that could be handed out is left behind."""
-    if not lane.pushed and not lane.turns:
+    if state.draining or not (lane.pushed or lane.turns):
         return
     for track in lane.tracks.values():
         if track in state.stirred:  # just thawed: it is looked at with the next record

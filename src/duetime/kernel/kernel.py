@@ -34,6 +34,7 @@ from duetime.protocol.command import (
     Command,
     Configure,
     Demand,
+    Drain,
     FireNow,
     Leave,
     Patch,
@@ -115,6 +116,8 @@ class Kernel:
                 return revive.apply(state, command)
             case Demand():
                 return consumers.demand(state, command)
+            case Drain():
+                control.drain(state)
             case Beat():
                 consumers.beat(state, command)
             case Leave():

@@ -27,6 +27,7 @@ def view(intent: Intent) -> View:
     """A copy for a reader."""
     rare = intent.rare if intent.rare is not None else _NO_RARE
     return View(
+        seq=intent.seq,
         id=intent.id,
         status=intent.status,
         terms=intent.terms,

@@ -38,6 +38,7 @@ class State:
         self.latest_ms = 0
         """The latest stamp so far. Behind it, the clock was set back."""
         self.behind = False
+        self.draining = False
         self.epoch = 0
         self.seq = 0
         self.ended = 0
@@ -107,5 +108,6 @@ class State:
             pending={name: lane.pending for name, lane in lanes.items() if not lane.serial},
             paused=tuple(name for name, lane in lanes.items() if lane.paused),
             consumers=tuple(Consumer(c.name, c.seen_at_ms, dict(c.credits)) for c in self.consumers.values()),
+            draining=self.draining,
             turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
         )

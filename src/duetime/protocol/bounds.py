@@ -6,12 +6,14 @@ Each function gives the first problem as a sentence, or None. The client and the
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
 from duetime.limits import (
     AFTER_MAX,
     ATTEMPTS_MAX,
+    ERROR_CHARS_MAX,
     ID_CHARS_MAX,
     KEY_CHARS_MAX,
     NAME_CHARS_MAX,
@@ -24,10 +26,11 @@ from duetime.limits import (
     TIME_MS_MAX,
     URL_CHARS_MAX,
 )
+from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.intent import Item
-from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Target, Task, Terms
+from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Target, Task, Terms
 
-__all__ = ["PAYLOAD_BYTES_MAX", "TIME_MS_MAX", "item", "redelivery", "terms"]
+__all__ = ["ERROR_CHARS_MAX", "PAYLOAD_BYTES_MAX", "TIME_MS_MAX", "command", "item", "redelivery", "terms"]
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 
@@ -44,6 +47,24 @@ def item(item: Item) -> str | None:
     if len(item.after) > AFTER_MAX:
         return f"after names {len(item.after)} intents; {AFTER_MAX} are allowed."
     return None
+
+
+def command(command: Command) -> str | None:
+    """What is wrong with a command that changes one intent."""
+    if not isinstance(command, Patch | Revive):
+        return None
+    payload = command.payload
+    if payload is not None and len(payload) > PAYLOAD_BYTES_MAX:
+        return f"The payload has {len(payload)} bytes; {PAYLOAD_BYTES_MAX} are allowed."
+    for name, value in (("execute_at", command.execute_at_ms), ("deadline", command.deadline_ms)):
+        if value is not None and not 0 <= value <= TIME_MS_MAX:
+            return f"{name} is {value} ms since 1970, which is out of range."
+    problem = redelivery(command.redelivery) if command.redelivery is not None else None
+    if isinstance(command, Revive):
+        return problem or (_target(command.target) if command.target is not None else None)
+    if command.priority is not None and abs(command.priority) > PRIORITY_MAX:
+        return f"The priority {command.priority} is out of range: {PRIORITY_MAX} at most."
+    return problem or _tags(command.tags)
 
 
 def terms(terms: Terms) -> str | None:
@@ -76,6 +97,7 @@ def redelivery(policy: Redelivery) -> str | None:
 
 
 def _target(target: Target) -> str | None:
+    names: tuple[tuple[str, str], ...] = ()
     match target:
         case Task(name, queue):
             names = (("task", name), ("queue", queue))
@@ -86,16 +108,15 @@ def _target(target: Target) -> str | None:
         case Callback(url):
             if not 1 <= len(url) <= URL_CHARS_MAX:
                 return f"The callback's url must have 1 to {URL_CHARS_MAX} characters."
-            names = ()
-        case _:
-            names = ()
+        case Bare():
+            pass
     for what, name in names:
         if not 1 <= len(name) <= NAME_CHARS_MAX:
             return f"The {what} must have 1 to {NAME_CHARS_MAX} characters."
     return None
 
 
-def _tags(tags: dict[str, str] | None) -> str | None:
+def _tags(tags: dict[Any, Any] | None) -> str | None:
     if not tags:
         return None
     if len(tags) > TAGS_MAX:

@@ -51,3 +51,4 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     consumers: tuple[Consumer, ...]
     turns: dict[str, tuple[str, ...]]
     """Per pulled lane, whose turn comes in which order."""
+    draining: bool = False

@@ -118,6 +118,10 @@ class Demand(Struct, frozen=True, array_like=True, tag="demand", gc=False):
     standing: bool = True
 
 
+class Drain(Struct, frozen=True, array_like=True, tag="drain", gc=False):
+    """This writer is about to stop: hand out nothing more. The next `Start` ends it."""
+
+
 class Beat(Struct, frozen=True, array_like=True, tag="beat", gc=False):
     """A consumer is alive: every lease it holds begins anew."""
 
@@ -165,4 +169,5 @@ Command = (
     | Pause
     | Resume
     | Resize
+    | Drain
 )

@@ -11,6 +11,8 @@ from duetime.protocol.terms import Terms
 class View(Struct, frozen=True):
     """An intent as shown. Times are milliseconds since 1970; 0 or None: not yet."""
 
+    seq: int
+    """Its place in the order of acceptance."""
     id: str
     status: Status
     terms: Terms

@@ -57,7 +57,7 @@ _RATES: dict[Fault, tuple[float, float]] = {
     Fault.CRASH: (0.004, 0.02),
     Fault.CRASH_IN_APPEND: (0.004, 0.02),
     Fault.CRASH_IN_SYNC: (0.01, 0.05),
-    Fault.CRASH_IN_CHECKPOINT: (0.02, 0.1),
+    Fault.CRASH_IN_CHECKPOINT: (0.005, 0.03),
     Fault.CRASH_IN_RECOVERY: (0.05, 0.2),
     Fault.POWER_LOSS: (0.2, 0.6),  # of the crashes
     Fault.TORN_TAIL: (0.005, 0.02),

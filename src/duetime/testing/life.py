@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from duetime.clock import Clock
-from duetime.engine.engine import _part, _split
 from duetime.engine.inbox import Batch, Inbox, Request
+from duetime.engine.parts import part_of, split
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.recovery import recover
 from duetime.errors import NoSpace
@@ -97,7 +97,7 @@ class Life:
 
     def _after(self, turn: Turn) -> None:
         self._turned(turn)
-        now, later = _split(turn)
+        now, later = split(turn)
         self._act(now, turn.position)
         waiting: list[tuple[Request, Answer]] = []
         for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
@@ -105,7 +105,7 @@ class Life:
                 sent = request.reply
                 assert isinstance(sent, Sent)
                 sent.position = turn.position
-                part = _part(answer, start, end)
+                part = part_of(answer, start, end)
                 if request.ack >= AckLevel.DURABLE:
                     waiting.append((request, part))
                 else:

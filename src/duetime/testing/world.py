@@ -17,7 +17,7 @@ from duetime.limits import DAY_MS, HOUR_MS, TIER_PERMITS
 from duetime.log.frame import Frame
 from duetime.log.log import Position
 from duetime.protocol import record as codec
-from duetime.protocol.command import Command, Configure, Demand, Resize, Resume, Settings, Settle
+from duetime.protocol.command import Command, Configure, Demand, Drain, Resize, Resume, Settings, Settle
 from duetime.protocol.effect import Deliver, Effect
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel
@@ -63,7 +63,7 @@ class Simulation:
         self.clock = SimulatedClock()
         self.ledger = Ledger()
         self.medium: Medium = FileMedium() if self.random.random() < 0.2 else MemoryMedium()
-        self.shelf: Shelf = SqliteShelf() if self.random.random() < 0.08 else MemoryShelf()
+        self.shelf: Shelf = SqliteShelf() if self.random.random() < 0.1 else MemoryShelf()
         self.twin = Twin()
         self.history = History()
         self.outside = Outside(self.ledger)
@@ -109,14 +109,14 @@ class Simulation:
         try:
             work()
         except Crash:
-            self._crash("crash", self.dice.strikes(Fault.POWER_LOSS))
+            self._crash("crash", power=self.dice.strikes(Fault.POWER_LOSS))
         except PowerLost:
-            self._crash("the power went off", True)
+            self._crash("the power went off", power=True)
         except DuetimeError as error:
             broken = self.life.pump.broken if self.life is not None else None
             if self.life is None or (broken is not None and not isinstance(broken, DuetimeError)):
                 raise  # recovery failed, or the kernel did: no fault explains that
-            self._crash(f"stopped by {type(error).__name__}", self.dice.strikes(Fault.POWER_LOSS))
+            self._crash(f"stopped by {type(error).__name__}", power=self.dice.strikes(Fault.POWER_LOSS))
 
     def _step(self) -> None:
         dice, random = self.dice, self.random
@@ -124,6 +124,9 @@ class Simulation:
             self._start()
             return
         life = self.life
+        if life.state.draining and random.random() < 0.2:
+            self._crash("stopped", power=False)
+            return
         if random.random() < 0.5:
             self._pass_time(life)
         roll = random.random()
@@ -142,6 +145,8 @@ class Simulation:
             life.sync()
         elif roll < 0.9:
             life.checkpoint_step()
+        elif roll < 0.902:
+            life.offer(Sent(self.outside, Drain(), AckLevel.ASYNC))
         elif roll < 0.94:
             life.state.timers.extend(self.clock.ms + 300_000, random.choice((3, 1_000)))
         if life.checkpointing and dice.strikes(Fault.CHECKPOINT_ABANDONED):
@@ -216,7 +221,7 @@ class Simulation:
         self.outside.recovered(life.store, self.history)
         self.note(f"recovered {self.twin.kernel.state.records} records, the log ends at {tail}")
 
-    def _crash(self, reason: str, power: bool) -> None:
+    def _crash(self, reason: str, *, power: bool) -> None:
         self.note(f"{reason}{', power lost' if power else ''}")
         life, self.life = self.life, None
         if life is not None and life.checkpointing:
@@ -315,13 +320,7 @@ class Simulation:
     # The second act: everything must end.
 
     def _finish(self) -> None:
-        self.zombie = None
-        while self.life is None:
-            self._guarded(self._step)
-        life = self.life
-        life.abandon_checkpoint()
-        while len(life.inbox):
-            life.turn()
+        life = self._calm_life()
         commands: list[Command] = [Configure(Settings())]
         commands += [Resume(name) for name, lane in life.state.lanes.items() if lane.paused]
         commands += [Resize(tier, permits) for tier, permits in enumerate(TIER_PERMITS)]
@@ -338,8 +337,22 @@ class Simulation:
         life.checkpoint_step()
         while life.checkpointing:
             life.checkpoint_step()
-        self._crash("the end", False)
+        self._crash("the end", power=False)
         self._start()
+
+    def _calm_life(self) -> Life:
+        """A life with nothing left to do from before, that will not stop by itself."""
+        while True:
+            self.zombie = None
+            if self.life is None:
+                self._guarded(self._start)
+                continue
+            self.life.abandon_checkpoint()
+            while len(self.life.inbox):
+                self.life.turn()
+            if not self.life.state.draining:
+                return self.life
+            self._crash("stopped", power=False)
 
     def _round(self, life: Life) -> None:
         life.turn()

@@ -1,0 +1,52 @@
+"""Cutting things up: a submit into chunks, an answer into shares, effects into now and later."""
+
+from __future__ import annotations
+
+from duetime.engine.inbox import item_bytes
+from duetime.engine.pump import Turn
+from duetime.kernel.kernel import Answer
+from duetime.limits import BATCH_BYTES_MAX
+from duetime.protocol.effect import Deliver, Effect
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import AckLevel, Guarantee
+
+# Intents of one submit that are written together, and their bytes.
+CHUNK_ITEMS = 1_000
+CHUNK_BYTES = BATCH_BYTES_MAX // 2
+
+
+def chunks(items: tuple[Item, ...]) -> list[tuple[Item, ...]]:
+    """Parts of a large submit that each fit a frame."""
+    chunks: list[tuple[Item, ...]] = []
+    start = size = 0
+    for place, item in enumerate(items):
+        more = item_bytes(item)
+        size += more
+        if place - start >= CHUNK_ITEMS or (size > CHUNK_BYTES and place > start):
+            chunks.append(items[start:place])
+            start, size = place, more
+    chunks.append(items[start:])
+    return chunks
+
+
+def part_of(answer: Answer, start: int, end: int) -> Answer:
+    """One request's share of a command's answer."""
+    if end and isinstance(answer, list) and end - start != len(answer):
+        return answer[start:end]
+    return answer
+
+
+def split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
+    """Effects that may go now, and those that must wait until their record is on the medium: deliveries
+    at most once, and those of intents whose own DURABLE submit is in this batch."""
+    durable = turn.batch.ack >= AckLevel.DURABLE
+    now: list[Effect] = []
+    later: list[Effect] = []
+    for effect in turn.effects:
+        if type(effect) is Deliver:
+            terms = effect.terms
+            if terms.guarantee is Guarantee.AT_MOST_ONCE or (durable and terms.ack >= AckLevel.DURABLE):
+                later.append(effect)
+                continue
+        now.append(effect)
+    return now, later

@@ -1,0 +1,65 @@
+"""Brings cold intents into memory before they are due: the next window, a slice at a time.
+
+Nothing depends on it but time: an intent that is due and not in memory is fetched by the kernel itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from duetime.clock import Clock
+from duetime.kernel.timers import Timers
+
+# Intents fetched between two looks at the loop: a few milliseconds of work, then as long a rest.
+_ROWS = 250
+_REST_S = 0.002
+
+
+class Window:
+    """Keeps what wakes within the horizon in memory. Sleeps until there is something to fetch."""
+
+    def __init__(self, timers: Timers, clock: Clock, horizon_ms: int, moved: Callable[[], None]) -> None:
+        self._timers = timers
+        self._clock = clock
+        self._horizon_ms = horizon_ms
+        self._moved = moved
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._at_ms = 0
+        self._closed = False
+
+    def extend(self) -> None:
+        """Fetch the next slice; then rest, or sleep until half a horizon before the next is due."""
+        self._cancel()
+        if self._closed:
+            return
+        if self._timers.extend(self._clock.now_ms() + self._horizon_ms, _ROWS):
+            self._at_ms = 0
+            self._timer = self._loop.call_later(_REST_S, self.extend)
+            return
+        self._moved()
+        self.plan()
+
+    def plan(self) -> None:
+        """Something may wake behind the edge: be there in time."""
+        far_ms = self._timers.far_ms()
+        if far_ms is None:
+            return
+        at_ms = far_ms - self._horizon_ms // 2
+        if self._timer is not None:
+            if self._at_ms <= at_ms:
+                return
+            self._timer.cancel()
+        self._at_ms = at_ms
+        delay_ms = max(at_ms - self._clock.now_ms(), 0)
+        self._timer = self._loop.call_later(delay_ms / 1000, self.extend)
+
+    def close(self) -> None:
+        self._closed = True
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

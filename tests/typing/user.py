@@ -1,0 +1,44 @@
+"""A user's file, as a type checker sees it. Checked by test_typing.py, never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from duetime import App, Call, Handle, Planned, Task
+
+app = App("data")
+
+
+@app.task
+async def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@app.task
+def greet(name: str) -> str:
+    return name
+
+
+@app.task(queue="mail", tier="HIGH")
+async def send(to: str, *, text: str = "") -> None: ...
+
+
+async def use() -> None:
+    assert_type(add.schedule(1, b=2), Call[Handle[int]])
+    handle = await add.schedule(1)
+    assert_type(handle, Handle[int])
+    assert_type(await handle.result(), int)
+    assert_type(await handle.result("5s"), int)
+    assert_type((await greet.schedule("you")).result().wait(), str)
+    assert_type(await (await send.schedule("you", text="hi")).result(), None)
+    many = await add.schedule_many([(1, 2)])
+    assert_type(many, list[Handle[int]])
+    later = add.delay("30d")
+    assert_type(await (await later.schedule(1, 2)).result(), int)
+    assert_type(await (await add.at(1_900_000_000).options(tier="FAST").schedule(1)).result(), int)
+
+
+def kinds(task: Task[[str], str], planned: Planned[[int, int], int]) -> None: ...
+
+
+kinds(greet, add.delay(1))
