@@ -66,7 +66,7 @@ def make(version: str) -> tuple[bytes, Golden]:
         try:
             simulation.play(STEPS)
         finally:
-            simulation.shelf.close()
+            simulation.close()
         start = len(data)
         for position, frame in simulation.ledger.frames:
             data += frames.encode(position, 0, frame)

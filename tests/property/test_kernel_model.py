@@ -135,7 +135,7 @@ class Model:
 
 IDS = Bundle("ids")
 OUTCOMES = st.sampled_from(
-    [Done(), Done(), Failed("x", "y"), Failed("x", "y"), Snoozed(30), Rejected("x", "y"), Lost("z")]
+    [Done(), Failed("x", "y"), Failed("x", "y"), Failed("x", "y"), Snoozed(30), Rejected("x", "y"), Lost("z")]
 )
 
 
@@ -176,13 +176,24 @@ class KernelAgainstModel(RuleBasedStateMachine):
         self.apply(Submit((terms,), (Item(id, 0, at_ms, deadline_ms=deadline_ms),)))
         return id
 
-    @rule(ms=st.integers(1, 120))
+    @rule(ms=st.sampled_from([1, DELAY_MS - 1, DELAY_MS]) | st.integers(1, 120))
     def advance(self, ms: int) -> None:
         self.now_ms += ms
         self.model.begin(self.now_ms)
         self.apply(Advance())
 
-    @rule(id=IDS, delivery=st.sampled_from([0, 0, 0, 0, -1, 1]), outcome=OUTCOMES)
+    @rule(pick=st.integers(0, PERMITS - 1), outcome=OUTCOMES)
+    def answer(self, pick: int, outcome: Outcome) -> None:
+        """One of those that are out comes back."""
+        out = [id for id, intent in self.model.intents.items() if intent.status is DISPATCHING]
+        if out:
+            self.settle(out[pick % len(out)], 0, outcome)
+
+    @rule(id=IDS, delivery=st.sampled_from([0, -1, 1]), outcome=OUTCOMES)
+    def answer_any(self, id: str, delivery: int, outcome: Outcome) -> None:
+        """An answer to a delivery that may be out, over, or still to come."""
+        self.settle(id, delivery, outcome)
+
     def settle(self, id: str, delivery: int, outcome: Outcome) -> None:
         self.model.begin(self.now_ms)
         number = self.model.intents[id].delivery + delivery

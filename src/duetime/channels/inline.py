@@ -17,6 +17,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from duetime.channels.channel import Settler
+from duetime.channels.pool import Pool
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Failed, Outcome, Rejected, Settlement
 
@@ -27,6 +28,10 @@ class Handler(Protocol):
     @property
     def executor(self) -> Executor | None:
         """None: `run` is awaited on the loop. Otherwise `job` gives a call to be made there."""
+
+    @property
+    def workers(self) -> int:
+        """How many calls the executor runs at a time."""
 
     def run(self, delivery: Deliver) -> Coroutine[Any, Any, Outcome]: ...
 
@@ -59,7 +64,7 @@ class InlineChannel:
         self._queue: deque[Deliver] = deque()
         self._idle: list[_Runner] = []
         self._busy: dict[tuple[str, int], _Runner] = {}
-        self._jobs: dict[tuple[str, int], asyncio.Future[Any]] = {}
+        self._pools: dict[int, Pool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._watch_at_s = 0.0
@@ -78,24 +83,28 @@ class InlineChannel:
             self._wake_runner()
 
     def running(self) -> int:
-        return len(self._queue) + len(self._busy) + len(self._jobs) + len(self._outcomes)
+        return (
+            len(self._queue)
+            + len(self._busy)
+            + len(self._outcomes)
+            + sum(pool.running() for pool in self._pools.values())
+        )
 
     def abort(self, abort: Abort) -> None:
         place = (abort.id, abort.delivery)
         runner = self._busy.get(place)
         if runner is not None:
             self._stop(runner, "cancelled")
-        job = self._jobs.get(place)
-        if job is not None:
-            job.cancel()
+        for pool in self._pools.values():
+            pool.abort(place)
 
     async def close(self) -> None:
         self._closed = True
         self._queue.clear()
         if self._watch is not None:
             self._watch.cancel()
-        for job in list(self._jobs.values()):
-            job.cancel()
+        for pool in self._pools.values():
+            pool.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -124,7 +133,7 @@ class InlineChannel:
                 if handler is None:
                     self._refuse(delivery)
                 elif (executor := handler.executor) is not None:
-                    self._start_job(handler, executor, delivery)
+                    self._pool(executor, handler.workers).run(delivery, handler)
                 else:
                     call = handler.run(delivery)
                     try:
@@ -210,39 +219,11 @@ class InlineChannel:
             assert runner.task is not None
             runner.task.cancel()
 
-    # Threads and processes.
-
-    def _start_job(self, handler: Handler, executor: Executor, delivery: Deliver) -> None:
-        call, args = handler.job(delivery)
-        try:
-            work = self._loop.run_in_executor(executor, call, *args)
-        except Exception as error:
-            self._end(delivery, handler.outcome(delivery, None, error))
-            return
-        place = (delivery.id, delivery.delivery)
-        self._jobs[place] = work
-        limit = self._loop.call_later(delivery.terms.timeout_ms / 1000, self._job_timed_out, delivery)
-
-        def done(work: asyncio.Future[Any]) -> None:
-            limit.cancel()
-            if self._jobs.pop(place, None) is None or self._closed:
-                if not work.cancelled():
-                    work.exception()  # too late: nobody waits for it, and it is not an unseen error
-                return
-            if work.cancelled():
-                outcome: Outcome = Failed("cancelled", "it was stopped: cancelled")
-            else:
-                error = work.exception()
-                outcome = handler.outcome(delivery, None if error else work.result(), error)
-            self._end(delivery, outcome)
-
-        work.add_done_callback(done)
-
-    def _job_timed_out(self, delivery: Deliver) -> None:
-        """A thread cannot be stopped: it is given up, and whatever it returns is not wanted any more."""
-        if self._jobs.pop((delivery.id, delivery.delivery), None) is not None:
-            text = f"it ran longer than {delivery.terms.timeout_ms} ms; its thread or process goes on unheard"
-            self._end(delivery, Failed("timeout", text))
+    def _pool(self, executor: Executor, workers: int) -> Pool:
+        pool = self._pools.get(id(executor))
+        if pool is None:
+            pool = self._pools[id(executor)] = Pool(executor, workers, self._end)
+        return pool
 
     def _refuse(self, delivery: Deliver) -> None:
         text = f"no handler is registered for {delivery.terms.target!r}"

@@ -146,7 +146,8 @@ class App:
         title = function.__qualname__
         pool = None if inspect.iscoroutinefunction(function) else self._pool
         limit = self._wired.result_bytes_max
-        self._bare = _BareHandler(function, Signature(function, title), pool, None, limit)
+        threads = self._wired.threads
+        self._bare = _BareHandler(function, Signature(function, title), pool, None, limit, threads)
         return function
 
     def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
@@ -307,7 +308,8 @@ class App:
             return None
         pool = None if inspect.iscoroutinefunction(getattr(entity.cls, target.message)) else self._pool
         method = entity.method(target.id, target.message)
-        return FunctionHandler(method, signature, pool, None, self._wired.result_bytes_max)
+        limit, threads = self._wired.result_bytes_max, self._wired.threads
+        return FunctionHandler(method, signature, pool, None, limit, threads)
 
     def _handler(
         self, function: Callable[..., Any], signature: Signature, decide: Decision | None, cpu_bound: bool
@@ -316,9 +318,10 @@ class App:
         if cpu_bound:
             if inspect.iscoroutinefunction(function):
                 raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
-            return ProcessHandler(function, signature, self._pool_of_processes, decide, limit)
+            workers = self._wired.processes
+            return ProcessHandler(function, signature, self._pool_of_processes, decide, limit, workers)
         pool = None if inspect.iscoroutinefunction(function) else self._pool
-        return FunctionHandler(function, signature, pool, decide, limit)
+        return FunctionHandler(function, signature, pool, decide, limit, self._wired.threads)
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:

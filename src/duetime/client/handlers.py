@@ -33,17 +33,23 @@ class FunctionHandler:
         pool: Callable[[], Executor] | None,
         decide: Decision | None,
         result_bytes_max: int,
+        workers: int,
     ) -> None:
         """`pool` gives the executor the function runs in; None: it is a coroutine function on the loop."""
         self._function = function
         self._signature = signature
         self._pool = pool
         self._decide = decide
+        self._workers = workers
         self._result_bytes_max = result_bytes_max
 
     @property
     def executor(self) -> Executor | None:
         return None if self._pool is None else self._pool()
+
+    @property
+    def workers(self) -> int:
+        return self._workers
 
     async def run(self, delivery: Deliver) -> Outcome:
         try:

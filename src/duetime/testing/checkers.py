@@ -81,7 +81,7 @@ class History:
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
         self.rows: dict[str, Row] = {}
-        self.keys: dict[str, Seen] = {}
+        self.keys: dict[str, list[Seen]] = {}
         self.settings = Settings()
         self.limits = list(TIER_PERMITS)
         self.used = [0] * len(TIER_PERMITS)
@@ -131,29 +131,40 @@ class History:
     # What commands say.
 
     def _submitted(self, terms: Terms, item: Item, reply: Reply) -> None:
-        twin = self.keys.get(item.key) if item.key is not None else None
-        window_ms = self.settings.key_window_ms
-        current = twin is not None and twin.created_at_ms + window_ms > self.at_ms
+        twins = self._twins(item.key) if item.key is not None else []
         if isinstance(reply, Existing):
-            assert current and twin is not None and twin.id == reply.intent.id, (
-                f"the key {item.key!r} gave {reply.intent.id!r}"
-            )
+            twin = next((twin for twin in twins if twin.id == reply.intent.id), None)
+            assert twin is not None, f"the key {item.key!r} gave {reply.intent.id!r}"
             assert twin.fingerprint == item.fingerprint, f"the key {item.key!r} was used for another body"
         elif isinstance(reply, Refusal):
             if reply.error in ("KeyReused", "KeyFinished"):
-                assert current, f"the key {item.key!r} is free and was refused"
+                assert twins, f"the key {item.key!r} is free and was refused"
         else:
             assert reply is not None and reply.id == item.id
-            if twin is not None and current:
-                # A finished one may be forgotten when the window was shorter before.
-                forgotten = twin.status in FINAL and twin.created_at_ms < self.key_mark_ms
-                assert forgotten, f"the key {item.key!r} has {twin.id!r} and made {item.id!r} too"
+            for twin in twins:
+                assert self._forgettable(twin), (
+                    f"the key {item.key!r} has {twin.id!r} and made {item.id!r} too"
+                )
             old = self.seen.get(item.id)
             assert old is None or old.status in FINAL, f"{item.id!r} lives and was made again"
             self.number += 1
             seen = self.seen[item.id] = Seen(self.number, terms, item, self.at_ms)
             if item.key is not None:
-                self.keys[item.key] = seen
+                self.keys.setdefault(item.key, []).append(seen)
+
+    def _twins(self, key: str) -> list[Seen]:
+        """The intents a key may stand for now: the newest, and older ones if that may be forgotten."""
+        found: list[Seen] = []
+        for seen in reversed(self.keys.get(key, [])):
+            if seen.created_at_ms + self.settings.key_window_ms > self.at_ms:
+                found.append(seen)
+            if not self._forgettable(seen):
+                break
+        return found
+
+    def _forgettable(self, seen: Seen) -> bool:
+        """Whether it may be gone: finished, and its key's window was over at some time."""
+        return seen.status in FINAL and seen.created_at_ms < self.key_mark_ms
 
     def _settled(self, command: Settle, answer: list[Reply] | list[bool], changes: list[Change]) -> None:
         for settlement, counted in zip(command.settlements, answer, strict=True):

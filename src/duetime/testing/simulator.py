@@ -47,7 +47,7 @@ def run_seed(seed: int, steps: int = STEPS, tell: Callable[[str], None] | None =
         reason = f"seed {seed}, step {simulation.step}: {reason} ({where.name}:{where.lineno})"
         raise Violation(seed, steps, reason, list(simulation.shown)) from error
     finally:
-        simulation.shelf.close()
+        simulation.close()
 
 
 def run_seeds(seeds: range, steps: int = STEPS, jobs: int = 1) -> Iterator[Report]:

@@ -95,6 +95,12 @@ class Simulation:
         self.dice.calm()
         self._finish()
 
+    def close(self) -> None:
+        """Let go of what is on the host's disk."""
+        if self.life is not None:
+            self.life.abandon_checkpoint()
+        self.shelf.close()
+
     def note(self, text: str) -> None:
         line = f"{self.step:>4} {self.clock.ms - BEGIN_MS:>+9} ms  {text}"
         self.shown.append(line)

@@ -1,0 +1,105 @@
+"""Functions in threads or processes: as many at a time as there are workers, each within its time.
+
+A job is handed to the executor only when a worker is free, so that its time limit begins when it really
+starts. A thread cannot be stopped: after its limit it is given up, its delivery ends as a timeout, and its
+worker counts as taken until it really ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import Any, Protocol
+
+from duetime.protocol.effect import Deliver
+from duetime.protocol.outcome import Failed, Outcome
+
+Place = tuple[str, int]
+
+
+class Work(Protocol):
+    """What a pool needs of a handler."""
+
+    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
+
+    def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome: ...
+
+
+class Pool:
+    """Runs jobs in one executor."""
+
+    def __init__(self, executor: Executor, workers: int, end: Callable[[Deliver, Outcome], None]) -> None:
+        self._executor = executor
+        self._free = workers
+        self._end = end
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[tuple[Deliver, Work]] = deque()
+        self._started: dict[Place, tuple[Deliver, Work, asyncio.TimerHandle]] = {}
+        self._closed = False
+
+    def run(self, delivery: Deliver, work: Work) -> None:
+        """Start it when a worker is free."""
+        self._waiting.append((delivery, work))
+        self._start()
+
+    def abort(self, place: Place) -> None:
+        """Give a delivery up, whether it waits or runs."""
+        for entry in self._waiting:
+            if (entry[0].id, entry[0].delivery) == place:
+                self._waiting.remove(entry)
+                self._end(entry[0], Failed("cancelled", "it was stopped before it began"))
+                return
+        self._give_up(place, Failed("cancelled", "it was cancelled; its thread or process goes on unheard"))
+
+    def running(self) -> int:
+        return len(self._waiting) + len(self._started)
+
+    def close(self) -> None:
+        self._closed = True
+        self._waiting.clear()
+        for _, _, limit in self._started.values():
+            limit.cancel()
+        self._started.clear()
+
+    def _start(self) -> None:
+        while self._waiting and self._free:
+            delivery, work = self._waiting.popleft()
+            call, args = work.job(delivery)
+            try:
+                future = self._executor.submit(call, *args)
+            except Exception as error:  # the pool is broken or shut down
+                self._end(delivery, work.outcome(delivery, None, error))
+                continue
+            self._free -= 1
+            place = (delivery.id, delivery.delivery)
+            limit_ms = delivery.terms.timeout_ms
+            text = f"it ran longer than {limit_ms} ms; its thread or process goes on unheard"
+            limit = self._loop.call_later(limit_ms / 1000, self._give_up, place, Failed("timeout", text))
+            self._started[place] = (delivery, work, limit)
+            future.add_done_callback(lambda done, place=place: self._from_worker(place, done))  # type: ignore[misc]
+
+    def _from_worker(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._ended, place, done)
+
+    def _ended(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
+        self._free += 1
+        started = self._started.pop(place, None)
+        if started is not None:  # otherwise it was given up before
+            delivery, work, limit = started
+            limit.cancel()
+            error = concurrent.futures.CancelledError() if done.cancelled() else done.exception()
+            self._end(delivery, work.outcome(delivery, None if error else done.result(), error))
+        if not self._closed:
+            self._start()
+
+    def _give_up(self, place: Place, outcome: Outcome) -> None:
+        started = self._started.pop(place, None)
+        if started is not None:
+            delivery, _, limit = started
+            limit.cancel()
+            self._end(delivery, outcome)

@@ -1,0 +1,112 @@
+"""Every way a function may end has its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+
+from duetime import Reject, RetryAfter, Snooze, current, errors
+from duetime.client.handlers import FunctionHandler
+from duetime.client.ids import Ids
+from duetime.client.payload import Signature
+from duetime.protocol.effect import Deliver
+from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Snoozed
+from duetime.protocol.terms import Task, Terms
+
+DELIVERY = Deliver("i", 3, 2, Terms(Task("t"), "task:default", tags={"k": "v"}), b"", 100, 7, 0, "trace", "")
+
+
+def handler(function, decide=None, limit=1_000):
+    return FunctionHandler(function, Signature(function, "f"), None, decide, limit, 0)
+
+
+def ended(function, decide=None, limit=1_000):
+    return asyncio.run(handler(function, decide, limit).run(DELIVERY))
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("even this fails")
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome"),
+    [
+        (ValueError("bad"), Failed("ValueError", "bad")),
+        (ValueError(), Failed("ValueError", "ValueError")),
+        (Snooze("1m"), Snoozed(60_000)),
+        (Reject("no"), Rejected("rejected", "no")),
+        (Reject(), Rejected("rejected", "the function rejected it")),
+        (RetryAfter("2s", "busy"), Failed("retry-after", "busy", delay_ms=2_000)),
+        (BrokenProcessPool(), Lost("the process that ran it died")),
+        (Mute(), Failed("RuntimeError", "Mute could not be read: even this fails")),
+    ],
+)
+def test_what_an_error_means(raised, outcome):
+    async def function():
+        raise raised
+
+    assert ended(function) == outcome
+
+
+def test_a_delay_that_is_none_is_a_failure():
+    async def function():
+        raise Snooze("whenever")
+
+    outcome = ended(function)
+    assert isinstance(outcome, Failed) and "'whenever' is not a length of time" in outcome.message
+
+
+def test_results():
+    async def nothing(): ...
+
+    async def something():
+        return [1]
+
+    async def opaque():
+        return object()
+
+    async def long():
+        return "x" * 10
+
+    assert ended(nothing) == Done() and ended(something) == Done(b"[1]")
+    assert ended(opaque).kind == "result" and "object" in ended(opaque).message
+    assert ended(long, limit=12) == Done(b'"xxxxxxxxxx"')
+    assert ended(long, limit=11) == Rejected("result", "the result has 12 bytes; 11 are kept")
+
+
+def test_a_decision_is_asked_about_errors_only():
+    asked = []
+
+    def decide(error, context):
+        asked.append((error, context.attempt))
+        return Snooze(1)
+
+    async def fails():
+        raise KeyError("k")
+
+    async def snoozes():
+        raise Reject("mine")
+
+    assert ended(fails, decide) == Snoozed(1_000)
+    assert ended(snoozes, decide) == Rejected("rejected", "mine")
+    assert [(type(error), attempt) for error, attempt in asked] == [(KeyError, 2)]
+
+
+def test_the_context():
+    async def function():
+        context = current()
+        return [context.intent_id, context.delivery, context.attempt, context.late_ms, context.tags]
+
+    assert ended(function) == Done(b'["i",3,2,7,{"k":"v"}]')
+    with pytest.raises(errors.Closed, match="No intent is running"):
+        current()
+
+
+def test_ids_are_new_and_in_the_order_of_time():
+    ids = Ids()
+    made = [ids.new(1_893_456_000_000 + n // 100) for n in range(1_000)]
+    assert len(set(made)) == 1_000 and len({id.split("-")[0] for id in made}) == 10
+    assert made[0] < made[-1] and Ids().new(0) != Ids().new(0)

@@ -1,0 +1,76 @@
+"""Arguments as JSON and back, by the function's own signature."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from duetime.client.payload import Signature, decode, encode
+from duetime.errors import InvalidField
+
+
+def plain(a: int, b: str = "x") -> None: ...
+
+
+def typed(when: datetime, *rest: int, scale: float = 1, **more: datetime) -> None: ...
+
+
+def unresolvable(a: Nowhere) -> Elsewhere: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs"),
+    [
+        (plain, (1,), {}),
+        (plain, (1, "y"), {}),
+        (plain, (1,), {"b": "y"}),
+        (plain, (), {"a": 1}),
+        (typed, (NOON, 1, 2), {"scale": 2.5}),
+        (typed, (NOON,), {}),
+        (lambda: None, (), {}),
+    ],
+)
+def test_what_is_called_is_what_was_said(function, args, kwargs):
+    signature = Signature(function, "f")
+    assert signature.decode(signature.encode(args, kwargs)) == (list(args), kwargs)
+
+
+def test_no_arguments_are_no_bytes():
+    assert Signature(lambda: None, "f").encode((), {}) == b""
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((), {}), ((1, "a", 2), {}), ((1,), {"c": 1}), ((1,), {"a": 1})]
+)
+def test_a_call_that_cannot_be_made_is_refused(args, kwargs):
+    with pytest.raises(InvalidField, match=r"f\(a: .*\) -> .* cannot be called so"):
+        Signature(plain, "f").encode(args, kwargs)
+
+
+def test_what_cannot_be_written_is_named():
+    with pytest.raises(InvalidField, match="Argument 1 of f cannot be stored: object"):
+        Signature(plain, "f").encode((object(),), {})
+    with pytest.raises(InvalidField, match="Argument 'b' of f"):
+        Signature(plain, "f").encode((1,), {"b": object()})
+
+
+def test_names_that_cannot_be_resolved_leave_the_arguments_as_they_are():
+    signature = Signature(unresolvable, "f")
+    assert signature.decode(b'[["x"]]') == (["x"], {}) and signature.returns is Any
+
+
+def test_a_value_of_the_wrong_type_is_not_let_through():
+    with pytest.raises(Exception, match="RFC3339"):
+        Signature(typed, "f").decode(b'[["noon"]]')
+
+
+def test_results():
+    assert decode(encode(NOON, "it"), datetime) == NOON
+    assert decode(encode({"a": 1}, "it")) == {"a": 1}
+    with pytest.raises(InvalidField, match="it cannot be stored"):
+        encode(object(), "it")
