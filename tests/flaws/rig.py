@@ -31,6 +31,7 @@ class Handler:
     """Runs one coroutine function for every delivery, and remembers which."""
 
     executor: Executor | None = None
+    workers = 0
 
     def __init__(self, body: Body | None) -> None:
         self.body = body

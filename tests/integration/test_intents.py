@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime import App, Retry, Status, errors
-from tests.integration.rig import SOON, Gate, running
+from duetime import App, Retry, Status, current, errors
+from duetime.protocol.outcome import Done, Settlement
+from tests.integration.rig import SOON, Gate, engine_of, running
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_one_waits_for_others(app):
 
     async def main():
         async with app:
-            first = await step.delay("50ms").schedule("first")
+            first = await step.delay("300ms").schedule("first")
             second = await step.schedule("second")
             last = await step.options(after=[first, second.id]).schedule("last")
             assert await last.status() is Status.BLOCKED
@@ -278,5 +279,29 @@ def test_finished_and_cold_intents_are_there_after_a_restart(app):
             assert [view.id for view in await app.find(status="scheduled")] == [far.id]
             assert len(await app.find(limit=2)) == 2
             assert await far.fire() and await far.result(SOON) == 2
+
+    run(main())
+
+
+def test_an_outcome_of_an_earlier_delivery_is_refused(app):
+    async def main():
+        gate = Gate()
+
+        @app.task(retry=Retry(max_attempts=2, initial_delay="1ms"))
+        async def work() -> str:
+            if current().delivery == 1:
+                raise ConnectionError
+            await gate.wait()
+            return "second"
+
+        async with app:
+            handle = await work.schedule()
+            await gate.arrived()
+            engine_of(app)._settle([Settlement(handle.id, 1, Done(b'"first, late"'))])
+            await (await work.delay("1h").schedule()).cancel()  # written after it
+            assert await handle.status() is Status.DISPATCHING
+            assert (await app.overview()).stale_outcomes == 1
+            gate.open()
+            assert await handle.result(SOON) == "second"
 
     run(main())

@@ -144,7 +144,7 @@ def test_a_payload_that_does_not_fit_the_function_any_more_is_rejected(tmp_path)
         async def pay(amount: str) -> None: ...
 
         await old.start()
-        handle = await pay.delay("10ms").schedule("ten")
+        handle = await pay.delay("300ms").schedule("ten")
         await old.stop(drain_ms=0)
         new = App(folder)
 

@@ -44,7 +44,6 @@ class Naive:
     seq: int
     entity: str | None
     at_ms: int
-    execute_at_ms: int
     deadline_ms: int
     priority: int
     status: Status = SCHEDULED
@@ -76,11 +75,6 @@ class Model:
     def finish(self) -> None:
         """Hand out what may go, one after the other."""
         while True:
-            for intent in self.intents.values():
-                if intent.status is SCHEDULED and self.now_ms >= intent.at_ms:
-                    intent.status = DUE
-                if intent.status is DUE and intent.deadline_ms and self.now_ms >= intent.deadline_ms:
-                    self.end(intent, EXPIRED)
             out = sum(intent.status is DISPATCHING for intent in self.intents.values())
             ready = [id for id, intent in self.intents.items() if self.may_go(intent)]
             if not ready or out >= self.permits:
@@ -107,6 +101,14 @@ class Model:
         if any(mate.holds for mate in mates):
             return False
         return intent.holds or not any(mate.status is DUE and mate.seq < intent.seq for mate in mates)
+
+    def plan(self, intent: Naive, at_ms: int) -> None:
+        """A caller says when: at once means in this record."""
+        intent.status, intent.at_ms = SCHEDULED, at_ms
+        if self.now_ms >= at_ms:
+            intent.status = DUE
+            if intent.deadline_ms and self.now_ms >= intent.deadline_ms:
+                self.end(intent, EXPIRED)
 
     def end(self, intent: Naive, status: Status) -> None:
         intent.status, intent.holds = status, False
@@ -172,7 +174,8 @@ class KernelAgainstModel(RuleBasedStateMachine):
         at_ms = self.now_ms + wait
         deadline_ms = at_ms + deadline if deadline else 0
         self.model.begin(self.now_ms)
-        self.model.intents[id] = Naive(self.count, entity, at_ms, at_ms, deadline_ms, priority)
+        self.model.intents[id] = Naive(self.count, entity, at_ms, deadline_ms, priority)
+        self.model.plan(self.model.intents[id], at_ms)
         self.apply(Submit((terms,), (Item(id, 0, at_ms, deadline_ms=deadline_ms),)))
         return id
 
@@ -215,8 +218,7 @@ class KernelAgainstModel(RuleBasedStateMachine):
         intent = self.model.intents[id]
         refused = intent.status is not SCHEDULED
         if not refused:
-            intent.at_ms = self.now_ms
-            intent.execute_at_ms = min(intent.execute_at_ms, self.now_ms)
+            self.model.plan(intent, self.now_ms)
         assert isinstance(self.apply(FireNow(id)).answer, Refusal) == refused
 
     @rule(id=IDS, wait=st.none() | st.integers(0, 80), priority=st.none() | st.sampled_from([0, 1]))
@@ -230,8 +232,7 @@ class KernelAgainstModel(RuleBasedStateMachine):
         if not refused:
             intent.priority = intent.priority if priority is None else priority
             if at_ms is not None:
-                intent.execute_at_ms = intent.at_ms = at_ms
-                intent.status = SCHEDULED
+                self.model.plan(intent, at_ms)
         answer = self.apply(Patch(id, execute_at_ms=at_ms, priority=priority)).answer
         assert isinstance(answer, Refusal) == refused
 
@@ -241,9 +242,8 @@ class KernelAgainstModel(RuleBasedStateMachine):
         intent = self.model.intents[id]
         refused = intent.status is not DEAD_LETTERED
         if not refused:
-            intent.status, intent.attempt = SCHEDULED, 0
-            intent.at_ms = intent.execute_at_ms = self.now_ms + wait
-            intent.deadline_ms = 0
+            intent.attempt = intent.deadline_ms = 0
+            self.model.plan(intent, self.now_ms + wait)
         assert isinstance(self.apply(Revive(id, 0, self.now_ms + wait, 0)).answer, Refusal) == refused
 
     @rule(id=consumes(IDS))

@@ -42,10 +42,11 @@ class Checkpointer:
         self.count = 0
 
     def changed(self) -> None:
-        """Something changed."""
-        if self._task is not None:
+        """Something may have changed."""
+        unwritten = self._store.unwritten()
+        if self._task is not None or not unwritten:
             return
-        if self._store.unwritten() >= self._changes_max:
+        if unwritten >= self._changes_max:
             self._start()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._every_s, self._start)

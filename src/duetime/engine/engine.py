@@ -221,6 +221,7 @@ class Engine(Reader):
         batch = self._inbox.take()
         if not batch.commands:
             return
+        self.pump.kernel.state.watched = bool(self._observers or self._waiters)
         try:
             turn = await self.pump.turn(batch)
         except NoSpace as error:
@@ -260,10 +261,9 @@ class Engine(Reader):
             deferred = turn.batch.ack is AckLevel.BATCH_DEFERRED
             window_ms = self.options.batch_deferred_ms if deferred else self.options.flush_ms
             self._syncer.written(turn.position, window_ms / 1000)
+        self._checkpointer.changed()
         if turn.changes:
-            self._checkpointer.changed()
-            if self._observers or self._waiters:
-                self._tell(turn.changes)
+            self._tell(turn.changes)
         self._set_alarm()
         self._window.plan()
         self.guard.after(turn)

@@ -12,12 +12,15 @@ from duetime.protocol.intent import DISPATCHING, SCHEDULED, Intent
 from duetime.protocol.outcome import Lost
 
 _by_seq = attrgetter("seq")
+_by_wake = attrgetter("wake_at_ms")
 
 
 def apply(state: State) -> None:
     woken = state.timers.expire(state.at_ms)
     # Cohorts are filled in another order after a restart; what ends here must end in one order.
+    # The order in which most of them will go saves their lanes the sorting.
     woken.sort(key=_by_seq)
+    woken.sort(key=_by_wake)
     for intent in woken:
         status = intent.status
         if status is SCHEDULED:

@@ -78,7 +78,7 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
     limit = lent.max if not borrowed else min(lent.max, lent.used + lent.max // 2 - lent.lent)
     while head is not None and head[1] == seq and (lane.serial or head[0] == rank) and lent.used < limit:
         intent = head[2]
-        heappop(track.ready)
+        track.pop()
         if not unfit(state, intent):
             lent.used += 1
             if borrowed:
@@ -108,7 +108,7 @@ def _pull(state: State, lane: Lane) -> None:
                 best, first = track, head
         if best is None or first is None:
             return
-        heappop(best.ready)
+        best.pop()
         intent = first[2]
         if unfit(state, intent):
             continue

@@ -21,14 +21,22 @@ _RANK_HOLDER = -1
 _RANK_SERIAL = 0
 
 
-class Track:
-    """The ready intents of one tier in one lane (of all tiers, in a serial one)."""
+Ready = tuple[int, int, Intent]
+"""A ready intent at its place: (rank, seq, intent)."""
 
-    __slots__ = ("lane", "listed", "ready")
+
+class Track:
+    """The ready intents of one tier in one lane (of all tiers, in a serial one).
+
+    Most come in the order in which they go: those stand in a queue, and only the others in a heap.
+    """
+
+    __slots__ = ("_heap", "_queue", "lane", "listed")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
-        self.ready: list[tuple[int, int, Intent]] = []
+        self._queue: deque[Ready] = deque()
+        self._heap: list[Ready] = []
         self.listed: tuple[int, int] | None = None
         """The place under which the tier's heap knows this track."""
 
@@ -37,18 +45,43 @@ class Track:
         for only one of them is listed there."""
         return False
 
-    def push(self, intent: Intent) -> None:
-        heappush(self.ready, (rank_of(intent, self.lane.serial), intent.seq, intent))
+    @property
+    def ready(self) -> list[Ready]:
+        """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
+        return [*self._queue, *self._heap]
 
-    def head(self) -> tuple[int, int, Intent] | None:
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._heap)
+
+    def push(self, intent: Intent) -> None:
+        entry = (rank_of(intent, self.lane.serial), intent.seq, intent)
+        queue = self._queue
+        if not queue or queue[-1] < entry:
+            queue.append(entry)
+        else:
+            heappush(self._heap, entry)
+
+    def pop(self) -> None:
+        """Take out the entry that `head` gave."""
+        queue, heap = self._queue, self._heap
+        if queue and (not heap or queue[0] < heap[0]):
+            queue.popleft()
+        else:
+            heappop(heap)
+
+    def clear(self) -> None:
+        self._queue.clear()
+        self._heap.clear()
+
+    def head(self) -> Ready | None:
         """The entry this track could hand out now, given its lane."""
         lane = self.lane
         serial = lane.serial
         if lane.paused or (serial and lane.running):
             return None
-        ready = self.ready
-        while ready:
-            entry = ready[0]
+        queue, heap = self._queue, self._heap
+        while queue or heap:
+            entry = queue[0] if queue and (not heap or queue[0] < heap[0]) else heap[0]
             intent = entry[2]
             if (
                 intent.status is DUE
@@ -56,7 +89,7 @@ class Track:
                 and intent.terms.lane == lane.name  # a dead letter may be revived into another lane
             ):
                 return entry if lane.holder is None or lane.holder is intent else None
-            heappop(ready)  # stale
+            self.pop()  # stale
         return None
 
 

@@ -118,7 +118,7 @@ def lane_view(lane: Lane) -> LaneView:
         pushed=lane.pushed,
         paused=lane.paused,
         pending=lane.pending,
-        ready=sum(len(track.ready) for track in lane.tracks.values()),
+        ready=sum(len(track) for track in lane.tracks.values()),
         running=lane.running,
         consumers=len(lane.turns),
     )

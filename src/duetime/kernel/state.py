@@ -47,6 +47,8 @@ class State:
         # What one record asked for; the kernel empties these with each record.
         self.effects: list[Effect] = []
         self.changes: list[Change] = []
+        self.watched = True
+        """Whether anybody wants to know of changes. Nothing is decided by it."""
         self.stirred: dict[Track, None] = {}
         """Tracks that may have something new to hand out, in the order they were stirred."""
         self.ended_parents: list[Intent] = []
@@ -82,7 +84,7 @@ class State:
             self.entities -= lane.serial
             for track in lane.tracks.values():
                 # Stale entries and a stale listing must not speak for the lane's successor.
-                track.ready.clear()
+                track.clear()
                 track.listed = None
 
     def live(self) -> int:

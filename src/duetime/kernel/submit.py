@@ -85,7 +85,8 @@ def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     if item.after:
         return _make_blocked(state, intent)
     state.counts[SCHEDULED] += 1
-    state.changes.append(Change(item.id, None, SCHEDULED, at_ms, 0))
+    if state.watched:
+        state.changes.append(Change(item.id, None, SCHEDULED, at_ms, 0))
     if execute_at_ms <= at_ms:
         make_due(state, intent, execute_at_ms)
     else:
@@ -96,7 +97,8 @@ def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
 def _make_blocked(state: State, intent: Intent) -> Intent:
     intent.status = BLOCKED
     state.counts[BLOCKED] += 1
-    state.changes.append(Change(intent.id, None, BLOCKED, state.at_ms, 0))
+    if state.watched:
+        state.changes.append(Change(intent.id, None, BLOCKED, state.at_ms, 0))
     failed = dependents.attach(state, intent)
     if failed is not None:
         parent = state.store.get(failed)

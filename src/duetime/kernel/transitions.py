@@ -73,7 +73,8 @@ def move(state: State, intent: Intent, new: Status) -> None:
         intent.delivery += 1  # the fence: every hand-over has a number of its own
     intent.revision += 1
     intent.updated_at_ms = at_ms = state.at_ms
-    state.changes.append(Change(intent.id, old, new, at_ms, intent.delivery))
+    if state.watched:
+        state.changes.append(Change(intent.id, old, new, at_ms, intent.delivery))
 
 
 def touch(state: State, intent: Intent) -> None:

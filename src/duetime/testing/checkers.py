@@ -90,6 +90,8 @@ class History:
         self.at_ms = 0
         self.number = 0
         self.outcomes: dict[str, Outcome] = {}
+        self.timed = ""
+        """The intent whose time was set by the record's command."""
         self.moves: dict[tuple[Status | None, Status], int] = {}
 
     def live(self) -> list[Seen]:
@@ -98,7 +100,7 @@ class History:
     def observe(self, record: Record, applied: Applied, peek: Peek) -> None:
         """One more record, and what it came to. `peek` shows an intent right after it."""
         self.at_ms = record.at_ms
-        self.outcomes = {}
+        self.outcomes, self.timed = {}, ""
         command, answer = record.command, applied.answer
         match command:
             case Submit(terms, items):
@@ -114,7 +116,7 @@ class History:
             case FireNow() if isinstance(answer, Intent):
                 seen = self.seen[command.id]
                 seen.execute_at_ms = min(seen.execute_at_ms, self.at_ms)
-                seen.not_before_ms = 0
+                self._set_time(seen)
             case Resize() if answer is None:
                 self.limits[command.tier] = command.permits
             case Configure():
@@ -142,9 +144,7 @@ class History:
         else:
             assert reply is not None and reply.id == item.id
             for twin in twins:
-                assert self._forgettable(twin), (
-                    f"the key {item.key!r} has {twin.id!r} and made {item.id!r} too"
-                )
+                assert self._forgettable(twin), f"the key {item.key!r} made {twin.id!r} and {item.id!r}"
             old = self.seen.get(item.id)
             assert old is None or old.status in FINAL, f"{item.id!r} lives and was made again"
             self.number += 1
@@ -187,7 +187,7 @@ class History:
         seen = self.seen[command.id]
         if command.execute_at_ms is not None:
             seen.execute_at_ms = command.execute_at_ms
-            seen.not_before_ms = 0
+            self._set_time(seen)
         if command.deadline_ms is not None:
             if seen.deadline_ms and seen.not_before_ms > seen.deadline_ms:
                 # A wait that was to end with the deadline ends there, also when the deadline moves.
@@ -197,6 +197,11 @@ class History:
             seen.redelivery = command.redelivery
             # An attempt that was planned already is still made.
             seen.attempts_max = max(command.redelivery.max_attempts, seen.attempt + 1)
+
+    def _set_time(self, seen: Seen) -> None:
+        """A caller says when: no wait from before holds, nor one that begins in this very record."""
+        seen.not_before_ms = 0
+        self.timed = seen.id
 
     def _revived(self, seen: Seen, command: Revive) -> None:
         seen.attempt = seen.runs = seen.not_before_ms = 0
@@ -297,7 +302,7 @@ class History:
                 seen.attempt -= 1
                 seen.runs -= 1
                 seen.not_before_ms = self.at_ms + outcome.delay_ms
-            else:
+            elif id != self.timed:
                 self._check_retry(seen, outcome if isinstance(outcome, Failed) else None, peek)
 
     def _check_dead(self, seen: Seen, outcome: Outcome | None) -> None:

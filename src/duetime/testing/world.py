@@ -11,7 +11,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from duetime.engine.pump import Turn
-from duetime.errors import DuetimeError, Moved
+from duetime.errors import DuetimeError
 from duetime.kernel import invariants
 from duetime.limits import DAY_MS, HOUR_MS, TIER_PERMITS
 from duetime.log.frame import Frame
@@ -260,10 +260,6 @@ class Simulation:
         tail = self.ledger.tail
         try:
             zombie.turn()
-        except Moved:
-            self.zombie = None
-            assert self.ledger.tail == tail, "a stale writer wrote"
-            return
         except (DuetimeError, Crash):
             self.zombie = None
         assert not must_fail or self.ledger.tail == tail, "two writers wrote"

@@ -77,12 +77,12 @@ def test_what_wakes_in_one_record_goes_in_the_order_of_its_time():
     assert [bench.intent(id).late_ms for id in "abc"] == [8_900, 8_800, 8_700]
 
 
-def test_what_ends_in_one_record_ends_in_the_order_of_acceptance():
+def test_what_ends_in_one_record_ends_in_the_order_of_its_time():
     bench = Bench()
     for id, deadline in (("c", 300), ("a", 100), ("b", 200)):
         bench.submit(id, on=stream(), deadline=deadline)
     bench.at(9_000)
-    assert [bench.intent(id).ended for id in "cab"] == [1, 2, 3]
+    assert [bench.intent(id).ended for id in "abc"] == [1, 2, 3]
 
 
 # The clock is set back.

@@ -241,3 +241,13 @@ def test_a_cancelled_head_is_not_in_the_way():
     assert delivered(bench.done("busy")) == ["b"]
     assert bench.status("b") is Status.DISPATCHING
     assert bench.intent("b").due_at_ms == T0
+
+
+def test_a_message_that_was_accepted_before_the_holder_and_is_due_later_does_not_block_it():
+    bench = Bench()
+    bench.submit("early", on=entity(), delay=500)
+    bench.submit("holder", on=entity())
+    bench.fail("holder")
+    assert delivered(bench.at(500)) == [], "the holder is still under way"
+    assert delivered(bench.at(1_000)) == ["holder"]
+    assert drain(bench, ["holder"]) == ["holder", "early"]

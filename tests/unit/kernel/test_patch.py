@@ -212,3 +212,10 @@ def test_patching_a_lane_s_only_message_does_not_lose_a_paused_lane():
     bench.done("a")
     assert bench.state.entities == 0
     assert delivered(bench.at(100)) == ["b"]
+
+
+def test_what_is_put_off_was_never_due_as_far_as_a_reader_sees():
+    bench = Bench()
+    bench.submit("a", on=stream())
+    bench.patch("a", execute_at_ms=T0 + 1_000)
+    assert bench.intent("a").due_at_ms == 0

@@ -146,3 +146,15 @@ def test_the_marks_survive_a_restart():
     again = bench.thawed()
     assert again.state.marks == bench.state.marks
     assert there(again, "a", "b") == "b"
+
+
+def test_a_larger_count_brings_nothing_back():
+    bench = Bench(retention_count=0)
+    ids = [f"i{n}" for n in range(1_000)]
+    bench.submit(*ids, delay=5)
+    for id in ids:
+        bench.cancel(id)
+    assert bench.state.marks.ended_to == 1_000
+    bench.configure(retention_count=5_000)
+    bench.later(5 * MINUTE_MS)
+    assert bench.state.marks.ended_to == 1_000

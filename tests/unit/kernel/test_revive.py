@@ -142,3 +142,17 @@ def test_many_lives_still_tell_their_story():
     assert rare is not None and rare.history is not None
     assert len(rare.history) <= 64
     assert bench.intent("a").delivery == 101
+
+
+def test_a_stale_place_in_another_lane_is_not_a_second_delivery():
+    """Revived into another lane at the same rank, while the old lane still has its entry."""
+    bench = Bench(pushed=())
+    on = terms(expired_action=ExpiredAction.DEAD_LETTER)
+    bench.submit("a", "b", on=on, deadline=510)
+    bench.patch("b", deadline_ms=0)
+    bench.at(550)
+    assert bench.statuses("a", "b") == ["DEAD_LETTERED", "DUE"]
+    bench.revive("a", execute_at_ms=T0, target=Task("work", "other"))
+    assert bench.status("a") is Status.DUE
+    assert delivered(bench.demand("w", "task:default", 9)) == ["b"]
+    assert delivered(bench.demand("w", "task:other", 9)) == ["a"]

@@ -179,3 +179,11 @@ def test_arming_the_same_slot_twice_is_one_entry():
     timers.arm(intent, 0)
     timers.arm(intent, T0 + 50)
     assert timers.expire(T0 + 50) == [intent]
+
+
+def test_a_window_that_ended_in_the_middle_of_a_millisecond_is_completed_when_that_moment_comes():
+    bench = Bench()
+    bench.submit("a", "b", "c", delay=1_000)
+    bench.state.timers.extend(T0 + 1_000, 2)
+    assert bench.store.edge == (T0 + 1_000, 2)
+    assert delivered(bench.at(1_000)) == ["a", "b", "c"]

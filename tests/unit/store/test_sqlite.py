@@ -101,6 +101,13 @@ def test_a_cold_intent_fires_when_its_window_comes(bench, store):
     assert delivered(bench.at(HOUR)) == ["a"]
 
 
+def test_what_came_into_the_window_is_not_put_off_any_more(bench, store):
+    bench.submit("a", delay=HOUR)
+    assert set(store._deferred) == {"a"}
+    bench.state.timers.extend(T0 + 2 * HOUR, 10)
+    assert not store._deferred
+
+
 def test_a_cold_key_is_remembered(bench, store):
     bench.submit("a", delay=HOUR, key="k", fingerprint=7)
     bench.save()
