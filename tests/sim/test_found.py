@@ -54,11 +54,11 @@ class Rig:
 
     def submit(
         self, id: str, target: Target, *, tier: Tier = Tier.STANDARD, deadline: int = 0, wait: int = 0,
-        key: str | None = None,
+        key: str | None = None, after: tuple[str, ...] = (),
     ) -> Applied:  # fmt: skip
         terms = Terms(target, lane_of(target), tier, expired_action=ExpiredAction.DEAD_LETTER)
         deadline_ms = self.now_ms + deadline if deadline else 0
-        item = Item(id, 0, self.now_ms + wait, deadline_ms=deadline_ms, key=key)
+        item = Item(id, 0, self.now_ms + wait, deadline_ms=deadline_ms, key=key, after=after)
         return self.apply(Submit((terms,), (item,)))
 
     def done(self, id: str) -> Applied:
@@ -133,6 +133,18 @@ def test_what_ends_after_the_clock_was_set_back_is_not_forgotten_at_once(rig):
     rig.submit("a", Bare())
     rig.done("a")
     assert rig.status("a") is ACKED
+
+
+def test_those_who_waited_end_with_it_also_when_it_is_revived_in_the_same_record(rig):
+    """Nobody had told them yet, and then it had ended as SCHEDULED, they were told."""
+    rig.apply(Pause("bare:"))
+    rig.submit("parent", Bare(), deadline=100)
+    rig.submit("child", Bare(), after=("parent",))
+    rig.now_ms += 100
+    rig.apply(Revive("parent"))
+    child = rig.kernel.state.store.get("child")
+    assert child is not None and child.status is DEAD_LETTERED
+    assert "ended as DEAD_LETTERED" in child.rare.last_error.message
 
 
 def test_a_clock_set_back_while_it_runs_does_not_bring_its_retry_forward(rig):

@@ -23,7 +23,7 @@ from duetime.client.handle import Handle
 from duetime.client.handlers import Decision, FunctionHandler, ProcessHandler, context_of
 from duetime.client.ids import Ids
 from duetime.client.payload import Signature, decode, encode
-from duetime.client.plan import Options, Plan, choice
+from duetime.client.plan import Options, Plan, choice, make_terms
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
@@ -270,7 +270,8 @@ class App:
     async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
         if self._bare is None:
             raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
-        plan = Plan(Bare(), options, self.default_tier, self.payload_bytes_max)
+        terms = make_terms(Bare(), options, self.default_tier)
+        plan = Plan(terms, options, self.payload_bytes_max)
         now_ms = self.backend.now_ms()
         body = b"" if payload is None else encode(payload, "The payload")
         fresh = options.id is None

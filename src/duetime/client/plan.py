@@ -90,11 +90,17 @@ class Options(Struct, frozen=True, kw_only=True):
         if unknown:
             names = ", ".join(self.__struct_fields__)
             raise InvalidField(f"There is no option {sorted(unknown)[0]!r}.", hint=f"Options are: {names}.")
+        if changes.get("after") is not None:
+            changes["after"] = tuple(changes["after"])  # it may be read more than once
         return replace(self, **changes)
 
 
+# Options that say something of one intent; the others make its terms, which many share.
+PER_INTENT = frozenset({"id", "at", "delay", "deadline", "after", "key", "on_duplicate", "traceparent"})
+
+
 class Plan:
-    """Options made ready: the shared terms once, then an item for each intent."""
+    """Options made ready: what is the same for all intents once, then an item for each."""
 
     __slots__ = (
         "_after",
@@ -108,10 +114,10 @@ class Plan:
         "terms",
     )
 
-    def __init__(self, target: Target, options: Options, default_tier: str, payload_bytes_max: int) -> None:
+    def __init__(self, terms: Terms, options: Options, payload_bytes_max: int) -> None:
+        self.terms = terms
         self.options = options
         self._payload_bytes_max = payload_bytes_max
-        self.terms = make_terms(target, options, default_tier)
         self._after = tuple(each if isinstance(each, str) else each.id for each in options.after or ())
         self._key_base: bytes | None = None
         if options.at is not None and options.delay is not None:
@@ -131,7 +137,8 @@ class Plan:
         if deadline_ms and deadline_ms < execute_at_ms:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
         item = Item(
-            id, 0, execute_at_ms, payload, deadline_ms, options.key, self._fingerprint(payload),
+            id, 0, execute_at_ms, payload, deadline_ms, options.key,
+            self._fingerprint(payload) if options.key is not None else 0,
             self._on_duplicate, self._after, options.traceparent, fresh,
         )  # fmt: skip
         if (
@@ -145,8 +152,6 @@ class Plan:
 
     def _fingerprint(self, payload: bytes) -> int:
         """The same for the same request, whenever it is made: what is counted from now is left out."""
-        if self.options.key is None:
-            return 0
         if self._key_base is None:
             self._key_base = msgspec.msgpack.encode((self.terms, self._after))
         body = b"\0".join((self._key_base, str(self._at_ms).encode(), payload))

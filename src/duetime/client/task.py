@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from duetime.client.call import Call
 from duetime.client.handle import Handle
 from duetime.client.payload import Signature
-from duetime.client.plan import Options, Plan
+from duetime.client.plan import PER_INTENT, Options, Plan, make_terms
 from duetime.client.replies import id_of
 from duetime.client.times import Delay, Moment
 from duetime.errors import InvalidField
@@ -25,8 +25,18 @@ R = TypeVar("R")
 class Planned(Generic[P, R]):
     """A function with options: when, on what terms. Make it once and use it often."""
 
-    def __init__(self, app: App, target: Target, signature: Signature, options: Options, name: str) -> None:
+    def __init__(
+        self,
+        app: App,
+        target: Target,
+        signature: Signature,
+        options: Options,
+        name: str,
+        base: Planned[P, R] | None = None,
+    ) -> None:
+        """`base` has the same terms, so that both share one object for them."""
         self._app = app
+        self._base = base
         self._target = target
         self._signature = signature
         self._options = options
@@ -52,14 +62,20 @@ class Planned(Generic[P, R]):
     def options(self, **options: Any) -> Planned[P, R]:
         """The same on other terms: see `Options`."""
         merged = self._options.merged(**options)
-        return Planned(self._app, self._target, self._signature, merged, self.name)
+        same_terms = options.keys() <= PER_INTENT
+        base = (self._base or self) if same_terms else None
+        return Planned(self._app, self._target, self._signature, merged, self.name, base)
 
     def _ready(self) -> Plan:
         plan = self._plan
         if plan is None:
-            plan = self._plan = Plan(
-                self._target, self._options, self._app.default_tier, self._app.payload_bytes_max
+            app, base = self._app, self._base
+            terms = (
+                base._ready().terms
+                if base is not None
+                else make_terms(self._target, self._options, app.default_tier)
             )
+            plan = self._plan = Plan(terms, self._options, app.payload_bytes_max)
         return plan
 
     async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:

@@ -85,6 +85,8 @@ class Kernel:
             state.latest_ms = record.at_ms
         state.effects, state.changes = [], []
         advance.apply(state)
+        if state.ended_parents:  # before the verb, which may revive one of them
+            dependents.release(state)
         answer = self._verb(record.command)
         if state.ended_parents:
             dependents.release(state)

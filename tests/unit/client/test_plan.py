@@ -27,7 +27,7 @@ def terms(target=TASK, **options):
 
 
 def plan(**options):
-    return Plan(TASK, Options(**options), "STANDARD", 1_000)
+    return Plan(terms(**options), Options(**options), 1_000)
 
 
 def item(payload=b"", id="i", fresh=True, **options):

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from duetime import limits
 from duetime.protocol import bounds
+from duetime.protocol.command import Cancel, Patch, Revive
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Task, Terms
 
@@ -115,3 +116,29 @@ def test_a_retry_policy(changes, good):
     policy = replace(Redelivery(), **changes)
     assert (bounds.redelivery(policy) is None) is good
     assert (bounds.terms(replace(TERMS, redelivery=policy)) is None) is good
+
+
+@pytest.mark.parametrize(
+    ("command", "good"),
+    [
+        (Cancel(""), True),
+        (Patch("a"), True),
+        (Patch("a", payload=b"x" * limits.PAYLOAD_BYTES_MAX), True),
+        (Patch("a", payload=b"x" * (limits.PAYLOAD_BYTES_MAX + 1)), False),
+        (Patch("a", execute_at_ms=-1), False),
+        (Patch("a", deadline_ms=0), True),
+        (Patch("a", deadline_ms=limits.TIME_MS_MAX + 1), False),
+        (Patch("a", redelivery=Redelivery(max_attempts=0)), False),
+        (Patch("a", priority=limits.PRIORITY_MAX), True),
+        (Patch("a", priority=-limits.PRIORITY_MAX - 1), False),
+        (Patch("a", tags={"": "v"}), False),
+        (Revive("a"), True),
+        (Revive("a", payload=b"x" * (limits.PAYLOAD_BYTES_MAX + 1)), False),
+        (Revive("a", execute_at_ms=limits.TIME_MS_MAX + 1), False),
+        (Revive("a", redelivery=Redelivery(max_attempts=0)), False),
+        (Revive("a", target=Task("")), False),
+        (Revive("a", target=Task("f")), True),
+    ],
+)
+def test_a_command_that_changes_an_intent(command, good):
+    assert (bounds.command(command) is None) is good
