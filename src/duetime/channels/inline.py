@@ -43,6 +43,9 @@ class Handler(Protocol):
 Finder = Callable[[Deliver], Handler | None]
 _Call = Coroutine[Any, Any, Outcome]
 
+# How long a cancelled function may take to let go when the channel closes.
+_CLOSE_S = 5.0
+
 
 class _Runner:
     """One task that runs deliveries one after another."""
@@ -107,7 +110,8 @@ class InlineChannel:
             pool.close()
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:  # one that will not be cancelled is left behind: nobody waits for it for ever
+            await asyncio.wait(self._tasks, timeout=_CLOSE_S)
 
     # Runners.
 

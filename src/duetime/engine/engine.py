@@ -36,7 +36,7 @@ from duetime.log.log import Log
 from duetime.protocol import bounds
 from duetime.protocol.command import Advance, Command, Configure, Drain, Resize, Start, Submit
 from duetime.protocol.effect import Change, Effect
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Intent, Item
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
@@ -312,7 +312,7 @@ class Engine(Reader):
         else:
             self._inbox.put(Request(command, ack, reply, size))
 
-    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Answer:
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
         """Hand in a command and wait for its answer; a refusal is raised."""
         problem = bounds.command(command)
         if problem is not None:
@@ -322,7 +322,7 @@ class Engine(Reader):
         answer = await future
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
-        return answer
+        return query.view(answer) if isinstance(answer, Intent) else answer
 
     def submit(
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel

@@ -164,6 +164,7 @@ class FaultyLog:
             late, self._late = self._late, None
             if late[0] == self._ledger.tail:
                 await self._write(*late)
+            return await self._inner.append(at, frame)  # it is not at the tail any more
         if strikes(Fault.APPEND_LOST):
             raise LogUnavailable("The append was lost.")
         if strikes(Fault.NO_SPACE):
