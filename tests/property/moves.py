@@ -13,6 +13,7 @@ from duetime.protocol.command import (
     Command,
     Configure,
     Demand,
+    Drain,
     FireNow,
     Leave,
     Patch,
@@ -102,7 +103,7 @@ def command_of(move: Move, state: State, now_ms: int) -> Command:
         case 30:
             return Configure(SETTINGS[b % 4]) if c < 5 else Start(state.epoch + 1)
         case _:
-            return Advance()
+            return Drain() if (a, b % 2) == (9, 0) else Advance()
 
 
 def _terms(b: int, c: int, kind: int) -> Terms:

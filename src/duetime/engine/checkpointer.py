@@ -52,11 +52,13 @@ class Checkpointer:
             self._timer = self._loop.call_later(self._every_s, self._start)
 
     async def now(self) -> None:
-        """Finish the checkpoint under way, then make one of what is new."""
-        await self._finished()
-        if self.position != self._pump.position:
-            self._start()
-            await self._finished()
+        """Bring the store up to what is written now. Without room on the disk it stays where it is."""
+        target = self._pump.position
+        for _ in range(2):  # the one under way may have begun before
+            if self.position < target:
+                if self._task is None:
+                    self._start()
+                await self._finished()
 
     async def _finished(self) -> None:
         if self._task is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.protocol.command import Configure, Pause, Resize, Resume, Settings, Start
+from duetime.protocol.command import Configure, Drain, Pause, Resize, Resume, Settings, Start
 from duetime.protocol.intent import Status
 from duetime.protocol.terms import Redelivery
-from tests.unit.kernel.bench import Bench, delivered, errors, queue, stream, terms
+from tests.unit.kernel.bench import Bench, delivered, entity, errors, queue, stream, terms
 
 
 def test_a_paused_lane_hands_out_nothing_and_takes_everything():
@@ -125,3 +125,33 @@ def test_ten_is_newer_than_nine():
     bench.do(Start(9))
     bench.do(Start(10))
     assert bench.state.epoch == 10
+
+
+def test_a_draining_engine_hands_out_nothing_and_keeps_everything():
+    bench = Bench()
+    bench.submit("running")
+    bench.submit("m1", "m2", on=entity())
+    bench.demand("w", "stream:s", 5)
+    bench.do(Drain())
+    assert delivered(bench.submit("a")) == []
+    assert delivered(bench.submit("s", on=stream())) == []
+    assert delivered(bench.done("m1")) == []
+    assert bench.done("running").answer == [True], "what runs may end"
+    bench.submit("late", on=queue("q"), deadline=100)
+    bench.later(100)
+    assert bench.status("late") is Status.EXPIRED, "time goes on"
+    assert bench.statuses("a", "s", "m2") == ["DUE", "DUE", "DUE"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_the_next_engine_hands_out_what_a_draining_one_kept(restart):
+    bench = Bench()
+    bench.do(Drain())
+    bench.submit("a", "b")
+    bench.submit("m1", "m2", on=entity())
+    if restart:
+        bench.save()
+        bench = bench.thawed()
+        assert delivered(bench.later(5)) == [], "it still drains until somebody starts"
+    assert sorted(delivered(bench.start())) == ["a", "b", "m1"]
+    assert delivered(bench.done("m1")) == ["m2"]

@@ -1,0 +1,50 @@
+"""Checkpoints while the engine works: never two at once, and nothing is left out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from duetime import App
+from duetime.config import Config
+
+
+def test_a_checkpoint_asked_for_while_others_are_due_does_not_meet_them(tmp_path):
+    config = Config()
+    config = replace(config, store=replace(config.store, checkpoint_changes=100))
+    app = App(str(tmp_path), config=config)
+
+    @app.task(ack="ASYNC")
+    async def later(number: int) -> None: ...
+
+    async def main() -> None:
+        async with app:
+            for _ in range(5):
+                # Each batch makes a checkpoint due while the one asked for is under way.
+                asked = asyncio.ensure_future(app.backend.checkpoint())
+                for start in range(0, 2_000, 200):
+                    await later.delay("1h").schedule_many((n,) for n in range(start, start + 200))
+                await asked
+            counts = (await app.overview()).counts
+            assert counts["SCHEDULED"] == 10_000
+
+    asyncio.run(main())
+
+
+def test_a_checkpoint_asked_for_holds_all_that_was_written_before(tmp_path):
+    app = App(str(tmp_path))
+
+    @app.task(ack="ASYNC", name="later")
+    async def later(number: int) -> None: ...
+
+    async def main() -> None:
+        async with app:
+            await later.delay("1h").schedule_many((n,) for n in range(3_000))
+            await app.backend.checkpoint()
+            store = app.backend._store
+            assert store.unwritten() == 0
+            rows = store._reader.execute("SELECT count(*) FROM intents").fetchone()[0]
+            assert rows == 3_000
+
+    asyncio.run(main())
