@@ -118,5 +118,5 @@ async def _restart(path: Path) -> list[Figure]:
     right = early == 0 and sorted(RAN) == list(range(SOONER))
     return [
         Figure("restart with 1 M cold intents", seconds, "s", ceiling=3),
-        Figure("of them, those due by virtual time fired, and no others", right, "yes = 1", floor=1),
+        Figure("of them, those due by virtual time fired, and no others", float(right), "yes = 1", floor=1),
     ]

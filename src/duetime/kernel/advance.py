@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from duetime.kernel.consumers import void_credits
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
@@ -44,3 +45,5 @@ def _check_lease(state: State, intent: Intent) -> None:
         state.timers.arm(intent, ends_at_ms)
     else:
         settle(state, intent, Lost(f"{intent.consumer!r} was silent for {intent.terms.lease_ms} ms"))
+        if consumer is not None:
+            void_credits(state, consumer)  # who is silent is handed nothing more

@@ -47,7 +47,7 @@ def leave(state: State, command: Leave) -> None:
     consumer = state.consumers.pop(command.consumer, None)
     if consumer is None:
         return
-    _void_credits(state, consumer)
+    void_credits(state, consumer)
     held = state.out[command.consumer]
     for intent in sorted(held.values(), key=lambda intent: intent.seq):
         settle(state, intent, Lost(f"{command.consumer!r} left without an outcome"))
@@ -57,12 +57,13 @@ def leave(state: State, command: Leave) -> None:
 def drop_connections(state: State) -> None:
     """A new epoch: nobody is connected yet. Leases go on until they run out; who holds none is gone."""
     for consumer in list(state.consumers.values()):
-        _void_credits(state, consumer)
+        void_credits(state, consumer)
         if not state.out[consumer.name]:
             del state.consumers[consumer.name], state.out[consumer.name]
 
 
-def _void_credits(state: State, consumer: Consumer) -> None:
+def void_credits(state: State, consumer: Consumer) -> None:
+    """Hand it nothing more until it asks again."""
     for name in list(consumer.credits):
         lane = state.lanes[name]
         lane.turns.remove(consumer.name)

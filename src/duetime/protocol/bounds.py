@@ -102,6 +102,8 @@ def _target(target: Target) -> str | None:
         case Task(name, queue):
             names = (("task", name), ("queue", queue))
         case Entity(kind, id, message):
+            if "/" in kind:
+                return f"The entity type {kind!r} must not have a / in it."
             names = (("entity type", kind), ("entity id", id), ("message", message))
         case Stream(name):
             names = (("stream", name),)

@@ -260,3 +260,12 @@ def test_a_lease_of_hours_is_longer_than_the_window_in_memory():
     bench.at(36_000_000)
     assert bench.status("a") is Status.SCHEDULED
     assert bench.intent("a").updated_at_ms == T0 + 36_000_000
+
+
+def test_a_silent_consumer_is_handed_nothing_more_until_it_asks_again():
+    bench = Bench()
+    bench.demand("w", LANE, 5)
+    assert given(bench.submit("a", on=stream(lease_ms=1_000))) == [("w", "a")]
+    bench.later(1_500)  # silent beyond its lease: a is lost
+    assert delivered(bench.submit("b", on=stream())) == []
+    assert given(bench.demand("w", LANE, 5)) == [("w", "b")]
