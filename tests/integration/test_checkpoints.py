@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 from msgspec.structs import replace
 
 from duetime import App
 from duetime.config import Config
+from tests.integration.rig import engine_of
 
 
 def test_a_checkpoint_asked_for_while_others_are_due_does_not_meet_them(tmp_path):
@@ -22,7 +25,7 @@ def test_a_checkpoint_asked_for_while_others_are_due_does_not_meet_them(tmp_path
         async with app:
             for _ in range(5):
                 # Each batch makes a checkpoint due while the one asked for is under way.
-                asked = asyncio.ensure_future(app.backend.checkpoint())
+                asked = asyncio.ensure_future(engine_of(app).checkpoint())
                 for start in range(0, 2_000, 200):
                     await later.delay("1h").schedule_many((n,) for n in range(start, start + 200))
                 await asked
@@ -41,10 +44,9 @@ def test_a_checkpoint_asked_for_holds_all_that_was_written_before(tmp_path):
     async def main() -> None:
         async with app:
             await later.delay("1h").schedule_many((n,) for n in range(3_000))
-            await app.backend.checkpoint()
-            store = app.backend._store
-            assert store.unwritten() == 0
-            rows = store._reader.execute("SELECT count(*) FROM intents").fetchone()[0]
-            assert rows == 3_000
+            await engine_of(app).checkpoint()
+            assert engine_of(app)._store.unwritten() == 0
+            with closing(sqlite3.connect(tmp_path / "store.db")) as store:
+                assert store.execute("SELECT count(*) FROM intents").fetchone() == (3_000,)
 
     asyncio.run(main())

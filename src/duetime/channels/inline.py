@@ -95,6 +95,10 @@ class InlineChannel:
 
     def abort(self, abort: Abort) -> None:
         place = (abort.id, abort.delivery)
+        for delivery in self._queue:
+            if (delivery.id, delivery.delivery) == place:
+                self._queue.remove(delivery)
+                return
         runner = self._busy.get(place)
         if runner is not None:
             self._stop(runner, "cancelled")

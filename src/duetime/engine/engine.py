@@ -22,7 +22,7 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Batch, Inbox, Request, command_bytes, request_bytes
 from duetime.engine.options import Options
-from duetime.engine.parts import chunks, part_of, split
+from duetime.engine.parts import chunks, part_of, resolver, split
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.reader import Reader
 from duetime.engine.recovery import recover
@@ -36,7 +36,7 @@ from duetime.log.log import Log
 from duetime.protocol import bounds
 from duetime.protocol.command import Advance, Command, Configure, Drain, Resize, Start, Submit
 from duetime.protocol.effect import Change, Effect
-from duetime.protocol.intent import Intent, Item
+from duetime.protocol.intent import DISPATCHING, Intent, Item
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
@@ -275,10 +275,15 @@ class Engine(Reader):
         self, effects: list[Effect], waiting: list[tuple[Request, Answer]], error: Exception | None
     ) -> None:
         if error is None:
-            self._dispatcher.act(effects)
+            self._dispatcher.act(effect for effect in effects if self._is_out(effect))
         for request, answer in waiting:
             request.reply(answer if error is None else error)
         self._notify_quiet()
+
+    def _is_out(self, effect: Effect) -> bool:
+        """Whether a delivery that waited for the medium is still wanted: it may be cancelled by now."""
+        intent = self.pump.kernel.state.store.get(effect.id)
+        return intent is not None and intent.status is DISPATCHING and intent.delivery == effect.delivery
 
     def _tell(self, changes: list[Change]) -> None:
         for change in changes:
@@ -318,7 +323,7 @@ class Engine(Reader):
         if problem is not None:
             raise errors.InvalidField(problem)
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self.request(command, ack, _resolver(future), command_bytes(command))
+        self.request(command, ack, resolver(future), command_bytes(command))
         answer = await future
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
@@ -345,7 +350,7 @@ class Engine(Reader):
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
     ) -> asyncio.Future[list[Reply]]:
         future: asyncio.Future[Any] = self._loop.create_future()
-        self.request(Submit(terms, items), ack, _resolver(future), request_bytes(terms, items))
+        self.request(Submit(terms, items), ack, resolver(future), request_bytes(terms, items))
         return future
 
     async def advance(self) -> None:
@@ -382,15 +387,3 @@ class Engine(Reader):
         intent = self.pump.kernel.state.store.get(id)
         assert intent is not None, "it changed just now"
         return query.view(intent)
-
-
-def _resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:
-    def reply(answer: Answer | Exception) -> None:
-        if future.done():
-            return
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
-
-    return reply

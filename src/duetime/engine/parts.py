@@ -1,6 +1,10 @@
-"""Cutting things up: a submit into chunks, an answer into shares, effects into now and later."""
+"""Cutting things up: a submit into chunks, an answer into shares, effects into now and later; and replies."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from duetime.engine.inbox import item_bytes
 from duetime.engine.pump import Turn
@@ -50,3 +54,17 @@ def split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
                 continue
         now.append(effect)
     return now, later
+
+
+def resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:
+    """A reply that ends a future."""
+
+    def reply(answer: Answer | Exception) -> None:
+        if future.done():
+            return
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+    return reply
