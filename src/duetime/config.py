@@ -80,8 +80,8 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
         int, _number(100, limits.HOUR_MS, "The longest time between two checkpoints while there are changes.")
     ] = 5_000
     checkpoint_changes: Annotated[
-        int, _number(1, 10_000_000, "A checkpoint comes earlier once this many intents have changed.")
-    ] = 50_000
+        int, _number(1, 10_000_000, "A checkpoint comes earlier once it would free this many intents.")
+    ] = 100_000
 
 
 class IntentsSettings(Struct, frozen=True, kw_only=True):

@@ -139,7 +139,7 @@ class Plan:
         item = Item(
             id, 0, execute_at_ms, payload, deadline_ms, options.key,
             self._fingerprint(payload) if options.key is not None else 0,
-            self._on_duplicate, self._after, options.traceparent, fresh,
+            self._on_duplicate, self._after, options.traceparent, fresh, self._at_ms is None,
         )  # fmt: skip
         if (
             not fresh

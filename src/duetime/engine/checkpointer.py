@@ -38,15 +38,17 @@ class Checkpointer:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._ended = pump.kernel.state.ended
         self.position = pump.position
         self.count = 0
 
     def changed(self) -> None:
         """Something may have changed."""
-        unwritten = self._store.unwritten()
-        if self._task is not None or not unwritten:
+        if self._task is not None or not self._store.unwritten():
             return
-        if unwritten >= self._changes_max:
+        # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
+        # that is about to run would only be written twice.
+        if self._pump.kernel.state.ended - self._ended + self._store.deferred() >= self._changes_max:
             self._start()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._every_s, self._start)
@@ -82,6 +84,7 @@ class Checkpointer:
         full = False
         try:
             position = self._pump.position
+            self._ended = self._pump.kernel.state.ended
             steps = self._store.checkpoint(self._pump.kernel.checkpoint(position))
             jobs = cast("Generator[Job, None, None]", steps)
             job = next(jobs, None)  # the store keeps this moment from here on

@@ -20,7 +20,7 @@ from duetime.engine.alarm import Alarm, make_alarm
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
-from duetime.engine.inbox import Batch, Inbox, Request, command_bytes, request_bytes
+from duetime.engine.inbox import Batch, Inbox, Request, command_bytes, item_bytes, terms_bytes
 from duetime.engine.options import Options
 from duetime.engine.parts import chunks, part_of, resolver, split
 from duetime.engine.pump import Pump, Turn
@@ -335,22 +335,25 @@ class Engine(Reader):
         """New intents; one reply for each. Refused before anything is written where that is known."""
         self._kernel()
         self.guard.admit(terms, items)
+        size = terms_bytes(terms)
         if len(items) == 1:
-            return self._submit_chunk(terms, items, ack)
-        return self._submit_many(terms, items, ack)
+            return self._submit_chunk(terms, items, ack, size + item_bytes(items[0]))
+        return self._submit_many(terms, items, ack, size)
 
     async def _submit_many(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
     ) -> list[Reply]:
         # One after the other would wait for each; all at once keeps the order and fills the batches.
-        parts = await asyncio.gather(*(self._submit_chunk(terms, chunk, ack) for chunk in chunks(items)))
+        parts = await asyncio.gather(
+            *(self._submit_chunk(terms, chunk, ack, size + more) for chunk, more in chunks(items))
+        )
         return [reply for part in parts for reply in part]
 
     def _submit_chunk(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
     ) -> asyncio.Future[list[Reply]]:
         future: asyncio.Future[Any] = self._loop.create_future()
-        self.request(Submit(terms, items), ack, resolver(future), request_bytes(terms, items))
+        self.request(Submit(terms, items), ack, resolver(future), size)
         return future
 
     async def advance(self) -> None:

@@ -111,7 +111,10 @@ class Inbox:
     def _take_settlements(self, batch: Batch) -> tuple[int, int]:
         size = count = 0
         for settlement in self.settlements[:BATCH_ITEMS_MAX]:
-            size += _ITEM_BYTES + len(settlement.id) + _outcome_bytes(settlement.outcome)
+            outcome = settlement.outcome
+            size += _ITEM_BYTES + len(settlement.id)
+            if type(outcome) is not Done or outcome.result is not None:
+                size += _outcome_bytes(outcome)
             if count and size > BATCH_BYTES_MAX:
                 break
             count += 1
@@ -169,9 +172,9 @@ def _add_submits(batch: Batch, requests: list[Request]) -> None:
     batch.replies.append(replies)
 
 
-def request_bytes(terms: tuple[Terms, ...], items: tuple[Item, ...]) -> int:
-    """How many bytes a submit takes on the log, at the most."""
-    return sum(len(encode(each)) for each in terms) + sum(map(item_bytes, items))
+def terms_bytes(terms: tuple[Terms, ...]) -> int:
+    """How many bytes these terms take on the log."""
+    return len(encode(terms))
 
 
 def item_bytes(item: Item) -> int:

@@ -19,18 +19,18 @@ CHUNK_ITEMS = 1_000
 CHUNK_BYTES = BATCH_BYTES_MAX // 2
 
 
-def chunks(items: tuple[Item, ...]) -> list[tuple[Item, ...]]:
-    """Parts of a large submit that each fit a frame."""
-    chunks: list[tuple[Item, ...]] = []
+def chunks(items: tuple[Item, ...]) -> list[tuple[tuple[Item, ...], int]]:
+    """Parts of a large submit that each fit a frame, with their bytes."""
+    found: list[tuple[tuple[Item, ...], int]] = []
     start = size = 0
     for place, item in enumerate(items):
         more = item_bytes(item)
+        if place - start >= CHUNK_ITEMS or (size + more > CHUNK_BYTES and place > start):
+            found.append((items[start:place], size))
+            start, size = place, 0
         size += more
-        if place - start >= CHUNK_ITEMS or (size > CHUNK_BYTES and place > start):
-            chunks.append(items[start:place])
-            start, size = place, more
-    chunks.append(items[start:])
-    return chunks
+    found.append((items[start:], size))
+    return found
 
 
 def part_of(answer: Answer, start: int, end: int) -> Answer:

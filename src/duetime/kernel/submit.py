@@ -40,7 +40,7 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
             return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
     elif state.entities >= settings.entities_max and terms.serial:
         return Refusal("EntityFull", f"{settings.entities_max} entities are live, the most there may be.")
-    if item.execute_at_ms < state.at_ms - settings.past_tolerance_ms:
+    if item.execute_at_ms < state.at_ms - settings.past_tolerance_ms and not item.relative:
         late_ms = state.at_ms - item.execute_at_ms
         return Refusal("InThePast", f"The time of execution is {late_ms} ms in the past.")
     if item.deadline_ms and item.deadline_ms < item.execute_at_ms:

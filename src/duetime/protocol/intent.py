@@ -47,6 +47,8 @@ class Item(Struct, frozen=True, array_like=True, gc=False):
     traceparent: str | None = None
     fresh: bool = False
     """The engine made the id itself, so there is no need to look whether it exists."""
+    relative: bool = False
+    """The time was counted from the moment of asking: waiting to be written does not make it too old."""
 
 
 class Error(Struct, frozen=True, array_like=True, gc=False):

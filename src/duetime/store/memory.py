@@ -133,6 +133,9 @@ class MemoryStore:
     def unwritten(self) -> int:
         return len(self._changed)
 
+    def deferred(self) -> int:
+        return 0
+
     def close(self) -> None:
         """Nothing is held."""
 

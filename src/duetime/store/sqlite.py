@@ -33,9 +33,9 @@ from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot
 
 # Rows in one statement. While SQLite works on it the interpreter is free; while the values are handed
 # over it is not, so a statement is short enough for the loop not to notice.
-_ROWS = 64
+_ROWS = 256
 # Rows made between two looks at the loop: about a millisecond of work.
-_SLICE = 500
+_SLICE = 512
 _TERMS_KEPT = 4_096
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -221,6 +221,9 @@ class SqliteStore:
 
     def unwritten(self) -> int:
         return len(self._changed)
+
+    def deferred(self) -> int:
+        return len(self._deferred)
 
     def close(self) -> None:
         if not self._closed:

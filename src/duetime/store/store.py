@@ -81,6 +81,9 @@ class Store(Protocol):
     def unwritten(self) -> int:
         """How many intents changed since the last checkpoint began."""
 
+    def deferred(self) -> int:
+        """How many of them wake behind the edge: a checkpoint would let go of them."""
+
     def close(self) -> None:
         """Let go. Closing twice is fine."""
 

@@ -182,3 +182,9 @@ def test_every_target_has_its_lane(target, lane):
     bench = Bench()
     bench.submit("a", on=terms(target))
     assert list(bench.state.lanes) == [lane]
+
+
+def test_a_time_counted_from_the_moment_of_asking_is_never_too_old():
+    bench = Bench()
+    assert delivered(bench.submit("a", delay=-60_000, relative=True)) == ["a"]
+    assert bench.intent("a").late_ms == 60_000
