@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
@@ -11,7 +10,7 @@ from typing import cast
 from duetime.engine.pump import Pump
 from duetime.errors import NoSpace
 from duetime.log.log import Log
-from duetime.store.store import Job, Store
+from duetime.store.store import Job, Store, pause, settled
 
 
 class Checkpointer:
@@ -90,12 +89,8 @@ class Checkpointer:
             job = next(jobs, None)  # the store keeps this moment from here on
             # The log first: after power loss, a store ahead of its log would not fit it.
             await self._log.sync()
-            with contextlib.closing(jobs):  # what is not finished is abandoned: the earlier one still holds
-                while job is not None:
-                    if self._closed:
-                        return
-                    await self._loop.run_in_executor(self._thread, job)
-                    job = next(jobs, None)
+            if not await self._take_steps(jobs, job):
+                return
             self.position = position
             self.count += 1
             await self._log.trim(position)
@@ -109,6 +104,26 @@ class Checkpointer:
                 self._timer = self._loop.call_later(self._every_s, self._start)
             elif self._store.unwritten() and not self._closed:
                 self.changed()
+
+    async def _take_steps(self, jobs: Generator[Job, None, None], job: Job | None) -> bool:
+        """Run the jobs in their thread, one at a time; meanwhile the next one is made. False: given up."""
+        last: asyncio.Future[None] | None = None
+        try:
+            while job is not None:
+                if self._closed:
+                    return False
+                if job is pause:
+                    await asyncio.sleep(0)
+                else:
+                    if last is not None:
+                        await last
+                    last = None if job is settled else self._loop.run_in_executor(self._thread, job)
+                job = next(jobs, None)
+            return True
+        finally:
+            if last is not None:
+                await asyncio.wait([last])
+            jobs.close()  # what is not finished is abandoned: the earlier checkpoint still holds
 
 
 def _is_full(error: Exception) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import FINAL, Intent, Status
-from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten
+from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, settled
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Intent).decode
@@ -126,6 +126,7 @@ class MemoryStore:
 
         try:
             yield commit
+            yield settled
         finally:
             if self._saved is not checkpoint:  # abandoned: the next one must write these again
                 self._changed = {**changed, **self._changed}

@@ -29,13 +29,14 @@ from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
 from duetime.store import schema
 from duetime.store.purge import purge
-from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot
+from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot, pause, settled
 
-# Rows in one statement. While SQLite works on it the interpreter is free; while the values are handed
-# over it is not, so a statement is short enough for the loop not to notice.
-_ROWS = 256
+# Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
+# loop, it may wait some milliseconds, so statements are large. 14 columns x 2,000 is below SQLite's limit
+# of 32,766 variables.
+_ROWS = 2_000
 # Rows made between two looks at the loop: about a millisecond of work.
-_SLICE = 512
+_SLICE = 500
 _TERMS_KEPT = 4_096
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -68,8 +69,8 @@ class SqliteStore:
         self._hot: dict[str, Intent] = {}
         self._keys: dict[str, str] = {}
         self._changed: dict[str, Intent] = {}
-        self._unrowed: dict[str, Intent] = {}
-        """Intents of the checkpoint under way whose rows are not made yet."""
+        self._unrowed_cycle = -1
+        """While a checkpoint is made: what was last touched in this cycle is of it and has no row yet."""
         self._rows: list[Row] = []
         self._marks = Marks()
         self._terms: dict[bytes, Terms] = {}
@@ -119,17 +120,15 @@ class SqliteStore:
     def add(self, intent: Intent) -> None:
         id = intent.id
         intent.cycle = self.cycle
-        if self._unrowed and (old := self._unrowed.pop(id, None)) is not None:
-            self._rows.append(_row(old))  # forgotten meanwhile, and its id used again
         self._hot[id] = self._changed[id] = intent
         if intent.rare is not None and intent.rare.key is not None:
             self._keys[intent.rare.key] = id
 
     def touch(self, intent: Intent) -> None:
         id = intent.id
-        intent.cycle = self.cycle
-        if self._unrowed and self._unrowed.pop(id, None) is not None:
+        if intent.cycle == self._unrowed_cycle:
             self._rows.append(_row(intent))
+        intent.cycle = self.cycle
         self._changed[id] = intent
         self._hot[id] = intent
 
@@ -200,24 +199,38 @@ class SqliteStore:
     # The checkpoint.
 
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
-        assert not self._unrowed and not self._rows, "one checkpoint at a time"
+        assert self._unrowed_cycle < 0 and not self._rows, "one checkpoint at a time"
         frozen, self._changed = self._changed, {}
+        self._unrowed_cycle = self.cycle
         self.cycle += 1
-        self._unrowed = dict(frozen)
         body = _encode(checkpoint)
         done = False
         try:
             yield lambda: _begin(self._writer)
-            while self._unrowed or self._rows:
-                rows = self._take_rows()
-                yield lambda rows=rows: _write(self._writer, rows)  # type: ignore[misc]
+            for count, intent in enumerate(frozen.values(), 1):
+                if intent.cycle == self._unrowed_cycle:
+                    intent.cycle = 0
+                    self._rows.append(_row(intent))
+                if len(self._rows) >= _ROWS:
+                    yield self._write()
+                elif count % _SLICE == 0:
+                    yield pause
+            yield self._write()
             yield lambda: _commit(self._writer, body)
+            yield settled
             done = True
         finally:
+            self._unrowed_cycle = -1
             if not done:
                 self._abandon(frozen)
         yield from self._cool(frozen)
         yield lambda: purge(self._writer, checkpoint.marks)
+        yield settled
+
+    def _write(self) -> Job:
+        """A job that writes the rows made so far."""
+        rows, self._rows = self._rows, []
+        return lambda: _write(self._writer, rows)
 
     def unwritten(self) -> int:
         return len(self._changed)
@@ -231,16 +244,11 @@ class SqliteStore:
             self._reader.close()
             self._writer.close()
 
-    def _take_rows(self) -> list[Row]:
-        rows, self._rows = self._rows, []
-        unrowed = self._unrowed
-        while unrowed and len(rows) < _SLICE:
-            rows.append(_row(unrowed.popitem()[1]))
-        return rows
-
     def _abandon(self, frozen: dict[str, Intent]) -> None:
         """The checkpoint was not finished: its intents are still newer than the disk."""
-        self._unrowed, self._rows = {}, []
+        self._rows = []
+        for intent in frozen.values():
+            intent.cycle = self.cycle
         self._changed = {**frozen, **self._changed}
         if self._writer.in_transaction:
             self._writer.rollback()
@@ -256,7 +264,7 @@ class SqliteStore:
                 if key is not None and self._keys.get(key) == id:
                     del self._keys[key]
             if count % (8 * _SLICE) == 0:
-                yield _nothing
+                yield pause
 
     # From disk into memory.
 
@@ -329,7 +337,3 @@ def _write(writer: sqlite3.Connection, rows: list[Row]) -> None:
 def _commit(writer: sqlite3.Connection, body: bytes) -> None:
     writer.execute("INSERT OR REPLACE INTO checkpoint (one, body, crc) VALUES (1, ?, ?)", (body, crc32(body)))
     writer.execute("COMMIT")
-
-
-def _nothing() -> None:
-    """A pause for the loop."""

@@ -12,8 +12,9 @@ decisions must be the same over every store, so nothing here depends on what hap
   everything that wakes at or before the edge is in memory from then on. `edge` is that place.
 - `checkpoint` makes the state up to now durable in one transaction. It is a generator: each step does
   a little work in the caller's thread and yields a job that may run in another one, so a large
-  checkpoint never stops the loop. When it is exhausted, the checkpoint is on stable storage. If it is
-  abandoned, the earlier one still holds.
+  checkpoint never stops the loop. Jobs are run one at a time, in order; the next step may be taken before
+  they are done, except behind `settled`, which asks for all of them to be. When it is exhausted, the
+  checkpoint is on stable storage. If it is abandoned, the earlier one still holds.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ SEQ_MAX = 1 << 62
 
 # Intents with one of these are always in memory: they wait in a lane or are out.
 HOT = frozenset({DUE, DISPATCHING})
+
+
+def pause() -> None:
+    """A job with nothing to do: the loop may have its turn."""
+
+
+def settled() -> None:
+    """A job with nothing to do: the next step is taken when all jobs before are done."""
 
 
 class Store(Protocol):

@@ -23,7 +23,7 @@ from duetime.log.log import Log, Position
 from duetime.protocol.command import Command, Start
 from duetime.protocol.effect import Effect
 from duetime.protocol.terms import AckLevel
-from duetime.store.store import Job, Store
+from duetime.store.store import Job, Store, pause, settled
 from duetime.testing.outside import Sent
 
 T = TypeVar("T")
@@ -141,6 +141,8 @@ class Life:
         elif self._job is not None:
             self._job()
             self._job = next(self._jobs, None)
+            while self._job is pause or self._job is settled:
+                self._job = next(self._jobs, None)
         else:
             self._jobs = None
             run_now(self.log.trim(self._job_position))
