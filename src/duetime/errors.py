@@ -111,6 +111,7 @@ class StateForbids(Refused):
     """The intent's status does not allow this."""
 
     code = 42204
+    hint = "Look at its status: what has ended, or already runs, cannot be changed this way."
 
 
 class DeadlineTooEarly(Refused):
@@ -264,7 +265,7 @@ class NotAcked(DuetimeError):
     """The intent ended without success."""
 
     code, status = 42204, 422
-    hint = "`last_error` says why; a dead letter can be revived."
+    hint = "`details['view'].last_error` says more; a dead letter can be revived."
 
 
 class WaitTimedOut(DuetimeError):

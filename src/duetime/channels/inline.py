@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
+import threading
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -42,6 +44,7 @@ class Handler(Protocol):
 
 Finder = Callable[[Deliver], Handler | None]
 _Call = Coroutine[Any, Any, Outcome]
+_logger = logging.getLogger("duetime")
 
 # How long a cancelled function may take to let go when the channel closes.
 _CLOSE_S = 5.0
@@ -67,7 +70,7 @@ class InlineChannel:
         self._queue: deque[Deliver] = deque()
         self._idle: list[_Runner] = []
         self._busy: dict[tuple[str, int], _Runner] = {}
-        self._pools: dict[int, Pool] = {}
+        self._pools: dict[Executor, Pool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._watch_at_s = 0.0
@@ -120,12 +123,11 @@ class InlineChannel:
     # Runners.
 
     def _wake_runner(self) -> None:
-        if self._idle:
+        while self._idle:
             idle = self._idle.pop().idle
-            assert idle is not None
-            if not idle.done():
+            if idle is not None and not idle.done():  # otherwise it was cancelled while it was idle
                 idle.set_result(None)
-            return
+                return
         runner = _Runner()
         runner.task = self._loop.create_task(self._run(runner), context=contextvars.Context())
         self._tasks.add(runner.task)
@@ -134,13 +136,18 @@ class InlineChannel:
     async def _run(self, runner: _Runner) -> None:
         queue, find = self._queue, self._find
         clean = contextvars.copy_context()
-        while not self._closed:
+        while True:
             while queue:
                 delivery = queue.popleft()
-                handler = find(delivery)
+                try:
+                    handler = find(delivery)
+                    executor = None if handler is None else handler.executor
+                except Exception as error:
+                    self._end(delivery, Rejected("no-handler", f"its handler could not be had: {error!r}"))
+                    continue
                 if handler is None:
                     self._refuse(delivery)
-                elif (executor := handler.executor) is not None:
+                elif executor is not None:
                     self._pool(executor, handler.workers).run(delivery, handler)
                 else:
                     call = handler.run(delivery)
@@ -159,6 +166,8 @@ class InlineChannel:
                         self.flush()
                         return
             self._report()
+            if self._closed:
+                return
             runner.idle = self._loop.create_future()
             self._idle.append(runner)
             await runner.idle
@@ -186,11 +195,14 @@ class InlineChannel:
         if isinstance(error, asyncio.CancelledError):
             if self._closed:
                 raise error
+            assert runner.task is not None
             if runner.aborted:
-                assert runner.task is not None
                 runner.task.uncancel()
                 return Failed(runner.aborted, f"it was stopped: {runner.aborted}")
-        if isinstance(error, KeyboardInterrupt):
+            if runner.task.cancelling():  # somebody ends the task: the delivery is over, and so is the runner
+                self._end(delivery, Failed("cancelled", "its task was cancelled from outside"))
+                raise error
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
             raise error
         return handler.outcome(delivery, None, error)
 
@@ -228,13 +240,16 @@ class InlineChannel:
             runner.task.cancel()
 
     def _pool(self, executor: Executor, workers: int) -> Pool:
-        pool = self._pools.get(id(executor))
+        pool = self._pools.get(executor)
         if pool is None:
-            pool = self._pools[id(executor)] = Pool(executor, workers, self._end)
+            # An executor that broke was replaced by a new one: its pool goes with it.
+            self._pools = {each: old for each, old in self._pools.items() if old.running()}
+            pool = self._pools[executor] = Pool(executor, workers, self._end)
         return pool
 
     def _refuse(self, delivery: Deliver) -> None:
-        text = f"no handler is registered for {delivery.terms.target!r}"
+        text = f"no handler is registered for {delivery.terms.target!r}; register it and revive this intent"
+        _logger.error("Intent %s: %s.", delivery.id, text)
         self._end(delivery, Rejected("no-handler", text))
 
     def _end(self, delivery: Deliver, outcome: Outcome) -> None:

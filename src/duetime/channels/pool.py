@@ -93,7 +93,11 @@ class Pool:
             delivery, work, limit = started
             limit.cancel()
             error = concurrent.futures.CancelledError() if done.cancelled() else done.exception()
-            self._end(delivery, work.outcome(delivery, None if error else done.result(), error))
+            try:
+                outcome = work.outcome(delivery, None if error else done.result(), error)
+            except Exception as broken:  # whatever happens, a delivery has an outcome
+                outcome = Failed(type(broken).__name__, "its outcome could not be made")
+            self._end(delivery, outcome)
         if not self._closed:
             self._start()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
 import tempfile
 from collections import Counter
@@ -64,6 +65,7 @@ def demo(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Watch an engine work: all tiers, retries, dead letters, an entity, deadlines; nothing gets lost."""
+    logging.getLogger("duetime").setLevel(logging.CRITICAL)  # these failures are meant
     with contextlib.ExitStack() as stack:
         folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="duetime-demo-")))
         figures = asyncio.run(Demo(str(folder), count, seconds).run(quiet=as_json))
@@ -379,9 +381,14 @@ def _show(figures: Figures) -> None:
 
 def _show_next(data: Path | None) -> None:
     folder = data or "demo-data"
+    command = sys.argv[0] if sys.argv[0].endswith("duetime") else "duetime"
+    if Path(command).is_absolute() and Path(command).is_relative_to(Path.cwd()):
+        command = str(Path(command).relative_to(Path.cwd()))
     output.words("\nWhat to try next:")
     if data is None:
-        output.words(f"  duetime demo --data {folder}                kept; stop it midway and start it again")
-    output.words(f"  duetime log segments --data {folder}        what was written")
-    output.words(f"  duetime log dump --data {folder} --limit 5  record by record")
-    output.words(f"  duetime log verify --data {folder}          check every byte of it")
+        output.words(
+            f"  {command} demo --data {folder}                kept; stop it midway and start it again"
+        )
+    output.words(f"  {command} log segments --data {folder}        what was written")
+    output.words(f"  {command} log dump --data {folder} --limit 5  record by record")
+    output.words(f"  {command} log verify --data {folder}          check every byte of it")

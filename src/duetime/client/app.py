@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from duetime.client.backend import Backend
@@ -27,7 +29,7 @@ from duetime.client.plan import Options, Plan, choice, make_terms
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
-from duetime.protocol.command import Command
+from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive
 from duetime.protocol.effect import Change, Deliver
 from duetime.protocol.intent import Intent, Item, Status
 from duetime.protocol.terms import Bare, Entity, Terms
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DefaultHandler = Callable[[Any, Context], Any]
+# What a caller may ask for; the other commands are the engine's own.
+ASKABLE = (Cancel, FireNow, Patch, Pause, Resize, Resume, Revive)
 
 
 class _TaskDecorator(Protocol):
@@ -113,9 +117,12 @@ class App:
     ) -> Any:
         """Make a function a task: `async def` on the loop, `def` in a thread, `cpu_bound` in a process."""
         defaults = Options().merged(**options)
+        make_terms(TaskTarget(name or "task", queue), defaults, self.default_tier)  # said where it is written
+        if function is not None and not inspect.isroutine(function):
+            raise InvalidField(f"{function!r} is not a function.", hint="Write @app.task(name=...).")
 
         def register(function: Callable[..., Any]) -> Task[..., Any]:
-            title = name or f"{function.__module__}.{function.__qualname__}"
+            title = name or f"{_module_of(function)}.{function.__qualname__}"
             if title in self._tasks:
                 raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
             signature = Signature(function, title)
@@ -178,7 +185,10 @@ class App:
         return self.call(self._overview())
 
     def ask(self, command: Command) -> Call[Any]:
-        """Any command of the protocol: pause, resume, resize, patch ..."""
+        """A command of the protocol: pause, resume, resize, patch ..."""
+        if not isinstance(command, ASKABLE):
+            names = ", ".join(kind.__name__ for kind in ASKABLE)
+            raise InvalidField(f"{type(command).__name__} is not for callers.", hint=f"Ask for {names}.")
         return self.call(self._ask(command))
 
     # Life.
@@ -205,12 +215,19 @@ class App:
             return
         try:
             await self.backend.close(drain_ms)
-        finally:
-            self._loop = None
-            for pool in (self._threads, self._processes):
-                if pool is not None:
-                    pool.shutdown(wait=False, cancel_futures=True)
-            self._threads = self._processes = None
+        except asyncio.CancelledError:
+            raise  # it goes on; whoever calls again waits for it
+        except BaseException:
+            self._ended()
+            raise
+        self._ended()
+
+    def _ended(self) -> None:
+        self._loop = None
+        for pool in (self._threads, self._processes):
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+        self._threads = self._processes = None
 
     async def __aenter__(self) -> App:
         return await self.start()
@@ -219,6 +236,8 @@ class App:
         await self.stop()
 
     def __enter__(self) -> App:
+        if self._loop is not None:
+            raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
         ready: threading.Event = threading.Event()
         failed: list[BaseException] = []
         loop = asyncio.new_event_loop()
@@ -246,10 +265,12 @@ class App:
         loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             return
-        asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        self._thread = None
+        try:
+            asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            self._thread = None
 
     # For the parts of the client.
 
@@ -282,6 +303,8 @@ class App:
     async def _find_page(
         self, status: str | None, queue: str | None, limit: int, before_seq: int
     ) -> list[View]:
+        if limit < 1:
+            raise InvalidField(f"limit={limit!r} must be at least 1.")
         statuses = None if status is None else (choice(Status, status, "status"),)
         lane = None if queue is None else f"task:{queue}"
         return self.backend.page(statuses, lane, before_seq, limit)
@@ -319,6 +342,8 @@ class App:
         if cpu_bound:
             if inspect.iscoroutinefunction(function):
                 raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
+            if not self._wired.processes:
+                raise InvalidField("engine.processes is 0.", hint="Allow at least one for cpu_bound tasks.")
             workers = self._wired.processes
             return ProcessHandler(function, signature, self._pool_of_processes, decide, limit, workers)
         pool = None if inspect.iscoroutinefunction(function) else self._pool
@@ -330,10 +355,21 @@ class App:
         return self._threads
 
     def _pool_of_processes(self) -> ProcessPoolExecutor:
+        if self._processes is not None and self._processes._broken:
+            self._processes = None  # a process died in it: it would refuse everything from now on
         if self._processes is None:
             # A fresh interpreter: a fork would copy locks that threads of this process hold.
             self._processes = ProcessPoolExecutor(self._wired.processes, get_context("spawn"))
         return self._processes
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    """The function's module, by the name it has when it is imported and not run as a script."""
+    module = function.__module__
+    if module != "__main__":
+        return module
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return Path(file).stem if file else module
 
 
 class _BareHandler(FunctionHandler):

@@ -12,16 +12,41 @@ from duetime.errors import Closed, WaitTimedOut
 T = TypeVar("T")
 
 
-class Call(Generic[T]):
+class Call(Coroutine[Any, Any, T], Generic[T]):
     """Nothing happens until it is awaited or waited for, once."""
 
-    __slots__ = ("_coroutine", "_loop")
+    __slots__ = ("_coroutine", "_loop", "_steps")
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, T], loop: Callable[[], asyncio.AbstractEventLoop]
     ) -> None:
         self._coroutine = coroutine
         self._loop = loop
+        self._steps: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"A Call has no {name!r}: it is not done yet. Write `await call`, or `call.wait()` in plain code."
+        )
+
+    def __repr__(self) -> str:
+        name = getattr(self._coroutine, "__qualname__", "")
+        return f"Call({name}), to be awaited or waited for"
+
+    # A coroutine like any other, for `asyncio.create_task` and task groups.
+
+    def send(self, value: Any) -> Any:
+        if self._steps is None:
+            self._steps = self.__await__()
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        if self._steps is None:
+            self._steps = self.__await__()
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        (self._steps if self._steps is not None else self._coroutine).close()
 
     def __await__(self) -> Generator[Any, None, T]:
         try:

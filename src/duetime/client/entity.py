@@ -11,7 +11,7 @@ from duetime.client.handle import Handle
 from duetime.client.payload import Signature
 from duetime.client.plan import Options
 from duetime.client.task import Planned
-from duetime.errors import UnknownTask
+from duetime.errors import InvalidField, UnknownTask
 from duetime.protocol.terms import Entity
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class EntityType:
 
     def __call__(self, id: str) -> EntityRef:
         """The entity with this id."""
+        if not isinstance(id, str):
+            raise InvalidField(f"The id {id!r} of {self.name} is not text.", hint="Use str(id).")
         return EntityRef(self, id)
 
     def method(self, id: str, message: str) -> Callable[..., Any]:

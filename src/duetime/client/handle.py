@@ -87,13 +87,14 @@ class Handle(Generic[R]):
         return self._app.call(self._ask(Revive(self.id)))
 
     async def _result(self, timeout: Delay | None) -> R:
-        wait = self._app.backend.wait(self.id)
+        limit_s = None if timeout is None else delay_ms(timeout) / 1000
         try:
-            view = await (wait if timeout is None else asyncio.wait_for(wait, delay_ms(timeout) / 1000))
+            view = await asyncio.wait_for(self._app.backend.wait(self.id), limit_s)
         except TimeoutError:
             raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
         if view.status is not Status.ACKED:
-            reason = f": {view.last_error.message}" if view.last_error is not None else "."
+            error = view.last_error
+            reason = f": {error.kind}: {error.message}" if error is not None else "."
             raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
         value: R = decode(view.result, self._returns) if view.result is not None else None  # type: ignore[assignment]
         return value

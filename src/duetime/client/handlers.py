@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+import msgspec
+
 from duetime.client.control import Context, Reject, RetryAfter, Snooze, current_context
 from duetime.client.payload import Signature, encode
 from duetime.client.times import delay_ms
 from duetime.errors import InvalidField
-from duetime.protocol.bounds import ERROR_CHARS_MAX
+from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
 
@@ -20,6 +24,7 @@ from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoo
 Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | None]
 
 _DONE = Done()
+_logger = logging.getLogger("duetime")
 _NO_TAGS: dict[str, str] = {}
 
 
@@ -69,21 +74,37 @@ class FunctionHandler:
     def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome:
         if error is None:
             return _DONE if value is None else self._done(delivery, value)
+        outcome = self._outcome_of(delivery, error)
+        if not isinstance(outcome, Snoozed):
+            last = delivery.attempt >= delivery.terms.redelivery.max_attempts
+            _logger.log(
+                logging.ERROR if last or isinstance(outcome, Rejected) else logging.WARNING,
+                "Intent %s failed, attempt %d of %d.",
+                delivery.id,
+                delivery.attempt,
+                delivery.terms.redelivery.max_attempts,
+                exc_info=error,
+            )
+        return outcome
+
+    def _outcome_of(self, delivery: Deliver, error: BaseException) -> Outcome:
         if self._decide is not None and not isinstance(error, Snooze | Reject | RetryAfter):
             try:
                 error = self._decide(error, context_of(delivery)) or error
-            except Exception as broken:
+            except BaseException as broken:
                 error = broken
         try:
             return outcome_of(error)
         except Exception as broken:  # a delay that is none, an error that cannot say what it is
-            return Failed(type(broken).__name__, f"{type(error).__name__} could not be read: {broken}")
+            return Failed(type(broken).__name__, clean(f"{type(error).__name__} could not be read: {broken}"))
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
         try:
             result = encode(value, f"The result of {delivery.id}")
         except InvalidField as error:
-            return Rejected("result", error.message)
+            return Rejected("result", clean(error.message))
+        except Exception as error:  # a value whose own way to JSON fails
+            return Rejected("result", clean(f"the result cannot be stored: {error!r}"))
         if len(result) > self._result_bytes_max:
             return Rejected(
                 "result", f"the result has {len(result)} bytes; {self._result_bytes_max} are kept"
@@ -97,37 +118,46 @@ class FunctionHandler:
             raise Reject(f"the payload does not fit the function: {error}") from error
 
     def _run_in_thread(self, delivery: Deliver) -> Any:
-        token = current_context.set(context_of(delivery))
-        try:
-            args, kwargs = self._arguments(delivery)
-            return self._function(*args, **kwargs)
-        finally:
-            current_context.reset(token)
+        # In a context of its own: what it leaves there is not for the next one in this thread.
+        return contextvars.Context().run(self._call, delivery)
+
+    def _call(self, delivery: Deliver) -> Any:
+        current_context.set(context_of(delivery))
+        args, kwargs = self._arguments(delivery)
+        return self._function(*args, **kwargs)
 
 
-def _run_in_process(module: str, qualname: str, payload: bytes) -> Any:
-    """Runs in another process: finds the function by its name; only names and bytes cross over."""
-    found: Any = importlib.import_module(module)
-    for name in qualname.split("."):
-        found = getattr(found, name)
-    function = getattr(found, "function", found)  # the name may be bound to the task around it
-    args, kwargs = Signature(function, qualname).decode(payload)
-    value = function(*args, **kwargs)
-    return None if value is None else encode(value, f"The result of {qualname}")
+def _run_in_process(module: str, qualname: str, payload: bytes) -> bytes:
+    """Runs in another process: finds the function by its name. Only names and bytes cross over, both ways."""
+    try:
+        found: Any = importlib.import_module(module)
+        for name in qualname.split("."):
+            found = getattr(found, name)
+        function = getattr(found, "function", found)  # the name may be bound to the task around it
+        args, kwargs = Signature(function, qualname).decode(payload)
+        value = function(*args, **kwargs)
+        outcome: Outcome = Done(None if value is None else encode(value, f"The result of {qualname}"))
+    except Exception as error:
+        outcome = outcome_of(error)
+    return msgspec.msgpack.encode(outcome)
 
 
 class ProcessHandler(FunctionHandler):
-    """A function in another process: its result comes back as JSON."""
+    """A function in another process: its outcome comes back as data."""
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         function = self._function
         return _run_in_process, (function.__module__, function.__qualname__, delivery.payload)
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
-        assert isinstance(value, bytes)
-        if len(value) > self._result_bytes_max:
-            return Rejected("result", f"the result has {len(value)} bytes; {self._result_bytes_max} are kept")
-        return Done(value)
+        outcome: Outcome = msgspec.msgpack.decode(value, type=Outcome)
+        if isinstance(outcome, Failed) and outcome.delay_ms < 0:
+            # The exception itself stayed in its process; the decision gets its name and its words.
+            return self.outcome(delivery, None, RuntimeError(f"{outcome.kind}: {outcome.message}"))
+        if isinstance(outcome, Done) and outcome.result and len(outcome.result) > self._result_bytes_max:
+            size = len(outcome.result)
+            return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
+        return outcome
 
 
 def context_of(delivery: Deliver) -> Context:
@@ -147,12 +177,18 @@ def context_of(delivery: Deliver) -> Context:
 def outcome_of(error: BaseException) -> Outcome:
     """What an exception means."""
     if isinstance(error, Snooze):
-        return Snoozed(delay_ms(error.delay))
-    text = str(error)[:ERROR_CHARS_MAX]
+        return Snoozed(min(delay_ms(error.delay), RETRY_DELAY_MS_MAX))
+    text = clean(str(error))
     if isinstance(error, Reject):
         return Rejected("rejected", text or "the function rejected it")
     if isinstance(error, RetryAfter):
-        return Failed("retry-after", text, delay_ms=delay_ms(error.delay))
+        return Failed("retry-after", text, delay_ms=min(delay_ms(error.delay), RETRY_DELAY_MS_MAX))
     if isinstance(error, BrokenProcessPool):
         return Lost("the process that ran it died")
-    return Failed(type(error).__name__, text or type(error).__name__)
+    kind = clean(type(error).__name__)
+    return Failed(kind, text or kind)
+
+
+def clean(text: str) -> str:
+    """Words that can be stored: of bounded length, and without what is not text."""
+    return text[:ERROR_CHARS_MAX].encode("utf-8", "backslashreplace").decode()[:ERROR_CHARS_MAX]

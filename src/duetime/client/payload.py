@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any, get_type_hints
 
 import msgspec
@@ -41,7 +42,7 @@ def encode(value: Any, what: str) -> bytes:
     """A value as JSON; `what` names it in the error."""
     try:
         return _encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:
         raise InvalidField(
             f"{what} cannot be stored: {error}.",
             hint="Pass plain data, dataclasses, msgspec Structs or pydantic models.",
@@ -56,6 +57,15 @@ def decode(body: bytes, kind: Any = Any) -> Any:
 
 def convert(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_decode_other)
+
+
+def _has_no_number(value: Any) -> bool:
+    """Whether a float that is no number hides in plain data."""
+    if isinstance(value, float):
+        return not isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_has_no_number, value.values()))
+    return isinstance(value, list | tuple | set) and any(map(_has_no_number, value))
 
 
 class Signature:
@@ -90,10 +100,16 @@ class Signature:
         if not args and not kwargs:
             return b""
         try:
-            return _encode([args, kwargs] if kwargs else [args])
-        except (TypeError, ValueError, RecursionError):
+            payload = _encode([args, kwargs] if kwargs else [args])
+        except Exception:
             self._name_the_culprit(args, kwargs)
             raise
+        if b"null" in payload and _has_no_number([args, kwargs]):
+            raise InvalidField(
+                f"An argument of {self._name} is not a number (NaN) or infinite, which JSON cannot say.",
+                hint="Pass None, or text.",
+            )
+        return payload
 
     def decode(self, payload: bytes) -> tuple[list[Any], dict[str, Any]]:
         """The arguments, as the types the function's signature names."""

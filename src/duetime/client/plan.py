@@ -45,20 +45,34 @@ class Retry(Struct, frozen=True, kw_only=True):
     max_attempts: int = 5
     backoff: str = "exponential"
     initial_delay: Delay = 1
-    max_delay: Delay = 60
+    max_delay: Delay | None = None
+    """None: a minute, or the initial delay if that is longer."""
     multiplier: float = 2
     jitter: bool = True
 
+    def __post_init__(self) -> None:
+        self.policy()  # what is wrong is said where it is written
+
     def policy(self) -> Redelivery:
+        initial_ms = delay_ms(self.initial_delay)
+        max_ms = max(DEFAULTS.redelivery.max_delay_ms, initial_ms)
+        if self.max_delay is not None:
+            max_ms = delay_ms(self.max_delay)
+            if max_ms < initial_ms:
+                raise InvalidField(
+                    "max_delay is shorter than initial_delay.", hint="Give a longer max_delay."
+                )
+        if not 1 <= self.multiplier <= 1000:
+            raise InvalidField(f"The multiplier {self.multiplier!r} must be from 1 to 1000.")
         policy = Redelivery(
             max_attempts=self.max_attempts,
             backoff=choice(Backoff, self.backoff, "backoff"),
-            initial_delay_ms=delay_ms(self.initial_delay),
-            max_delay_ms=delay_ms(self.max_delay),
+            initial_delay_ms=initial_ms,
+            max_delay_ms=max_ms,
             multiplier_percent=round(100 * self.multiplier),
             jitter=self.jitter,
         )
-        raise_for(bounds.redelivery(policy))
+        raise_for(bounds.unreadable(policy, Redelivery) or bounds.redelivery(policy))
         return policy
 
 
@@ -91,7 +105,17 @@ class Options(Struct, frozen=True, kw_only=True):
             names = ", ".join(self.__struct_fields__)
             raise InvalidField(f"There is no option {sorted(unknown)[0]!r}.", hint=f"Options are: {names}.")
         if changes.get("after") is not None:
-            changes["after"] = tuple(changes["after"])  # it may be read more than once
+            after = changes["after"]
+            single = isinstance(after, str) or not isinstance(after, Iterable)
+            changes["after"] = (after,) if single else tuple(after)  # it may be read more than once
+        if changes.get("retry") is not None and not isinstance(changes["retry"], Retry):
+            raise InvalidField(
+                f"retry={changes['retry']!r} is not a Retry.", hint="Write Retry(max_attempts=3)."
+            )
+        if changes.get("tags") is not None and not isinstance(changes["tags"], Mapping):
+            raise InvalidField(
+                f"tags={changes['tags']!r} are not a mapping.", hint='Write tags={"name": "value"}.'
+            )
         return replace(self, **changes)
 
 
@@ -118,7 +142,7 @@ class Plan:
         self.terms = terms
         self.options = options
         self._payload_bytes_max = payload_bytes_max
-        self._after = tuple(each if isinstance(each, str) else each.id for each in options.after or ())
+        self._after = tuple(_id_of(each) for each in options.after or ())
         self._key_base: bytes | None = None
         if options.at is not None and options.delay is not None:
             raise TimeMissing("Both at and delay are given.", hint="Give one of them, or none for now.")
@@ -141,19 +165,15 @@ class Plan:
             self._fingerprint(payload) if options.key is not None else 0,
             self._on_duplicate, self._after, options.traceparent, fresh, self._at_ms is None,
         )  # fmt: skip
-        if (
-            not fresh
-            or self._after
-            or options.key is not None
-            or not 0 <= execute_at_ms <= bounds.TIME_MS_MAX
-        ):
+        simple = fresh and not self._after and options.key is None and options.traceparent is None
+        if not simple or deadline_ms or not 0 <= execute_at_ms <= bounds.TIME_MS_MAX:
             raise_for(bounds.item(item))
         return item
 
     def _fingerprint(self, payload: bytes) -> int:
         """The same for the same request, whenever it is made: what is counted from now is left out."""
         if self._key_base is None:
-            self._key_base = msgspec.msgpack.encode((self.terms, self._after))
+            self._key_base = msgspec.msgpack.encode((self.terms.target, self._after))
         body = b"\0".join((self._key_base, str(self._at_ms).encode(), payload))
         return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
 
@@ -180,6 +200,13 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
     )
     raise_for(bounds.terms(terms))
     return terms
+
+
+def _id_of(parent: Handle[Any] | str) -> str:
+    id = parent if isinstance(parent, str) else getattr(parent, "id", None)
+    if not isinstance(id, str):
+        raise InvalidField(f"after names {parent!r}.", hint="Give handles (await them first) or ids.")
+    return id
 
 
 def _guarantee(options: Options, entity: bool) -> tuple[Guarantee, OnInterrupt]:

@@ -92,6 +92,9 @@ class Planned(Generic[P, R]):
         app, encode, item = self._app, self._signature.encode, plan.item
         new_id, now_ms = app.new_id, app.backend.now_ms()
         nothing: dict[str, Any] = {}
+        calls = list(calls)
+        if not all(isinstance(args, tuple | list) for args in calls):
+            raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
         items = tuple([item(new_id(now_ms), True, now_ms, encode(args, nothing)) for args in calls])
         ids = await self._app.submit_many(plan.terms, items)
         returns = self._signature.returns

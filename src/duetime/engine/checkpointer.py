@@ -43,7 +43,7 @@ class Checkpointer:
 
     def changed(self) -> None:
         """Something may have changed."""
-        if self._task is not None or not self._store.unwritten():
+        if self._closed or self._task is not None or not self._store.unwritten():
             return
         # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
         # that is about to run would only be written twice.
@@ -64,6 +64,13 @@ class Checkpointer:
     async def _finished(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
+
+    def stop(self) -> None:
+        """Begin no more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def close(self) -> None:
         if self._timer is not None:

@@ -22,20 +22,20 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Batch, Inbox, Request, command_bytes, item_bytes, terms_bytes
 from duetime.engine.options import Options
-from duetime.engine.parts import chunks, part_of, resolver, split
+from duetime.engine.parts import chunks, first_batch, part_of, resolver, split
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.reader import Reader
 from duetime.engine.recovery import recover
 from duetime.engine.syncer import Syncer
-from duetime.engine.waiters import Waiters
+from duetime.engine.waiters import Observer, Waiters
 from duetime.engine.window import Window
-from duetime.errors import Closed, DuetimeError, Fatal, NoSpace
+from duetime.errors import Closed, DuetimeError, Fatal, NoSpace, Refused
 from duetime.kernel import query
 from duetime.kernel.kernel import Answer, Kernel
 from duetime.log.log import Log
 from duetime.protocol import bounds
-from duetime.protocol.command import Advance, Command, Configure, Drain, Resize, Start, Submit
-from duetime.protocol.effect import Change, Effect
+from duetime.protocol.command import Advance, Command, Drain, Submit
+from duetime.protocol.effect import Effect
 from duetime.protocol.intent import DISPATCHING, Intent, Item
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Refusal, Reply
@@ -43,7 +43,6 @@ from duetime.protocol.terms import AckLevel, Terms
 from duetime.protocol.view import View
 from duetime.store.store import Store
 
-Observer = Callable[[Change], None]
 _logger = logging.getLogger("duetime")
 
 # How long a closing engine tries to write outcomes on a disk without room. They are done again later.
@@ -65,12 +64,12 @@ class Engine(Reader):
         self._dispatcher = dispatcher
         self._inbox = Inbox(self._wake)
         self._waiters = Waiters()
-        self._observers: list[Observer] = []
         self._failure: Exception | None = None
         self._started = self._closing = False
         self._busy = False
         self._wake_up: asyncio.Future[None] | None = None
         self._pump_task: asyncio.Task[None] | None = None
+        self._close_task: asyncio.Task[None] | None = None
         self._quiet: list[asyncio.Future[None]] = []
 
     # Life.
@@ -98,23 +97,14 @@ class Engine(Reader):
             timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
             self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)
             self._started = True
-            turn = await self.pump.turn(self._first_batch(), kernel.state.epoch + 1)
+            turn = await self.pump.turn(first_batch(kernel.state, self.options), kernel.state.epoch + 1)
             self._after(turn)
+            self._window.extend()
         except BaseException:
+            self._started = False
             await self._let_go()
             raise
         self._pump_task = self._loop.create_task(self._run())
-        self._window.extend()
-
-    def _first_batch(self) -> Batch:
-        state = self.pump.kernel.state
-        commands: list[Command] = [Start(state.epoch + 1)]
-        if state.settings != self.options.settings:
-            commands.append(Configure(self.options.settings))
-        for tier, permits in enumerate(self.options.permits):
-            if state.tiers.all[tier].max != permits:
-                commands.append(Resize(tier, permits))
-        return Batch(commands, [[] for _ in commands], AckLevel.DURABLE, [])
 
     async def drain(self, within_ms: int) -> bool:
         """Hand out nothing more, and wait until nothing runs; False if time ran out first."""
@@ -140,9 +130,17 @@ class Engine(Reader):
         )
 
     async def close(self, drain_ms: int | None = None) -> None:
-        """Drain, write a checkpoint, let go of everything. What did not end in time is Lost."""
-        if not self._started:
-            return
+        """Drain, write a checkpoint, let go of everything. What did not end in time is Lost.
+
+        Once begun it goes on to its end, also when the caller is cancelled; who calls again waits for it.
+        """
+        if self._close_task is None:
+            if not self._started:
+                return
+            self._close_task = self._loop.create_task(self._close(drain_ms))
+        await asyncio.shield(self._close_task)
+
+    async def _close(self, drain_ms: int | None) -> None:
         await self.drain(self.options.drain_ms if drain_ms is None else drain_ms)
         self._started = False
         self._alarm.set(None)
@@ -152,9 +150,6 @@ class Engine(Reader):
                 await asyncio.wait_for(self._flush_outcomes(), FLUSH_MS_MAX / 1000)
             await self._checkpointer.now()
         await self._let_go()
-        self._waiters.fail(
-            Closed("The app was closed while waiting for an intent; the intent itself goes on.")
-        )
 
     async def _flush_outcomes(self) -> None:
         """Write what came in while closing, so that it is not done again."""
@@ -177,17 +172,25 @@ class Engine(Reader):
                 closed = getattr(self, part).close()
                 if closed is not None:
                     await closed
-        if self._failure is None:
-            await self._log.close()
-        else:
-            await asyncio.gather(self._log.close(), return_exceptions=True)
-        self._store.close()
+        try:
+            if self._failure is None:
+                await self._log.close()
+            else:
+                await asyncio.gather(self._log.close(), return_exceptions=True)
+        finally:
+            self._store.close()
+            self._waiters.fail(
+                Closed("The app was closed while waiting for an intent; the intent itself goes on.")
+            )
 
     def _fail(self, error: Exception) -> None:
         """Stop for good: after this nobody is told anything but why."""
         if self._failure is not None:
             return
         self._failure = error if isinstance(error, DuetimeError) else Fatal(f"The engine failed: {error!r}.")
+        _logger.critical("The engine stopped itself: %s", self._failure, exc_info=error)
+        self._checkpointer.stop()  # what the kernel holds now may be half applied: it is not written down
+        self._window.close()
         for request in self._inbox.refuse_all():
             request.reply(self._failure)
         self._syncer.give_up(self._failure)
@@ -214,6 +217,10 @@ class Engine(Reader):
                 self._busy = True
                 await self._step()
                 await asyncio.sleep(0)  # tidy: let handlers and callers have their turn
+        except asyncio.CancelledError:
+            if not self._closing:
+                self._fail(Fatal("The engine's task was cancelled from outside."))
+            raise
         except Exception as error:
             self._fail(error)
 
@@ -221,11 +228,13 @@ class Engine(Reader):
         batch = self._inbox.take()
         if not batch.commands:
             return
-        self.pump.kernel.state.watched = bool(self._observers or self._waiters)
+        self.pump.kernel.state.watched = bool(self._waiters)
         try:
             turn = await self.pump.turn(batch)
         except NoSpace as error:
             await self._full(batch, error)
+        except Refused as error:
+            self._inbox.sort_out(batch, error)
         except Exception as error:
             for requests in batch.replies:
                 for request, _, _ in requests:
@@ -263,7 +272,7 @@ class Engine(Reader):
             self._syncer.written(turn.position, window_ms / 1000)
         self._checkpointer.changed()
         if turn.changes:
-            self._tell(turn.changes)
+            self._waiters.tell(turn.changes, self._view)
         self._set_alarm()
         self._window.plan()
         self.guard.after(turn)
@@ -284,15 +293,6 @@ class Engine(Reader):
         """Whether a delivery that waited for the medium is still wanted: it may be cancelled by now."""
         intent = self.pump.kernel.state.store.get(effect.id)
         return intent is not None and intent.status is DISPATCHING and intent.delivery == effect.delivery
-
-    def _tell(self, changes: list[Change]) -> None:
-        for change in changes:
-            self._waiters.changed(change, self._view)
-            for observer in self._observers:
-                try:
-                    observer(change)
-                except Exception:  # an observer looks on; it must not stop what it looks at
-                    _logger.exception("An observer failed on %s.", change.id)
 
     def _settle(self, settlements: list[Settlement]) -> None:
         if self._failure is None:
@@ -369,8 +369,8 @@ class Engine(Reader):
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call `observer` with every transition from now on; returns the way to stop it."""
-        self._observers.append(observer)
-        return lambda: self._observers.remove(observer)
+        self._waiters.observers.append(observer)
+        return lambda: self._waiters.observers.remove(observer)
 
     async def checkpoint(self) -> None:
         """Bring the store up to the log now."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.kernel.kernel import Answer
-from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX
+from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX, FRAME_BYTES_MAX
 from duetime.protocol.command import Advance, Command, Settle, Submit
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
@@ -75,6 +75,23 @@ class Inbox:
         self.settlements.clear()
         return waiting
 
+    def sort_out(self, batch: Batch, error: Exception) -> None:
+        """A batch could not be made into bytes: who is guilty is told so, the rest is taken again."""
+        requests = [request for answered in batch.replies for request, _, _ in answered]
+        innocent = [request for request in requests if _writable(request.command)]
+        if len(innocent) == len(requests) and all(map(_writable, batch.settlements)):
+            innocent = []  # nobody alone: to take them together again would not end
+        for request in requests:
+            if request not in innocent:
+                request.reply(error)
+        self._requests.extendleft(reversed(innocent))
+        self.settlements[:0] = [
+            settlement
+            if _writable(settlement)
+            else Settlement(settlement.id, settlement.delivery, Failed("outcome", "it could not be stored"))
+            for settlement in batch.settlements
+        ]
+
     def take(self) -> Batch:
         """The next batch, within the limits of a frame. Outcomes first: they free what others need."""
         batch = Batch([], [], AckLevel.ASYNC, [])
@@ -125,6 +142,13 @@ class Inbox:
         # Not waited for, but soon on the medium: what is acknowledged is not delivered again.
         batch.ack = AckLevel.BATCH_DEFERRED
         return count, size
+
+
+def _writable(thing: object) -> bool:
+    try:
+        return len(encode(thing)) <= FRAME_BYTES_MAX - 1024
+    except Exception:
+        return False
 
 
 def _outcome_bytes(outcome: Outcome) -> int:
@@ -184,6 +208,8 @@ def item_bytes(item: Item) -> int:
         size += 4 * len(item.key)
     if item.after:
         size += sum(len(id) + 3 for id in item.after)
+    if item.traceparent is not None:
+        size += 4 * len(item.traceparent)
     return size
 
 

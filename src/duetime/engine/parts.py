@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from duetime.engine.inbox import item_bytes
+from duetime.engine.inbox import Batch, item_bytes
+from duetime.engine.options import Options
 from duetime.engine.pump import Turn
 from duetime.kernel.kernel import Answer
+from duetime.kernel.state import State
 from duetime.limits import BATCH_BYTES_MAX
+from duetime.protocol.command import Command, Configure, Resize, Start
 from duetime.protocol.effect import Deliver, Effect
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel, Guarantee
@@ -17,6 +20,17 @@ from duetime.protocol.terms import AckLevel, Guarantee
 # Intents of one submit that are written together, and their bytes.
 CHUNK_ITEMS = 1_000
 CHUNK_BYTES = BATCH_BYTES_MAX // 2
+
+
+def first_batch(state: State, options: Options) -> Batch:
+    """What a new writer says first: its epoch, and what the configuration changed."""
+    commands: list[Command] = [Start(state.epoch + 1)]
+    if state.settings != options.settings:
+        commands.append(Configure(options.settings))
+    for tier, permits in enumerate(options.permits):
+        if state.tiers.all[tier].max != permits:
+            commands.append(Resize(tier, permits))
+    return Batch(commands, [[] for _ in commands], AckLevel.DURABLE, [])
 
 
 def chunks(items: tuple[Item, ...]) -> list[tuple[tuple[Item, ...], int]]:

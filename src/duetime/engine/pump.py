@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from duetime.clock import Clock
 from duetime.engine.inbox import Batch
-from duetime.errors import Fatal, InDoubt
+from duetime.errors import Fatal, InDoubt, InvalidField, TooLarge
 from duetime.kernel.kernel import Answer, Kernel
+from duetime.limits import FRAME_BYTES_MAX
 from duetime.log.frame import Frame
 from duetime.log.log import Log, Position
 from duetime.protocol import record as codec
@@ -37,6 +38,17 @@ class Turn(Struct):
     changes: list[Change]
 
 
+def _encode(batch: Batch) -> bytes:
+    """The batch as bytes. What cannot be written is refused before anything is."""
+    try:
+        body = codec.encode(batch.commands)
+    except Exception as error:
+        raise InvalidField(f"It cannot be stored: {error}.") from error
+    if len(body) > FRAME_BYTES_MAX:
+        raise TooLarge(f"It takes {len(body)} bytes on the log; {FRAME_BYTES_MAX} are allowed.")
+    return body
+
+
 class Pump:
     """Batches go in, turns come out."""
 
@@ -54,6 +66,7 @@ class Pump:
         """Write a batch and apply it. `NoSpace` leaves everything as it was; other errors are final."""
         assert self.broken is None, "a broken pump is thrown away"
         state = self.kernel.state
+        body = _encode(batch)
         frame = Frame(
             epoch or state.epoch,
             self._nonce(),
@@ -61,7 +74,7 @@ class Pump:
             len(batch.commands),
             self._clock.now_ms(),
             batch.ack,
-            codec.encode(batch.commands),
+            body,
         )
         position = await self._append(frame)
         try:

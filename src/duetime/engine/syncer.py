@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from duetime.errors import Fatal
 from duetime.log.log import Log, Position
 
 
@@ -24,6 +25,7 @@ class Syncer:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_s = 0.0
         self._wanted = asyncio.Event()
+        self._closing = False
         self._written: Position = 0
         self.synced: Position = 0
         self._task = self._loop.create_task(self._run())
@@ -57,6 +59,7 @@ class Syncer:
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._closing = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -72,5 +75,9 @@ class Syncer:
                     self.synced = await self._log.sync()
                 while self._waiting and self._waiting[0][0] <= self.synced:
                     self._waiting.popleft()[1](None)
+        except asyncio.CancelledError:
+            if not self._closing:
+                self._failed(Fatal("The engine's task was cancelled from outside."))
+            raise
         except Exception as error:
             self._failed(error)

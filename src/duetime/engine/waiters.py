@@ -1,23 +1,28 @@
-"""Who waits for which intent to end."""
+"""Who waits for which intent to end, and who looks on."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import FINAL
 from duetime.protocol.view import View
 
+Observer = Callable[[Change], None]
+_logger = logging.getLogger("duetime")
+
 
 class Waiters:
-    """Futures by intent."""
+    """Futures by intent, and observers of every change."""
 
     def __init__(self) -> None:
+        self.observers: list[Observer] = []
         self._futures: dict[str, list[asyncio.Future[View]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._futures)
+        return bool(self._futures or self.observers)
 
     async def wait(self, id: str) -> View:
         future: asyncio.Future[View] = asyncio.get_running_loop().create_future()
@@ -30,6 +35,17 @@ class Waiters:
                 waiting.remove(future)
                 if not waiting:
                     del self._futures[id]
+
+    def tell(self, changes: list[Change], view: Callable[[str], View]) -> None:
+        """Everybody who wants to know is told."""
+        for change in changes:
+            self.changed(change, view)
+            for observer in list(self.observers):
+                try:
+                    observer(change)
+                except (Exception, asyncio.CancelledError):
+                    # An observer looks on; it must not stop what it looks at.
+                    _logger.exception("An observer failed on %s.", change.id)
 
     def changed(self, change: Change, view: Callable[[str], View]) -> None:
         if change.new in FINAL:

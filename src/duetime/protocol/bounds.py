@@ -30,13 +30,26 @@ from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Target, Task, Terms
 
-__all__ = ["ERROR_CHARS_MAX", "PAYLOAD_BYTES_MAX", "TIME_MS_MAX", "command", "item", "redelivery", "terms"]
+__all__ = [
+    "ERROR_CHARS_MAX",
+    "PAYLOAD_BYTES_MAX",
+    "RETRY_DELAY_MS_MAX",
+    "TIME_MS_MAX",
+    "command",
+    "item",
+    "redelivery",
+    "terms",
+    "unreadable",
+]
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 
 
 def item(item: Item) -> str | None:
     """What is wrong with a new intent."""
+    problem = unreadable(item, Item)
+    if problem is not None:
+        return problem
     if not _ID.fullmatch(item.id) or len(item.id) > ID_CHARS_MAX:
         return f"The id {item.id!r} must be 1 to {ID_CHARS_MAX} letters, digits or one of _ . : -"
     for name, value in (("execute_at", item.execute_at_ms), ("deadline", item.deadline_ms)):
@@ -46,11 +59,28 @@ def item(item: Item) -> str | None:
         return f"The idempotency key must have 1 to {KEY_CHARS_MAX} characters."
     if len(item.after) > AFTER_MAX:
         return f"after names {len(item.after)} intents; {AFTER_MAX} are allowed."
+    for id in item.after:
+        if not _ID.fullmatch(id) or len(id) > ID_CHARS_MAX:
+            return f"after names {id[:ID_CHARS_MAX]!r}, which is not an id."
+    if item.traceparent is not None and len(item.traceparent) > NAME_CHARS_MAX:
+        return f"The traceparent must have at most {NAME_CHARS_MAX} characters."
+    return None
+
+
+def unreadable(thing: object, kind: Any) -> str | None:
+    """Why something could be written on the log but not read again: a wrong type, or text that is none."""
+    try:
+        msgspec.msgpack.decode(msgspec.msgpack.encode(thing), type=kind)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+        return f"It cannot be stored: {error}."
     return None
 
 
 def command(command: Command) -> str | None:
-    """What is wrong with a command that changes one intent."""
+    """What is wrong with a command that somebody asks for."""
+    problem = unreadable(command, Command)
+    if problem is not None:
+        return problem
     if not isinstance(command, Patch | Revive):
         return None
     payload = command.payload
@@ -69,7 +99,9 @@ def command(command: Command) -> str | None:
 
 def terms(terms: Terms) -> str | None:
     """What is wrong with an intent's terms."""
-    problem = _target(terms.target) or redelivery(terms.redelivery) or _tags(terms.tags)
+    problem = (
+        unreadable(terms, Terms) or _target(terms.target) or redelivery(terms.redelivery) or _tags(terms.tags)
+    )
     if problem is not None:
         return problem
     if abs(terms.priority) > PRIORITY_MAX:

@@ -25,6 +25,12 @@ class Status(IntEnum):
     EXPIRED = 6
     CANCELED = 7
 
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
 
 # The members by name: reading an attribute of an enum class is slow where it is done for every intent.
 SCHEDULED, DUE, DISPATCHING, BLOCKED, ACKED, DEAD_LETTERED, EXPIRED, CANCELED = Status

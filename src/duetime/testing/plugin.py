@@ -52,19 +52,24 @@ def _manual_clock() -> ManualClock:
 
 
 @pytest.fixture
-def app(duetime_app: App, _manual_clock: ManualClock) -> Iterator[App]:
+def app(_virtual_app: App) -> App:
     """The app under test, in memory and on virtual time, started."""
+    return _virtual_app
+
+
+@pytest.fixture
+def _virtual_app(duetime_app: App, _manual_clock: ManualClock) -> Iterator[App]:
     duetime_app.rewire(":memory:", clock=_manual_clock)
     with duetime_app:
         yield duetime_app
 
 
 @pytest.fixture
-def clock(app: App, _manual_clock: ManualClock) -> PlainClock:
+def clock(_virtual_app: App, _manual_clock: ManualClock) -> PlainClock:
     """The app's clock."""
     from duetime.testing.time import VirtualTime
 
-    return PlainClock(VirtualTime(app, _manual_clock))
+    return PlainClock(VirtualTime(_virtual_app, _manual_clock))
 
 
 @pytest.fixture

@@ -87,15 +87,32 @@ def test_priority(said, meant):
         ({"tags": {"a": 1}}, errors.InvalidField),
         ({"tags": {f"t{n}": "" for n in range(33)}}, errors.InvalidField),
         ({"expired_action": "EXPLODE"}, errors.InvalidField),
-        ({"retry": Retry(max_attempts=0)}, errors.InvalidField),
-        ({"retry": Retry(multiplier=0.5)}, errors.InvalidField),
-        ({"retry": Retry(backoff="linear")}, errors.InvalidField),
-        ({"retry": Retry(max_delay="2000d")}, errors.InvalidField),
     ],
 )
 def test_wrong_terms_are_refused(options, error):
     with pytest.raises(error):
         terms(**options)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_attempts": 0},
+        {"max_attempts": 2.5},
+        {"multiplier": 0.5},
+        {"multiplier": float("nan")},
+        {"backoff": "linear"},
+        {"max_delay": "2000d"},
+        {"initial_delay": "10d", "max_delay": "1d"},
+    ],
+)
+def test_a_wrong_retry_is_refused_where_it_is_written(wrong):
+    with pytest.raises(errors.InvalidField):
+        Retry(**wrong)
+
+
+def test_without_a_longest_delay_a_long_first_one_counts():
+    assert Retry(initial_delay="10d").policy().max_delay_ms == 10 * 86_400_000
 
 
 def test_an_unknown_option_names_those_there_are():
@@ -132,9 +149,9 @@ def test_a_fingerprint_is_that_of_the_request_not_of_the_moment():
     one = item(b"[1]", key="k", delay="1s").fingerprint
     later = plan(key="k", delay="1s").item("j", True, NOW_MS + 999, b"[1]").fingerprint
     assert one == later != 0
+    assert one == item(b"[1]", key="k", delay="1s", tier="FAST").fingerprint, "a deploy may change the terms"
     different = [
         item(b"[2]", key="k", delay="1s").fingerprint,
-        item(b"[1]", key="k", delay="1s", tier="FAST").fingerprint,
         item(b"[1]", key="k", at=2_000).fingerprint,
         item(b"[1]", key="k", at=3_000).fingerprint,
         item(b"[1]", key="k", delay="1s", after=["x"]).fingerprint,
