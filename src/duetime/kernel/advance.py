@@ -37,13 +37,11 @@ def apply(state: State) -> None:
 
 def _check_lease(state: State, intent: Intent) -> None:
     """A lease begins anew with every sign of life of its holder; only a silent one runs out."""
-    consumer = state.consumers.get(intent.consumer)
-    seen_at_ms = consumer.seen_at_ms if consumer is not None else 0
-    ends_at_ms = max(intent.dispatched_at_ms, seen_at_ms) + intent.terms.lease_ms
+    consumer = state.consumers[intent.consumer]  # who holds a delivery is remembered
+    ends_at_ms = max(intent.dispatched_at_ms, consumer.seen_at_ms) + intent.terms.lease_ms
     if ends_at_ms > state.at_ms:
         touch(state, intent)
         state.timers.arm(intent, ends_at_ms)
     else:
         settle(state, intent, Lost(f"{intent.consumer!r} was silent for {intent.terms.lease_ms} ms"))
-        if consumer is not None:
-            void_credits(state, consumer)  # who is silent is handed nothing more
+        void_credits(state, consumer)  # who is silent is handed nothing more
