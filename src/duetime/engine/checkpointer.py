@@ -47,10 +47,16 @@ class Checkpointer:
             return
         # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
         # that is about to run would only be written twice.
-        if self._pump.kernel.state.ended - self._ended + self._store.deferred() >= self._changes_max:
+        ended = self._pump.kernel.state.ended - self._ended
+        if ended >= self._changes_max or self._store.deferred() >= self._changes_max // 2:
             self._start()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._every_s, self._start)
+
+    async def catch_up(self) -> None:
+        """For those who submit much at once: wait while more is far away in memory than there should be."""
+        if self._store.deferred() >= self._changes_max:
+            await self.now()
 
     async def now(self) -> None:
         """Bring the store up to what is written now. Without room on the disk it stays where it is."""

@@ -343,6 +343,7 @@ class Engine(Reader):
     async def _submit_many(
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
     ) -> list[Reply]:
+        await self._checkpointer.catch_up()
         # One after the other would wait for each; all at once keeps the order and fills the batches.
         parts = await asyncio.gather(
             *(self._submit_chunk(terms, chunk, ack, size + more) for chunk, more in chunks(items))

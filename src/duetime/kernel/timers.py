@@ -25,6 +25,7 @@ class Timers:
         self._store = store
         self._slots: list[int] = []
         self._cohorts: dict[int, list[Intent]] = {}
+        self._shared: dict[int, int] = {}
         # The first wake known to lie behind the edge; 0: ask the store.
         self._far_ms: int | None = 0
 
@@ -45,7 +46,8 @@ class Timers:
         size = TIER_SLOT_MS[intent.terms.tier]
         slot = -(-wake_at_ms // size) * size
         if intent.armed != slot:
-            intent.armed = slot
+            # One object for the whole cohort: an intent does not pay for a number of its own.
+            intent.armed = slot = self._shared.setdefault(slot, slot)
             cohort = self._cohorts.get(slot)
             if cohort is None:
                 self._cohorts[slot] = [intent]
@@ -69,6 +71,7 @@ class Timers:
         woken: list[Intent] = []
         while slots and slots[0] <= at_ms:
             slot = heappop(slots)
+            del self._shared[slot]
             for intent in cohorts.pop(slot):
                 if intent.armed == slot:
                     intent.armed = 0
