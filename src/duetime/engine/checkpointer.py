@@ -12,6 +12,9 @@ from duetime.errors import NoSpace
 from duetime.log.log import Log
 from duetime.store.store import Job, Store, pause, settled
 
+# How often the checkpoint of a large backlog may be put off: the log's tail is what a restart reads.
+_PUT_OFF_MAX = 5
+
 
 class Checkpointer:
     """Runs a checkpoint some time after a change, or after many; never two at once; none when idle."""
@@ -37,6 +40,7 @@ class Checkpointer:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._put_off = 0
         self._ended = pump.kernel.state.ended
         self.position = pump.position
         self.count = 0
@@ -48,10 +52,21 @@ class Checkpointer:
         # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
         # that is about to run would only be written twice.
         ended = self._pump.kernel.state.ended - self._ended
-        if ended >= self._changes_max or self._store.deferred() >= self._changes_max // 2:
+        enough = max(self._changes_max, self._store.unwritten() // 2)
+        if ended >= enough or self._store.deferred() >= self._changes_max // 2:
             self._start()
         elif self._timer is None:
-            self._timer = self._loop.call_later(self._every_s, self._start)
+            self._timer = self._loop.call_later(self._every_s, self._look)
+
+    def _look(self) -> None:
+        """It is time; but a large backlog about to run would be written twice, so it may wait a little."""
+        self._timer = None
+        backlog = self._store.unwritten() - (self._pump.kernel.state.ended - self._ended)
+        if backlog > self._changes_max and self._put_off < _PUT_OFF_MAX:
+            self._put_off += 1
+            self._timer = self._loop.call_later(self._every_s, self._look)
+        else:
+            self._start()
 
     async def catch_up(self) -> None:
         """For those who submit much at once: wait while more is far away in memory than there should be."""
@@ -90,6 +105,7 @@ class Checkpointer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._put_off = 0
         self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:

@@ -32,9 +32,9 @@ from duetime.store.purge import purge
 from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot, pause, settled
 
 # Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
-# loop, it may wait some milliseconds, so statements are large. 14 columns x 1,000 is below SQLite's limit
+# loop, it may wait some milliseconds, so statements are large. 14 columns x 2,000 is below SQLite's limit
 # of 32,766 variables.
-_ROWS = 1_000
+_ROWS = 2_000
 # Rows made between two looks at the loop: about a millisecond of work.
 _SLICE = 250
 _TERMS_KEPT = 4_096
