@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -48,5 +49,29 @@ def test_a_checkpoint_asked_for_holds_all_that_was_written_before(tmp_path):
             assert engine_of(app)._store.unwritten() == 0
             with closing(sqlite3.connect(tmp_path / "store.db")) as store:
                 assert store.execute("SELECT count(*) FROM intents").fetchone() == (3_000,)
+
+    asyncio.run(main())
+
+
+def test_a_store_without_room_is_tried_again_and_the_engine_goes_on(tmp_path):
+    app = App(str(tmp_path))
+
+    @app.task(ack="ASYNC", name="later")
+    async def later(number: int) -> None: ...
+
+    async def main() -> None:
+        async with app:
+            engine: Any = engine_of(app)
+            writer = engine._store._writer
+            writer.execute("PRAGMA max_page_count = 20")  # a real SQLITE_FULL
+            await later.delay("1h").schedule_many((n,) for n in range(3_000))
+            await engine.checkpoint()
+            assert engine._checkpointer.count == 0
+            assert engine._store.unwritten() == 3_000, "nothing is left out of the next one"
+            await later.delay("1h").schedule(1)
+            writer.execute("PRAGMA max_page_count = 1000000")
+            await engine.checkpoint()
+            assert engine._checkpointer.count == 1
+            assert engine._store.unwritten() == 0
 
     asyncio.run(main())

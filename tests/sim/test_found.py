@@ -1,4 +1,4 @@
-"""What the simulator found, each as a short story, so that it is found sooner should it come back."""
+"""What the simulator or its author found, each as a short story, to find it sooner should it come back."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Checkpointer:
             self.count += 1
             await self._log.trim(position)
         except Exception as error:
-            full = _is_full(error)
+            full = isinstance(error, NoSpace)  # the log has everything, so there is time
             if not full:
                 self._failed(error)
         finally:
@@ -153,8 +153,3 @@ class Checkpointer:
             if last is not None:
                 await asyncio.wait([last])
             jobs.close()  # what is not finished is abandoned: the earlier checkpoint still holds
-
-
-def _is_full(error: Exception) -> bool:
-    """Whether a store only lacks room: the log has everything, so there is time."""
-    return isinstance(error, NoSpace) or getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from duetime.protocol.intent import Entry, Error, Status
+from duetime.protocol.intent import Error, Status
 from duetime.protocol.terms import Terms
 
 
@@ -84,6 +84,3 @@ class Overview(Struct, frozen=True):
     cohorts: int
     stale_outcomes: int
     next_ms: int | None
-
-
-History = list[Entry]

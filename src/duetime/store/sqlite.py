@@ -23,7 +23,7 @@ from zlib import crc32
 
 import msgspec
 
-from duetime.errors import Damaged
+from duetime.errors import Damaged, NoSpace
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
@@ -206,7 +206,7 @@ class SqliteStore:
         body = _encode(checkpoint)
         done = False
         try:
-            yield lambda: _begin(self._writer)
+            yield _in_room(self._path, lambda: _begin(self._writer))
             for count, intent in enumerate(frozen.values(), 1):
                 if intent.cycle == self._unrowed_cycle:
                     intent.cycle = 0
@@ -216,7 +216,7 @@ class SqliteStore:
                 elif count % _SLICE == 0:
                     yield pause
             yield self._write()
-            yield lambda: _commit(self._writer, body)
+            yield _in_room(self._path, lambda: _commit(self._writer, body))
             yield settled
             done = True
         finally:
@@ -224,13 +224,13 @@ class SqliteStore:
             if not done:
                 self._abandon(frozen)
         yield from self._cool(frozen)
-        yield lambda: purge(self._writer, checkpoint.marks)
+        yield _in_room(self._path, lambda: purge(self._writer, checkpoint.marks))
         yield settled
 
     def _write(self) -> Job:
         """A job that writes the rows made so far."""
         rows, self._rows = self._rows, []
-        return lambda: _write(self._writer, rows)
+        return _in_room(self._path, lambda: _write(self._writer, rows))
 
     def unwritten(self) -> int:
         return len(self._changed)
@@ -321,6 +321,20 @@ def _columns(intent: Intent) -> Columns:
 def _row(intent: Intent) -> Row:
     body = _encode(intent)
     return (*_columns(intent), crc32(body), body)
+
+
+def _in_room(path: Path, job: Job) -> Job:
+    """The job, saying in the store's own words when it only lacks room."""
+
+    def run() -> None:
+        try:
+            job()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname == "SQLITE_FULL":
+                raise NoSpace(f"{path}: {error}.") from error
+            raise
+
+    return run
 
 
 def _begin(writer: sqlite3.Connection) -> None:
