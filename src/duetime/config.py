@@ -13,146 +13,29 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 import msgspec.inspect
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from duetime import limits
 from duetime.errors import BadConfig
+from duetime.settings import (
+    DataSettings,
+    EngineSettings,
+    IntentsSettings,
+    LimitsSettings,
+    LogSettings,
+    ServerSettings,
+    StoreSettings,
+    Tier,
+    TiersSettings,
+    WebhooksSettings,
+)
 
 FILE_NAME: Final = "duetime.toml"
 ENVIRONMENT_PREFIX: Final = "DUETIME_"
 DEFAULT_ORIGIN: Final = "default"
-
-Tier = Literal["ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY"]
-assert get_args(Tier) == limits.TIER_NAMES, "the tiers have one list"
-
-# Bounds that several settings share. A time beyond a hundred years is a mistake of units.
-TIME_MS_MAX: Final = 100 * 365 * limits.DAY_MS
-BYTES_MAX: Final = 2**50
-COUNT_MAX: Final = 10**12
-
-
-def _number(least: int, most: int, description: str) -> Meta:
-    return Meta(ge=least, le=most, description=description)
-
-
-def _permits(tier: str, window_ms: int) -> Meta:
-    return _number(1, limits.PERMITS_MAX, f"Deliveries of tier {tier} ({window_ms} ms) at one time.")
-
-
-class DataSettings(Struct, frozen=True, kw_only=True):
-    """Where things are kept."""
-
-    dir: Annotated[str, Meta(description="The data folder; the log and the store live in it.")] = (
-        "duetime-data"
-    )
-
-
-class LogSettings(Struct, frozen=True, kw_only=True):
-    """How the log is written, and how much of it is kept."""
-
-    segment_bytes_max: Annotated[
-        int, _number(2 * limits.FRAME_BYTES_MAX, 2**31, "A log file is closed at this size.")
-    ] = limits.SEGMENT_BYTES_MAX
-    history_bytes: Annotated[
-        int, _number(0, BYTES_MAX, "Log kept below the checkpoint, so that the past can be read.")
-    ] = limits.LOG_HISTORY_BYTES
-    flush_ms: Annotated[
-        int, _number(1, limits.MINUTE_MS, "An ASYNC write is synced within this: what power loss may cost.")
-    ] = limits.FLUSH_MS
-    batch_deferred_ms: Annotated[
-        int, _number(1, limits.MINUTE_MS, "A BATCH_DEFERRED write is synced within this.")
-    ] = limits.BATCH_DEFERRED_MS
-    disk_reserve_bytes: Annotated[
-        int, _number(0, BYTES_MAX, "Free disk kept back for accepted work; below it new work is refused.")
-    ] = limits.DISK_RESERVE_BYTES
-
-
-class StoreSettings(Struct, frozen=True, kw_only=True):
-    """What is held in memory, and how often the rest is written down."""
-
-    horizon_ms: Annotated[
-        int, _number(1_000, limits.DAY_MS, "Intents due within this are held in memory, the rest on disk.")
-    ] = limits.HORIZON_MS
-    checkpoint_ms: Annotated[
-        int, _number(100, limits.HOUR_MS, "The longest time between two checkpoints while there are changes.")
-    ] = 5_000
-    checkpoint_changes: Annotated[
-        int, _number(1, 10_000_000, "A checkpoint comes earlier once it would free this many intents.")
-    ] = 100_000
-
-
-class IntentsSettings(Struct, frozen=True, kw_only=True):
-    """What an intent gets when it does not say, and how long it is remembered."""
-
-    default_tier: Annotated[Tier, Meta(description="The tier of an intent that names none.")] = "STANDARD"
-    payload_bytes_max: Annotated[
-        int, _number(1, limits.PAYLOAD_BYTES_MAX, "The largest payload accepted.")
-    ] = limits.PAYLOAD_BYTES_MAX
-    result_bytes_max: Annotated[int, _number(1, limits.RESULT_BYTES_MAX, "The largest result stored.")] = (
-        limits.RESULT_BYTES_MAX
-    )
-    past_tolerance_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "A time of execution this far in the past is still accepted.")
-    ] = limits.PAST_TOLERANCE_MS
-    key_window_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "How long an idempotency key names its intent.")
-    ] = limits.KEY_WINDOW_MS
-    retention_ms: Annotated[int, _number(0, TIME_MS_MAX, "How long a finished intent can still be read.")] = (
-        limits.RETENTION_MS
-    )
-    dead_letter_retention_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "How long a dead letter can still be read and revived.")
-    ] = limits.DEAD_LETTER_RETENTION_MS
-    retention_count: Annotated[
-        int, _number(0, COUNT_MAX, "Finished intents kept at most; the oldest go first.")
-    ] = limits.RETENTION_COUNT
-
-
-class LimitsSettings(Struct, frozen=True, kw_only=True):
-    """When new work is refused, with a wait (429)."""
-
-    pending_max: Annotated[int, _number(1, COUNT_MAX, "Unfinished intents at most.")] = limits.PENDING_MAX
-    lane_pending_max: Annotated[int, _number(1, COUNT_MAX, "Unfinished intents at most in one lane.")] = (
-        limits.LANE_PENDING_MAX
-    )
-    entity_pending_max: Annotated[int, _number(1, COUNT_MAX, "Waiting messages at most of one entity.")] = (
-        limits.ENTITY_PENDING_MAX
-    )
-    entities_max: Annotated[int, _number(1, COUNT_MAX, "Entities at most that have waiting messages.")] = (
-        limits.ENTITIES_MAX
-    )
-    lateness_guard: Annotated[
-        bool, Meta(description="Refuse new work of a tier that cannot keep its lateness bound.")
-    ] = False
-
-
-class TiersSettings(Struct, frozen=True, kw_only=True):
-    """How many deliveries each tier may have under way; idle permits are lent to higher tiers."""
-
-    ultra: Annotated[int, _permits("ULTRA", 10)] = limits.TIER_PERMITS[0]
-    fast: Annotated[int, _permits("FAST", 50)] = limits.TIER_PERMITS[1]
-    high: Annotated[int, _permits("HIGH", 100)] = limits.TIER_PERMITS[2]
-    standard: Annotated[int, _permits("STANDARD", 500)] = limits.TIER_PERMITS[3]
-    economy: Annotated[int, _permits("ECONOMY", 1_000)] = limits.TIER_PERMITS[4]
-
-    @property
-    def permits(self) -> tuple[int, ...]:
-        """In the order of `limits.TIER_NAMES`."""
-        return (self.ultra, self.fast, self.high, self.standard, self.economy)
-
-
-class EngineSettings(Struct, frozen=True, kw_only=True):
-    """How this process runs its functions."""
-
-    threads: Annotated[int, _number(1, 1_024, "Threads for tasks that are plain functions.")] = 16
-    # Fixed, not counted: a program should not change its shape with the machine it is moved to.
-    processes: Annotated[int, _number(0, 256, "Processes for tasks that ask for one; 0 allows none.")] = 2
-    drain_ms: Annotated[
-        int, _number(0, limits.DAY_MS, "How long stopping waits for deliveries under way.")
-    ] = 30_000
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -165,6 +48,8 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: LimitsSettings = LimitsSettings()
     tiers: TiersSettings = TiersSettings()
     engine: EngineSettings = EngineSettings()
+    server: ServerSettings = ServerSettings()
+    webhooks: WebhooksSettings = WebhooksSettings()
 
     def __post_init__(self) -> None:
         for setting in SETTINGS.values():
@@ -199,7 +84,12 @@ class Setting(Struct, frozen=True, kw_only=True):
             return "true or false"
         if self.kind is int:
             return f"a whole number from {self.least:_} to {self.most:_}"
-        return "a text that is not empty"
+        return "a text that is not empty" if self.default else "a text"
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value is not to be shown."""
+        return self.key == "secret"
 
     def value_in(self, config: Config) -> Any:
         return getattr(getattr(config, self.section), self.key)
@@ -209,14 +99,15 @@ class Setting(Struct, frozen=True, kw_only=True):
         of_kind = type(value) is self.kind  # not isinstance: `threads = true` is a mistake
         if of_kind and self._in_range(value):
             return
-        raise _bad(f"{self.name} is {value!r} (from {origin}), but must be {self.expected}.")
+        shown = "..." if self.secret else repr(value)
+        raise _bad(f"{self.name} is {shown} (from {origin}), but must be {self.expected}.")
 
     def _in_range(self, value: Any) -> bool:
         if self.choices:
             return str(value) in self.choices
         if self.kind is int:
             return bool(self.least <= value <= self.most)
-        return self.kind is bool or bool(value)
+        return self.kind is bool or bool(value) or not self.default
 
     def parse(self, text: str) -> object:
         """A value out of the environment, where everything is text. `check` judges what comes out."""
@@ -366,3 +257,13 @@ def _unknown(shown: str, name: str, origin: str, *, as_variable: bool = False) -
         nearest = SETTINGS[nearest].variable
     advice = f"Did you mean {nearest}?" if nearest else "There is no setting like it."
     return _bad(f"There is no setting {shown} (from {origin}). {advice}")
+
+
+def client_url(environ: Mapping[str, str] | None = None) -> str:
+    """Which server the command line and clients talk to, unless told otherwise."""
+    return (os.environ if environ is None else environ).get("DUETIME_URL", limits.URL_DEFAULT)
+
+
+def client_token(environ: Mapping[str, str] | None = None) -> str | None:
+    """The token they show it."""
+    return (os.environ if environ is None else environ).get("DUETIME_TOKEN") or None

@@ -79,6 +79,25 @@ HORIZON_MS: Final = 5 * MINUTE_MS
 FLUSH_MS: Final = 1_000
 BATCH_DEFERRED_MS: Final = 50
 
+# The server.
+HTTP_PORT: Final = 7928
+GRPC_PORT: Final = 7929
+URL_DEFAULT: Final = f"http://localhost:{HTTP_PORT}"
+# A batch create of thousands of usual intents fits; a single one always does.
+REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
+REQUESTS_MAX: Final = 1_000
+BATCH_CREATE_MAX: Final = 10_000
+PAGE_MAX: Final = 500
+PAGE_DEFAULT: Final = 50
+# How long a request id keeps its answer.
+REQUEST_ID_MS: Final = 15 * MINUTE_MS
+
+# Webhooks.
+CONNECTIONS_PER_HOST: Final = 100
+CALLBACK_BATCH_MAX: Final = 200
+CALLBACK_LINGER_MS: Final = (2, 5, 10, 50, 100)
+RESPONSE_BYTES_MAX: Final = 256 * 1024
+
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
     "one intent always fits a frame"

@@ -112,7 +112,6 @@ def options(config: Config, horizon_ms: int) -> Options:
         permits=(tiers.ultra, tiers.fast, tiers.high, tiers.standard, tiers.economy),
         horizon_ms=horizon_ms,
         flush_ms=config.log.flush_ms,
-        batch_deferred_ms=config.log.batch_deferred_ms,
         checkpoint_ms=config.store.checkpoint_ms,
         checkpoint_changes=config.store.checkpoint_changes,
         drain_ms=config.engine.drain_ms,

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from duetime import limits
-from duetime.config import SECTIONS, SETTINGS, Config, EngineSettings, LogSettings, TiersSettings, load
+from duetime.config import SECTIONS, SETTINGS, Config, load
 from duetime.errors import BadConfig
+from duetime.settings import EngineSettings, LogSettings, TiersSettings
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_there_are_fewer_than_forty_settings():
 def test_units_are_in_the_names():
     numbers = [setting for setting in SETTINGS.values() if setting.kind is int]
     unitless = [
-        setting.name for setting in numbers if not re.search(r"_(ms|bytes|bytes_max|max|count)$", setting.key)
+        setting.name for setting in numbers if not re.search(r"_?(ms|bytes|bytes_max|max|count|port)$", setting.key)
     ]
     # Counts of the thing they are named after.
     assert {name.partition(".")[0] for name in unitless} <= {"tiers", "engine", "store"}
@@ -70,7 +71,7 @@ def test_the_defaults_stand_in_limits():
 
 def test_a_config_from_code_is_checked():
     config = Config(log=LogSettings(flush_ms=20), tiers=TiersSettings(ultra=1))
-    assert (config.log.flush_ms, config.log.batch_deferred_ms) == (20, limits.BATCH_DEFERRED_MS)
+    assert (config.log.flush_ms, config.log.history_bytes) == (20, limits.LOG_HISTORY_BYTES)
     with pytest.raises(
         BadConfig, match=r"engine.threads is 0 \(from code\), but must be a whole number from 1"
     ):
@@ -97,14 +98,14 @@ def test_nothing_given_is_the_defaults():
 
 
 def test_each_layer_lies_over_the_one_before(toml):
-    path = toml("[log]\nflush_ms = 1\nhistory_bytes = 1\nbatch_deferred_ms = 1\n")
+    path = toml("[log]\nflush_ms = 1\nhistory_bytes = 1\ndisk_reserve_bytes = 1\n")
     environ = {"DUETIME_LOG__FLUSH_MS": "2", "DUETIME_LOG__HISTORY_BYTES": "2"}
     loaded = load(path, environ=environ, flags={"log.flush_ms": 3, "data.dir": None})
     log = loaded.config.log
-    assert (log.flush_ms, log.history_bytes, log.batch_deferred_ms) == (3, 2, 1)
+    assert (log.flush_ms, log.history_bytes, log.disk_reserve_bytes) == (3, 2, 1)
     assert loaded.origins["log.flush_ms"] == "flag"
     assert loaded.origins["log.history_bytes"] == "DUETIME_LOG__HISTORY_BYTES"
-    assert loaded.origins["log.batch_deferred_ms"] == str(path)
+    assert loaded.origins["log.disk_reserve_bytes"] == str(path)
     assert loaded.origins["data.dir"] == "default"
 
 

@@ -25,7 +25,7 @@ def show(
         return
     loaded = config.load(file)
     rows = [
-        (name, setting.value_in(loaded.config), loaded.origins[name])
+        (name, _visible(setting, setting.value_in(loaded.config)), loaded.origins[name])
         for name, setting in config.SETTINGS.items()
     ]
     if as_json:
@@ -48,6 +48,11 @@ def check(
         output.json({"file": str(file), "valid": True, "given": given})
     else:
         output.words(f"{file} is valid and gives {len(given)} of {len(config.SETTINGS)} settings.")
+
+
+def _visible(setting: config.Setting, value: object) -> object:
+    """A secret is never printed; whether there is one, is."""
+    return "(set, not shown)" if setting.secret and value else value
 
 
 def _show_defaults(as_json: bool) -> None:

@@ -24,7 +24,7 @@ def test_show_prints_every_value_and_its_origin(tmp_path, monkeypatch, capsys):
     assert len(rows) == len(SETTINGS) + 1
     assert ["log.flush_ms", "250", "duetime.toml"] in rows
     assert ["engine.threads", "4", "DUETIME_ENGINE__THREADS"] in rows
-    assert ["limits.lateness_guard", "false", "default"] in rows
+    assert ["limits.lateness_guard", "true", "default"] in rows
 
 
 def test_show_as_json(tmp_path, capsys):
