@@ -43,7 +43,13 @@ class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):
     message: str
 
 
-Outcome = Done | Failed | Snoozed | Rejected | Lost
+class Expired(Struct, frozen=True, array_like=True, tag="expired", gc=False):
+    """Its time is over: what its `expired_action` says happens to it."""
+
+    message: str = ""
+
+
+Outcome = Done | Failed | Snoozed | Rejected | Lost | Expired
 
 
 class Settlement(Struct, frozen=True, array_like=True, gc=False):

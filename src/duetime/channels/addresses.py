@@ -1,0 +1,135 @@
+"""Where a webhook may go: what a URL must be, and which addresses behind it are refused.
+
+A server that others can reach must not be made to ask the cloud's metadata service for its keys. A name is
+checked after it was resolved, and the addresses checked are the ones connected to: a name that resolves to
+something harmless first and to something else later gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+# Metadata services that are not at a link-local address: AWS over IPv6, Alibaba, Oracle, Azure's wire server.
+_METADATA = frozenset(
+    ipaddress.ip_address(text)
+    for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+)
+# IPv6 addresses that carry an IPv4 address in their last 32 bits.
+_CARRIERS = (
+    ipaddress.IPv6Network("::ffff:0:0/96"),
+    ipaddress.IPv6Network("::ffff:0:0:0/96"),
+    ipaddress.IPv6Network("64:ff9b::/96"),
+    ipaddress.IPv6Network("::/96"),
+)
+_SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
+# Names are looked up by threads of our own: a name server that does not answer holds up nothing else.
+_LOOKUPS_MAX = 16
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class AddressRefused(Exception):
+    """A name resolved to an address that webhooks may not go to."""
+
+
+def problem_with(url: str) -> str | None:
+    """What is wrong with a callback's url; None: nothing that can be seen without looking it up."""
+    if not url.isprintable() or " " in url:
+        return "The url has a space or a control character in it."
+    try:
+        parsed = URL(url)
+        port = parsed.port
+    except (ValueError, TypeError) as error:
+        return f"The url cannot be read: {error}."
+    if parsed.scheme not in ("http", "https"):
+        return f"The url must begin with http:// or https://: {url[:64]!r} does not."
+    if not parsed.raw_host:
+        return "The url has no host."
+    if parsed.raw_user is not None or parsed.raw_password is not None:
+        return "The url has credentials in it; put them in a header."
+    if port == 0:
+        return "The url's port is 0."
+    return None
+
+
+def refused(host: str) -> str | None:
+    """Why this host may not be connected to, if it is an address; a name is judged once it is resolved."""
+    address = _address(host)
+    if address is None:
+        return None
+    for each in _meanings(address):
+        if each.is_link_local:
+            return f"{host} is a link-local address, which this server does not send to"
+        if each in _METADATA:
+            return f"{host} is the address of a metadata service, which this server does not send to"
+    return None
+
+
+class GuardedResolver(AbstractResolver):
+    """Looks names up, and refuses what they must not resolve to."""
+
+    def __init__(self, guarded: bool) -> None:
+        self._guarded = guarded
+        self._threads = ThreadPoolExecutor(_LOOKUPS_MAX, "duetime-names")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, _look_up, host, port, family)
+        if self._guarded:
+            for each in found:
+                problem = refused(each["host"])
+                if problem is not None:
+                    raise AddressRefused(f"{host} resolves to {problem}")
+        return found
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    try:
+        answers = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+    except UnicodeError as error:  # a label is empty or too long: no such name can exist
+        raise socket.gaierror(socket.EAI_NONAME, f"not a host name: {error}") from None
+    found = []
+    for kind, _, protocol, _, place in answers:
+        numeric = socket.getnameinfo(place, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0]
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        found.append(
+            ResolveResult(
+                hostname=host, host=numeric, port=port, family=int(kind), proto=protocol, flags=int(flags)
+            )
+        )
+    return found
+
+
+def _address(host: str) -> Address | None:
+    host = host.rstrip(".")
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:  # 2852039166, 0xa9fea9fe, 169.254.43518: the operating system takes all of these
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, ValueError):
+        return None
+
+
+def _meanings(address: Address) -> list[Address]:
+    """The address, and the IPv4 address it may carry."""
+    meanings: list[Address] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        number = int(address)
+        if any(address in carrier for carrier in _CARRIERS):
+            meanings.append(ipaddress.IPv4Address(number & 0xFFFFFFFF))
+        if address in _SIX_TO_FOUR:
+            meanings.append(ipaddress.IPv4Address(number >> 80 & 0xFFFFFFFF))
+    return meanings

@@ -1,0 +1,69 @@
+"""Callbacks that may go together: gathered until there are enough, or until the tier's linger is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from duetime import limits
+from duetime.channels.calls import GroupKey, Plan
+from duetime.protocol.effect import Deliver
+
+Item = tuple[Deliver, bytes]
+
+
+class Group:
+    """Deliveries with the same url, method, headers and tier, and their bodies."""
+
+    __slots__ = ("bytes", "items", "plan", "timer")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.items: list[Item] = []
+        self.bytes = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Batches:
+    """The groups that are not full yet. A full one, or one whose linger is over, is handed to `send`."""
+
+    def __init__(self, send: Callable[[Plan, list[Item]], None], bytes_max: int) -> None:
+        self._send = send
+        self._bytes_max = bytes_max
+        self._loop = asyncio.get_running_loop()
+        self._groups: dict[GroupKey, Group] = {}
+
+    def add(self, plan: Plan, delivery: Deliver) -> None:
+        """Put a delivery with its like. Its linger begins with the first of them."""
+        assert plan.group is not None
+        body = plan.body_of(delivery)
+        group = self._groups.get(plan.group)
+        if group is not None and group.bytes + len(body) > self._bytes_max:
+            self._close(plan.group)
+            group = None
+        if group is None:
+            group = self._groups[plan.group] = Group(plan)
+            linger_s = limits.CALLBACK_LINGER_MS[plan.tier] / 1000
+            group.timer = self._loop.call_later(linger_s, self._close, plan.group)
+        group.items.append((delivery, body))
+        group.bytes += len(body)
+        if len(group.items) >= limits.CALLBACK_BATCH_MAX:
+            self._close(plan.group)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for group in self._groups.values():
+            if group.timer is not None:
+                group.timer.cancel()
+        self._groups.clear()
+
+    def _close(self, key: GroupKey) -> None:
+        group = self._groups.pop(key)
+        if group.timer is not None:
+            group.timer.cancel()
+        self._send(group.plan, group.items)
+
+
+def array_of(items: list[Item]) -> bytes:
+    """The bodies as one JSON array."""
+    return b"[%b]" % b",".join([body for _, body in items])

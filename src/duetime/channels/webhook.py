@@ -1,0 +1,323 @@
+"""Webhooks: an HTTP request for each callback, or one for many of them.
+
+Each host has a queue, connections and a breaker of its own. Every delivery is in `_open` from the moment it
+is taken until it has its outcome or is not wanted any more: whoever takes it out of there answers for it,
+so there is one answer and no second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from msgspec import Struct
+
+from duetime import limits
+from duetime.channels.answers import Answer, outcome_of, outcomes_of_batch
+from duetime.channels.batch import Batches, Item, array_of
+from duetime.channels.breaker import Breaker
+from duetime.channels.calls import Plan, time_limit
+from duetime.channels.channel import Settler
+from duetime.channels.host import Call, Host
+from duetime.channels.sender import Sender
+from duetime.channels.signing import Signer
+from duetime.clock import Clock
+from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.terms import Callback, Terms
+
+Tracer = Callable[[Deliver], AbstractContextManager[dict[str, str]]]
+"""Around one call: the headers it gives are sent along."""
+OnCall = Callable[[str, int, float, str], None]
+"""After one call: the host, the tier, the seconds it took, and "done" or the kind of failure."""
+
+_logger = logging.getLogger("duetime")
+
+# What is remembered of terms and of hosts; both are made again when they are needed.
+_PLANS_MAX = 1_024
+_HOSTS_MAX = 1_024
+# An intent held back by an open breaker is given its attempt back this often; then each counts, so that
+# what goes to a dead host ends some day.
+_SNOOZES_MAX = 20
+# How long a call that is cancelled may take to let go when the channel closes.
+_CLOSE_S = 5.0
+# Failures that say that a host is not well; what else it answers shows that it lives.
+_UNWELL = frozenset(("timeout", "connect", "dns", "tls", "protocol"))
+
+
+class WebhookOptions(Struct, frozen=True, kw_only=True):
+    """How webhooks are sent."""
+
+    secret: str = ""
+    """Signs every call as Standard Webhooks do; empty: not signed."""
+    connections_per_host_max: int = limits.CONNECTIONS_PER_HOST
+    refuse_link_local: bool = False
+    response_bytes_max: int = limits.RESPONSE_BYTES_MAX
+    result_bytes_max: int = limits.RESULT_BYTES_MAX
+    connect_timeout_ms: int = 10_000
+    batch_bytes_max: int = 1024 * 1024
+    """A batch is closed before its body grows beyond this: what many servers take without being told."""
+    breaker_failures: int = 20
+    """So many failures in a row, and a host is left alone for a while."""
+
+
+class WebhookChannel:
+    """Carries callbacks out over HTTP."""
+
+    def __init__(
+        self,
+        options: WebhookOptions,
+        clock: Clock,
+        *,
+        tls: ssl.SSLContext | None = None,
+        tracer: Tracer | None = None,
+        on_call: OnCall | None = None,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._tls = tls
+        self._tracer = tracer
+        self._on_call = on_call
+        self._signer = Signer(options.secret) if options.secret else None
+        self._connect_s = options.connect_timeout_ms / 1000
+        self._plans: dict[int, tuple[Terms, Plan]] = {}
+        self._hosts: dict[str, Host] = {}
+        self._open: dict[tuple[str, int], Call | None] = {}
+        self._touched: set[Host] = set()
+        self._outcomes: list[Settlement] = []
+        self._sender: Sender | None = None
+        self._closed = False
+
+    def open(self, settle: Settler) -> None:
+        self._settle = settle
+        self._loop = asyncio.get_running_loop()
+        options = self._options
+        self._sender = Sender(options.refuse_link_local, options.response_bytes_max, self._tls)
+        self._batches = Batches(self._send_batch, options.batch_bytes_max)
+
+    def deliver(self, delivery: Deliver) -> None:
+        place = (delivery.id, delivery.delivery)
+        if self._closed or place in self._open:
+            return
+        self._open[place] = None
+        try:
+            plan = self._plan(delivery.terms)
+            if plan.problem is not None:
+                self._end(delivery, plan.problem)
+            elif plan.batch:
+                self._batches.add(plan, delivery)
+            else:
+                call = self._open[place] = Call(plan, [(delivery, b"")])
+                host = self._host(plan)
+                host.queue.append(call)
+                self._touched.add(host)
+        except Exception as error:
+            self._end(delivery, _bug(delivery, error))
+
+    def flush(self) -> None:
+        for host in self._touched:
+            host.start()
+        self._touched.clear()
+
+    def abort(self, abort: Abort) -> None:
+        call = self._open.pop((abort.id, abort.delivery), None)
+        if call is not None and call.task is not None and not call.plan.batch:
+            call.task.cancel()
+
+    def running(self) -> int:
+        return len(self._open) + len(self._outcomes)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._open.clear()
+        self._outcomes.clear()
+        if self._sender is None:  # it was never opened
+            return
+        self._batches.clear()
+        runners = [runner for host in self._hosts.values() for runner in host.close()]
+        if runners:
+            await asyncio.wait(runners, timeout=_CLOSE_S)
+        await self._sender.close()
+
+    # Taking deliveries.
+
+    def _plan(self, terms: Terms) -> Plan:
+        known = self._plans.get(id(terms))
+        if known is not None:
+            return known[1]
+        if type(terms.target) is not Callback:
+            raise TypeError(f"a webhook has no way to deliver to {terms.target!r}")
+        plan = Plan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
+        if len(self._plans) >= _PLANS_MAX:
+            self._plans.clear()
+        self._plans[id(terms)] = (terms, plan)  # the terms are kept too: so long their id is nobody else's
+        return plan
+
+    def _host(self, plan: Plan) -> Host:
+        host = self._hosts.get(plan.origin)
+        if host is None:
+            if len(self._hosts) >= _HOSTS_MAX:
+                self._forget_hosts()
+            options = self._options
+            host = Host(
+                plan.origin, options.connections_per_host_max, Breaker(options.breaker_failures), self._carry
+            )
+            self._hosts[plan.origin] = host
+        host.used_s = self._loop.time()
+        return host
+
+    def _forget_hosts(self) -> None:
+        """The quarter that was idle for longest."""
+        idle = sorted((host for host in self._hosts.values() if host.idle), key=lambda host: host.used_s)
+        for host in idle[: _HOSTS_MAX // 4]:
+            del self._hosts[host.origin]
+
+    def _send_batch(self, plan: Plan, items: list[Item]) -> None:
+        call = Call(plan, items)
+        host = self._host(plan)
+        host.queue.append(call)
+        host.start()
+
+    # Carrying a call, in one of its host's runners.
+
+    async def _carry(self, host: Host, call: Call, runner: asyncio.Task[None]) -> None:
+        """See one call through: every delivery of it that is still wanted gets its outcome."""
+        try:
+            items = self._wanted(call.items)
+            if not items:
+                return
+            if not host.breaker.admits(self._loop.time()):
+                self._hold_back(host, items)
+                return
+            call.task = runner
+            await self._exchange(host, call.plan, items)
+        except Exception as error:
+            outcome = _bug(call.items[0][0], error)
+            for delivery, _ in call.items:
+                self._end(delivery, outcome)
+        finally:
+            call.task = None
+
+    def _wanted(self, items: list[Item]) -> list[Item]:
+        """Those that were not aborted while they waited, and whose deadline has not passed."""
+        now_ms = self._clock.now_ms()
+        wanted = []
+        for item in items:
+            delivery = item[0]
+            if (delivery.id, delivery.delivery) not in self._open:
+                continue
+            if 0 < delivery.deadline_ms <= now_ms:
+                self._end(
+                    delivery, Expired(f"the deadline passed at {delivery.deadline_ms} before it was sent")
+                )
+                continue
+            wanted.append(item)
+        return wanted
+
+    def _hold_back(self, host: Host, items: list[Item]) -> None:
+        wait_ms = int(1000 * host.breaker.wait_s(self._loop.time()))
+        for delivery, _ in items:
+            delay_ms = int(wait_ms * (1 + random.random() / 2))
+            if delivery.delivery - delivery.attempt < _SNOOZES_MAX:
+                self._end(delivery, Snoozed(delay_ms))
+            else:
+                text = f"{host.origin} failed too often in a row; it was not asked"
+                self._end(delivery, Failed("breaker", text, not_before_ms=self._clock.now_ms() + delay_ms))
+
+    async def _exchange(self, host: Host, plan: Plan, items: list[Item]) -> None:
+        probe = host.breaker.is_open
+        started_s = self._loop.time()
+        told = False
+        try:
+            first = items[0][0]
+            with nullcontext({}) if self._tracer is None else self._tracer(first) as more:
+                if plan.batch:
+                    answer = await self._ask_batch(plan, items, more)
+                else:
+                    answer = await self._ask(plan, first, more)
+            ended_s = self._loop.time()
+            if _unwell(answer):
+                host.breaker.failed(ended_s, probe)
+            else:
+                host.breaker.succeeded()
+            told = True
+        finally:
+            if not told:
+                host.breaker.abandoned(probe)
+        self._answered(plan, items, answer)
+        if self._on_call is not None:
+            self._on_call(host.origin, plan.tier, ended_s - started_s, _kind(answer))
+
+    async def _ask(self, plan: Plan, delivery: Deliver, more: dict[str, str]) -> Answer | Failed | Rejected:
+        assert self._sender is not None
+        headers = plan.headers_of(delivery)
+        body = plan.body_of(delivery) if plan.sends_body else None
+        if more:
+            headers.update(more)
+        if self._signer is not None:
+            headers.update(self._signer.headers(delivery.id, self._clock.now_ms(), body or b""))
+        return await self._sender.send(plan, headers, body, plan.timeout)
+
+    async def _ask_batch(
+        self, plan: Plan, items: list[Item], more: dict[str, str]
+    ) -> Answer | Failed | Rejected:
+        assert self._sender is not None
+        headers = plan.headers_of_batch(len(items))
+        body = array_of(items)
+        if more:
+            headers.update(more)
+        if self._signer is not None:
+            headers.update(self._signer.headers(f"batch_{uuid.uuid4().hex}", self._clock.now_ms(), body))
+        timeout_ms = min(delivery.terms.timeout_ms for delivery, _ in items)
+        return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
+
+    def _answered(self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected) -> None:
+        if not isinstance(answer, Answer):
+            for delivery, _ in items:
+                self._end(delivery, answer)
+            return
+        now_ms = self._clock.now_ms()
+        if not plan.batch:
+            self._end(items[0][0], outcome_of(answer, now_ms, self._options.result_bytes_max))
+            return
+        outcomes = outcomes_of_batch(answer, [delivery.id for delivery, _ in items], now_ms)
+        for delivery, _ in items:
+            self._end(delivery, outcomes[delivery.id])
+
+    # Handing outcomes in: those of one turn of the loop together.
+
+    def _end(self, delivery: Deliver, outcome: Outcome) -> None:
+        place = (delivery.id, delivery.delivery)
+        if place not in self._open:  # it is not wanted any more, or has its outcome
+            return
+        del self._open[place]
+        if not self._outcomes:
+            self._loop.call_soon(self._report)
+        self._outcomes.append(Settlement(delivery.id, delivery.delivery, outcome))
+
+    def _report(self) -> None:
+        outcomes, self._outcomes = self._outcomes, []
+        if outcomes:
+            self._settle(outcomes)
+
+
+def _unwell(answer: Answer | Failed | Rejected) -> bool:
+    if isinstance(answer, Answer):
+        return answer.status >= 500
+    return isinstance(answer, Failed) and answer.kind in _UNWELL
+
+
+def _kind(answer: Answer | Failed | Rejected) -> str:
+    if not isinstance(answer, Answer):
+        return answer.kind
+    return "done" if 200 <= answer.status < 300 else "http"
+
+
+def _bug(delivery: Deliver, error: Exception) -> Outcome:
+    _logger.error("Intent %s: its webhook failed in a way nobody foresaw.", delivery.id, exc_info=error)
+    return Failed("bug", repr(error))
