@@ -31,7 +31,7 @@ UNRELEASED = "unreleased"
 SEEDS = (3, 17, 29, 45)
 STEPS = 120
 _NOT_ON_DISK = frozenset({"armed", "cycle"})
-_LANES = frozenset({"pending", "paused", "turns"})
+_LANES = frozenset({"pending", "paused", "turns", "tally"})
 
 
 class Story(msgspec.Struct):

@@ -17,6 +17,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.seq, state.ended = checkpoint.seq, checkpoint.ended
     state.settings, state.marks = checkpoint.settings, checkpoint.marks
     state.counts = list(checkpoint.counts)
+    state.tally = list(checkpoint.tally) or state.tally
     state.draining = checkpoint.draining
     for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
         permits.max = permits_max

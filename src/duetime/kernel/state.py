@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime.kernel.lanes import Lane, Track
 from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
+from duetime.limits import TIER_NAMES
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks
 from duetime.protocol.command import Settings
 from duetime.protocol.effect import Change, Effect
@@ -27,12 +28,17 @@ class State:
         self.settings = Settings()
         self.marks = Marks()
         self.lanes: dict[str, Lane] = {}
+        self.queues: dict[str, Lane] = {}
+        """Those of the lanes that are not serial: few, where the others may be a million."""
         self.entities = 0
         """How many of the lanes are serial."""
         self.consumers: dict[str, Consumer] = {}
         self.out: dict[str, dict[str, Intent]] = {"": {}}
         """Deliveries under way: by consumer (empty name: pushed by the engine), then by id."""
         self.counts = [0] * len(Status)
+        self.tally = [0] * (len(TIER_NAMES) * 64)
+        """Moves by tier, old and new status, at `tier * 64 + old * 8 + new`; from itself to itself: was made so.
+        They say how many of a tier have a status now. Nothing is decided by them."""
         self.records = 0
         self.at_ms = 0
         self.latest_ms = 0
@@ -75,6 +81,8 @@ class State:
         serial = kind == "entity"
         lane = self.lanes[name] = Lane(name, serial=serial, pushed=kind in self.settings.pushed)
         self.entities += serial
+        if not serial:
+            self.queues[name] = lane
         return lane
 
     def drop_if_idle(self, lane: Lane) -> None:
@@ -82,6 +90,7 @@ class State:
         if lane.idle():
             del self.lanes[lane.name]
             self.entities -= lane.serial
+            self.queues.pop(lane.name, None)
             for track in lane.tracks.values():
                 # Stale entries and a stale listing must not speak for the lane's successor.
                 track.clear()
@@ -111,5 +120,6 @@ class State:
             paused=tuple(name for name, lane in lanes.items() if lane.paused),
             consumers=tuple(Consumer(c.name, c.seen_at_ms, dict(c.credits)) for c in self.consumers.values()),
             draining=self.draining,
+            tally=tuple(self.tally),
             turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
         )

@@ -68,6 +68,7 @@ def move(state: State, intent: Intent, new: Status) -> None:
     counts = state.counts
     counts[old] -= 1
     counts[new] += 1
+    state.tally[intent.terms.tier * 64 + old * 8 + new] += 1
     intent.status = new
     if new is DISPATCHING:
         intent.delivery += 1  # the fence: every hand-over has a number of its own
