@@ -1,0 +1,241 @@
+"""A server's answers as they are sent. Fields a newer server adds are ignored; times are aware datetimes.
+
+These are the shapes of HTTP, in Python's names; what an `App` gives is in `duetime.protocol.view`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+
+class Model(Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
+    """What all of them share."""
+
+
+class Callback(Model, frozen=True):
+    """A webhook."""
+
+    url: str
+    method: str = "POST"
+    headers: dict[str, str] | None = None
+    body: Any = None
+    batch: bool = False
+
+
+class TaskTarget(Model, frozen=True):
+    """A function, by name, in a queue."""
+
+    name: str
+    queue: str = "default"
+
+
+class EntityTarget(Model, frozen=True):
+    """A message to one entity."""
+
+    type: str
+    id: str
+    message: str
+
+
+class StreamTarget(Model, frozen=True):
+    """Subscribers of a named stream."""
+
+    name: str
+
+
+class Redelivery(Model, frozen=True):
+    """How often to try, and how long to wait in between."""
+
+    max_attempts: int = 5
+    backoff: str = "exponential"
+    initial_delay_ms: int = 1000
+    max_delay_ms: int = 60_000
+    multiplier: float = 2
+    jitter: bool = True
+
+
+class Slo(Model, frozen=True):
+    """What is wanted of punctuality, instead of a tier's name."""
+
+    max_tardiness_ms: int
+    reliability: str = "AT_LEAST_ONCE"
+
+
+class LastError(Model, frozen=True):
+    """What went wrong last, or for good."""
+
+    at: datetime
+    kind: str
+    message: str
+    delivery: int = 0
+    http_status: int | None = None
+
+
+class Intent(Model, frozen=True):
+    """An intent as shown."""
+
+    intent_id: str
+    status: str
+    execute_at: datetime
+    precision_tier: str = "STANDARD"
+    deadline: datetime | None = None
+    expired_action: str = "DISCARD"
+    ack_level: str = "DURABLE"
+    guarantee: str = "AT_LEAST_ONCE"
+    callback: Callback | None = None
+    task: TaskTarget | None = None
+    entity: EntityTarget | None = None
+    stream: StreamTarget | None = None
+    payload: Any = None
+    priority: int = 0
+    redelivery: Redelivery = Redelivery()
+    timeout_ms: int = 30_000
+    lease_ms: int = 30_000
+    after: list[str] | None = None
+    idempotency_key: str | None = None
+    tags: dict[str, str] | None = None
+    shard_key: str | None = None
+    traceparent: str | None = None
+    attempts: int = 0
+    delivery: int = 0
+    revision: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    due_at: datetime | None = None
+    first_dispatch_at: datetime | None = None
+    finished_at: datetime | None = None
+    next_attempt_at: datetime | None = None
+    late_ms: int | None = None
+    last_error: LastError | None = None
+    result: Any = None
+
+
+class Page(Model, frozen=True):
+    """Some of many intents; `next_cursor` leads to the next ones."""
+
+    items: list[Intent]
+    next_cursor: str | None = None
+
+
+class Trouble(Model, frozen=True):
+    """Why one of many was refused."""
+
+    error_code: int
+    message: str = ""
+    intent_id: str | None = None
+
+
+class Created(Model, frozen=True):
+    """What became of one intent of a batch: 201 new, 200 found by its key, else the error."""
+
+    status: int
+    intent: Intent | None = None
+    error: Trouble | None = None
+
+
+class Batch(Model, frozen=True):
+    """What became of a batch, in the order it was sent."""
+
+    items: list[Created]
+    created: int = 0
+    existing: int = 0
+    failed: int = 0
+
+
+class Entry(Model, frozen=True):
+    """One step in an intent's life."""
+
+    at: datetime
+    status: str
+    delivery: int = 0
+    note: str | None = None
+
+
+class History(Model, frozen=True):
+    """Every step of an intent's life."""
+
+    intent_id: str
+    entries: list[Entry]
+
+
+class Why(Model, frozen=True):
+    """Why an intent has not run yet."""
+
+    intent_id: str
+    status: str
+    code: str
+    sentence: str
+    data: dict[str, Any] = {}
+
+
+class Bulk(Model, frozen=True):
+    """What became of many dead letters."""
+
+    matched: int = 0
+    done: int = 0
+    failed: list[Trouble] = []
+
+
+class Transition(Model, frozen=True):
+    """An intent moved: one event of `/v1/events`."""
+
+    intent_id: str
+    status: str
+    at: datetime | None = None
+    previous_status: str | None = None
+    delivery: int = 0
+    attempts: int = 0
+    precision_tier: str = ""
+    lane: str = ""
+    late_ms: int | None = None
+    error: Any = None
+    event_id: str = ""
+    """Its place: a stream of events can be resumed behind it."""
+    gap: bool = False
+    """Not a transition: events before this place were not kept, so some are missing here."""
+
+
+class Lane(Model, frozen=True):
+    """One lane in numbers."""
+
+    name: str
+    paused: bool = False
+    serial: bool = False
+    pushed: bool = False
+    pending: int = 0
+    ready: int = 0
+    running: int = 0
+    consumers: int = 0
+
+
+class Anomaly(Model, frozen=True):
+    """Something that is not as it should be, and what to do."""
+
+    code: str
+    since: datetime | None = None
+    meaning: str = ""
+    action: str = ""
+
+
+class Health(Model, frozen=True):
+    """Whether the server is on time."""
+
+    status: str
+    narrative: str = ""
+    vitals: dict[str, Any] = {}
+    anomalies: list[Anomaly] = []
+
+
+class Segment(Model, frozen=True):
+    """One segment of the log."""
+
+    file: str
+    first: int
+    bytes: int
+    last: int = 0
+    frames: int = 0
+    records: int = 0
+    sealed: bool = False

@@ -1,0 +1,36 @@
+"""Which server a client talks to, and the token it shows: as given, or as the environment says."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from duetime import config
+from duetime.errors import BadConfig
+
+_HINT = "Write it as http://localhost:7928, or set DUETIME_URL."
+
+
+def url_of(url: str | None) -> str:
+    """A server's address, checked, without a slash at its end."""
+    given = url if url is not None else config.client_url()
+    try:
+        parts = urlsplit(given)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadConfig(f"{given!r} is not the address of a server: {error}.", hint=_HINT) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadConfig(f"{given!r} is not the address of a server.", hint=_HINT)
+    if parts.username or parts.password:
+        # Not shown: it has a secret in it.
+        raise BadConfig("A server's address has no name and password in it.", hint="Give a token instead.")
+    if parts.query or parts.fragment:
+        raise BadConfig(f"{given!r} has something behind its path.", hint=_HINT)
+    return given.rstrip("/")
+
+
+def token_of(token: str | None) -> str | None:
+    """The token, if there is one."""
+    found = token if token is not None else config.client_token()
+    if found is not None and (not found.isascii() or not found.isprintable() or " " in found):
+        raise BadConfig("The token is not one: it has other signs than letters, digits and - _ in it.")
+    return found or None

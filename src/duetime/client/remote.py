@@ -1,0 +1,277 @@
+"""The backend of `App("http://...")`: the same calls, done by a server.
+
+Functions registered on such an app are not run in this process: the server hands their intents to workers
+that ask for the queue. Registering them is what gives `schedule` their names and signatures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from duetime.client import models, translate
+from duetime.client.http import transition
+from duetime.client.outcomes import Ends
+from duetime.client.problems import Problem, error_of
+from duetime.client.requests import path, query, revision
+from duetime.client.translate import RawIntent, RawPage
+from duetime.client.transport import Request, Transport
+from duetime.errors import DuetimeError, IdExists, InvalidField, NoSuchIntent
+from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Entry, Item, Status
+from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.terms import AckLevel, Terms, Tier
+from duetime.protocol.view import LaneView, Overview, View, Why
+
+# What goes into one request of a batch: well within what a server takes.
+_BATCH_ITEMS, _BATCH_BYTES = 2_000, 2 * 1024 * 1024
+_PAGE_MAX = 500
+_SEQ_MAX = 1 << 62
+# Watching goes on for as long as the app does.
+_FOREVER_S = float("inf")
+_logger = logging.getLogger("duetime")
+
+
+class _Made(msgspec.Struct):
+    """What became of one intent of a batch."""
+
+    status: int
+    intent: RawIntent | None = None
+    error: Problem | None = None
+
+
+class _Batch(msgspec.Struct):
+    items: list[_Made]
+
+
+class RemoteBackend:
+    """One server, spoken to in the words of the protocol."""
+
+    def __init__(self, url: str, token: str | None, now_ms: Callable[[], int]) -> None:
+        self._transport = Transport(url, token)
+        self._clock = now_ms
+        self._asked_ms = 0
+        self._ends = Ends(self._transport, self._view)
+        self._observers: list[Callable[[Change], None]] = []
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Say hello: a wrong address or token is known now and not at the first use."""
+        await self._transport.open()
+        try:
+            await self._transport.send(Request("GET", "/v1/intents", [("limit", "1")]))
+        except BaseException:
+            await self._transport.close()
+            raise
+        self._watch_if_wanted()
+
+    async def close(self, drain_ms: int | None = None) -> None:
+        await self._ends.close()
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+            self._watch = None
+        await self._transport.close()
+
+    async def quiet(self) -> None:
+        """Nothing runs here."""
+
+    def now_ms(self) -> int:
+        """The moment of asking: delays are counted from it until they are sent, in the same step."""
+        self._asked_ms = self._clock()
+        return self._asked_ms
+
+    # New intents.
+
+    async def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Reply:
+        fields = {**translate.terms_fields(terms), **translate.item_fields(item, self._asked_ms)}
+        request = Request("POST", "/v1/intents", body=msgspec.json.encode(fields))
+        try:
+            answer = await self._transport.send(request)
+        except IdExists:
+            if not item.fresh:
+                raise
+            # Nobody else makes our ids: an earlier try of this request arrived, and its answer did not.
+            return translate.intent_of(await self._view(item.id))
+        return translate.intent_of(translate.view_of(msgspec.json.decode(answer, type=RawIntent)))
+
+    async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
+        asked_ms, shared = self._asked_ms, [translate.terms_fields(each) for each in terms]
+        replies: list[Reply] = []
+        for chunk in _chunks(items):
+            told = [{**shared[item.terms], **translate.item_fields(item, asked_ms)} for item in chunk]
+            request = Request("POST", "/v1/intents/batch", body=msgspec.json.encode(told))
+            batch = msgspec.json.decode(await self._transport.send(request), type=_Batch)
+            for item, made in zip(chunk, batch.items, strict=True):
+                replies.append(await self._reply(item, made))
+        return replies
+
+    async def _reply(self, item: Item, made: _Made) -> Reply:
+        if made.intent is not None:
+            return translate.intent_of(translate.view_of(made.intent))
+        assert made.error is not None, "a batch says of each intent what became of it"
+        error = error_of(made.error)
+        if isinstance(error, IdExists) and item.fresh:
+            return translate.intent_of(await self._view(item.id))
+        return Refusal(type(error).__name__, error.message, error.details)
+
+    # Changes.
+
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
+        fields: dict[str, Any] | None = None
+        method, expected = "POST", getattr(command, "revision", 0)
+        match command:
+            case Cancel(id):
+                where = path("intents", id, "cancel")
+            case FireNow(id):
+                where = path("intents", id, "fire-now")
+            case Revive(id):
+                where, fields = path("intents", id, "revive"), translate.revive_fields(command)
+            case Patch(id):
+                method, where = "PATCH", path("intents", id)
+                fields = translate.patch_fields(command)
+            case Pause(lane):
+                where = path("admin", "lanes", lane, "pause")
+            case Resume(lane):
+                where = path("admin", "lanes", lane, "resume")
+            case Resize(tier, permits):
+                method, where = "PATCH", path("admin", "tiers", Tier(tier).name)
+                fields = {"concurrency": permits}
+            case _:
+                raise InvalidField(f"{type(command).__name__} is not for callers of a server.")
+        body = msgspec.json.encode(fields) if fields else None
+        headers = revision(expected or None)
+        answer = await self._transport.send(Request(method, where, body=body, headers=headers))
+        if isinstance(command, Cancel | FireNow | Revive | Patch):
+            return translate.view_of(msgspec.json.decode(answer, type=RawIntent))
+        return None
+
+    # What is there.
+
+    async def get(self, id: str) -> View | None:
+        try:
+            return await self._view(id)
+        except NoSuchIntent:
+            return None
+
+    async def why(self, id: str) -> Why | None:
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "why")))
+        except NoSuchIntent:
+            return None
+        found = msgspec.json.decode(answer, type=models.Why)
+        return Why(found.code, found.sentence, found.data)
+
+    async def history(self, id: str) -> list[Entry] | None:
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "history")))
+        except NoSuchIntent:
+            return None
+        return [translate.entry_of(each) for each in msgspec.json.decode(answer, type=models.History).entries]
+
+    async def page(
+        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
+    ) -> list[View]:
+        if before_seq != _SEQ_MAX:
+            raise InvalidField(
+                "A server's list does not go on by before_seq.",
+                hint="Ask for more at once, or use Client.every().",
+            )
+        filter: dict[str, Any] = {}
+        if statuses is not None:
+            filter["status"] = [status.name for status in statuses]
+        if lane is not None:
+            filter["queue"] = lane.removeprefix("task:")
+        found: list[View] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            pairs = query(filter, limit=min(limit - len(found), _PAGE_MAX), cursor=cursor)
+            answer = await self._transport.send(Request("GET", "/v1/intents", pairs))
+            page = msgspec.json.decode(answer, type=RawPage)
+            found += [translate.view_of(each) for each in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    async def overview(self) -> Overview:
+        answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))
+        return overview_of(msgspec.json.decode(answer))
+
+    async def lanes(self) -> list[LaneView]:
+        answer = await self._transport.send(Request("GET", "/v1/admin/lanes"))
+        lanes = msgspec.json.decode(answer)["lanes"]
+        found = [msgspec.convert(each, models.Lane) for each in lanes]
+        return [
+            LaneView(n.name, n.serial, n.pushed, n.paused, n.pending, n.ready, n.running, n.consumers)
+            for n in found
+        ]
+
+    async def wait(self, id: str) -> View:
+        return await self._ends.wait(id)
+
+    async def _view(self, id: str) -> View:
+        answer = await self._transport.send(Request("GET", path("intents", id)))
+        return translate.view_of(msgspec.json.decode(answer, type=RawIntent))
+
+    # Watching.
+
+    def observe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `observer` with every transition, as the server tells of it."""
+        self._observers.append(observer)
+        self._watch_if_wanted()
+
+        def stop() -> None:
+            with contextlib.suppress(ValueError):
+                self._observers.remove(observer)
+
+        return stop
+
+    def _watch_if_wanted(self) -> None:
+        if self._observers and self._watch is None and self._transport.is_open:
+            self._watch = asyncio.get_running_loop().create_task(self._watch_events())
+
+    async def _watch_events(self) -> None:
+        request = Request("GET", "/v1/events", accept="text/event-stream")
+        try:
+            async for event in self._transport.events(request, _FOREVER_S):
+                found = transition(event)
+                if found is None:
+                    continue
+                if found.gap:
+                    _logger.warning("Some transitions were not kept by the server: observers miss them.")
+                    continue
+                self._tell(translate.change_of(found))
+        except DuetimeError as error:
+            _logger.error("Observers are told nothing more: %s", error)
+
+    def _tell(self, change: Change) -> None:
+        for observer in tuple(self._observers):
+            try:
+                observer(change)
+            except Exception:
+                _logger.exception("An observer failed.")
+
+
+def _chunks(items: tuple[Item, ...]) -> Iterator[tuple[Item, ...]]:
+    """In order, each small enough for one request."""
+    start, size = 0, 0
+    for place, item in enumerate(items):
+        more = len(item.payload) + 512
+        if place - start >= _BATCH_ITEMS or (place > start and size + more > _BATCH_BYTES):
+            yield items[start:place]
+            start, size = place, 0
+        size += more
+    if start < len(items):
+        yield items[start:]
+
+
+def overview_of(shown: dict[str, Any]) -> Overview:
+    """A server's chronoscope as an App's overview."""
+    raise NotImplementedError

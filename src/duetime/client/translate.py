@@ -1,0 +1,294 @@
+"""The words of the protocol as the JSON of the API, and back: how an `App` speaks with a server."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from duetime.client import models
+from duetime.client.times import moment_ms, moment_of
+from duetime.errors import BadTarget, InvalidField
+from duetime.protocol.command import Patch, Revive
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Entry, Error, Intent, Item, Status
+from duetime.protocol.terms import (
+    AckLevel,
+    Backoff,
+    Callback,
+    Entity,
+    ExpiredAction,
+    Guarantee,
+    OnDuplicate,
+    OnInterrupt,
+    Redelivery,
+    Stream,
+    Target,
+    Task,
+    Terms,
+    Tier,
+    lane_of,
+)
+from duetime.protocol.view import View
+
+
+class RawCallback(models.Callback, frozen=True):
+    """A webhook whose body is left as it was written."""
+
+    body: Raw = Raw()
+
+
+class RawIntent(models.Intent, frozen=True):
+    """An intent whose payload and result are left as they were written."""
+
+    callback: RawCallback | None = None
+    payload: Raw = Raw()
+    result: Raw = Raw()
+
+
+class RawPage(msgspec.Struct, rename="camel"):
+    """A page of them."""
+
+    items: list[RawIntent]
+    next_cursor: str | None = None
+
+
+# Out.
+
+
+def terms_fields(terms: Terms) -> dict[str, Any]:
+    """What the API is told of an intent's terms."""
+    if terms.guarantee is Guarantee.AT_LEAST_ONCE and terms.on_interrupt is not OnInterrupt.RETRY:
+        raise InvalidField(
+            "A server tries again what was interrupted and is to run at least once.",
+            hint="Use guarantee='AT_MOST_ONCE', or leave on_interrupt out.",
+        )
+    fields: dict[str, Any] = {
+        "precisionTier": terms.tier.name,
+        "ackLevel": terms.ack.name,
+        "guarantee": terms.guarantee.name,
+        "redelivery": _redelivery_fields(terms.redelivery),
+        "timeoutMs": terms.timeout_ms,
+        "leaseMs": terms.lease_ms,
+        "expiredAction": terms.expired_action.name,
+        **_target_fields(terms.target),
+    }
+    if terms.priority:
+        fields["priority"] = terms.priority
+    if terms.tags:
+        fields["tags"] = terms.tags
+    if terms.shard_key is not None:
+        fields["shardKey"] = terms.shard_key
+    return fields
+
+
+def item_fields(item: Item, asked_ms: int) -> dict[str, Any]:
+    """What the API is told of one intent. A delay is sent as such: it is counted by the server's clock."""
+    fields: dict[str, Any] = {}
+    # An id of our own makes it safe to send again, even to a server that has forgotten the request. A key
+    # does that too, and then the id must not differ from one asking to the next.
+    if not (item.fresh and item.key is not None):
+        fields["intentId"] = item.id
+    if item.relative:
+        fields["delayMs"] = max(0, item.execute_at_ms - asked_ms)
+    else:
+        fields["executeAt"] = _text(item.execute_at_ms)
+    if item.deadline_ms:
+        fields["deadline"] = _text(item.deadline_ms)
+    if item.payload:
+        fields["payload"] = Raw(item.payload)
+    if item.key is not None:
+        fields["idempotencyKey"] = item.key
+    if item.on_duplicate is not OnDuplicate.LIVE:
+        fields["onDuplicate"] = item.on_duplicate.name.lower()
+    if item.after:
+        fields["after"] = item.after
+    if item.traceparent is not None:
+        fields["traceparent"] = item.traceparent
+    return fields
+
+
+def patch_fields(patch: Patch) -> dict[str, Any]:
+    """What is to be changed; what is not named stays as it is."""
+    fields = _change_fields(patch)
+    if patch.expired_action is not None:
+        fields["expiredAction"] = patch.expired_action.name
+    if patch.tags is not None:
+        fields["tags"] = patch.tags
+    if patch.priority is not None:
+        fields["priority"] = patch.priority
+    return fields
+
+
+def revive_fields(revive: Revive) -> dict[str, Any]:
+    """What is to be different when it is tried again."""
+    fields = _change_fields(revive)
+    if revive.target is not None:
+        if not isinstance(revive.target, Callback):
+            raise BadTarget("Only a callback can take the place of a target.", hint="Leave the target out.")
+        fields |= _target_fields(revive.target)
+    return fields
+
+
+def _change_fields(change: Patch | Revive) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if change.execute_at_ms:
+        fields["executeAt"] = _text(change.execute_at_ms)
+    if change.deadline_ms is not None:
+        fields["deadline"] = _text(change.deadline_ms) if change.deadline_ms else None
+    if change.redelivery is not None:
+        fields["redelivery"] = _redelivery_fields(change.redelivery)
+    if change.payload is not None:
+        fields["payload"] = Raw(change.payload) if change.payload else None
+    return fields
+
+
+def _redelivery_fields(policy: Redelivery) -> dict[str, Any]:
+    return {
+        "maxAttempts": policy.max_attempts,
+        "backoff": policy.backoff.name.lower(),
+        "initialDelayMs": policy.initial_delay_ms,
+        "maxDelayMs": policy.max_delay_ms,
+        "multiplier": policy.multiplier_percent / 100,
+        "jitter": policy.jitter,
+    }
+
+
+def _target_fields(target: Target) -> dict[str, Any]:
+    match target:
+        case Task(name, queue):
+            return {"task": {"name": name, "queue": queue}}
+        case Entity(kind, id, message):
+            return {"entity": {"type": kind, "id": id, "message": message}}
+        case Stream(name):
+            return {"stream": {"name": name}}
+        case Callback(url, method, headers, body, batch):
+            said: dict[str, Any] = {"url": url, "method": method, "headers": headers or {}, "batch": batch}
+            if body is not None:
+                said["body"] = body.decode()
+            return {"callback": said}
+    raise BadTarget(
+        "A bare intent has no target, and a server has no default handler for it.",
+        hint="Schedule a task or a message to an entity; `Client.create` takes callbacks and streams too.",
+    )
+
+
+def _text(millis: int) -> str:
+    return moment_of(millis).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# Back.
+
+
+def view_of(shown: RawIntent) -> View:
+    """An intent as an App shows it."""
+    error = shown.last_error
+    return View(
+        seq=0,
+        id=shown.intent_id,
+        status=Status[shown.status],
+        terms=_terms_of(shown),
+        payload=_body(shown.payload) or b"",
+        execute_at_ms=moment_ms(shown.execute_at),
+        deadline_ms=_millis(shown.deadline),
+        created_at_ms=_millis(shown.created_at),
+        updated_at_ms=_millis(shown.updated_at),
+        attempts=shown.attempts,
+        delivery=shown.delivery,
+        revision=shown.revision,
+        due_at_ms=_millis(shown.due_at),
+        first_dispatch_at_ms=_millis(shown.first_dispatch_at),
+        finished_at_ms=_millis(shown.finished_at),
+        next_attempt_at_ms=_millis(shown.next_attempt_at),
+        late_ms=shown.late_ms,
+        last_error=None
+        if error is None
+        else Error(moment_ms(error.at), error.delivery, error.kind, error.message, error.http_status or 0),
+        result=_body(shown.result),
+        key=shown.idempotency_key,
+        after=tuple(shown.after or ()),
+        traceparent=shown.traceparent,
+    )
+
+
+def intent_of(view: View) -> Intent:
+    """The same as a reply to a submit has it."""
+    return Intent(
+        view.seq,
+        view.id,
+        view.terms,
+        view.payload,
+        view.status,
+        view.execute_at_ms,
+        view.next_attempt_at_ms,
+        view.created_at_ms,
+        view.updated_at_ms,
+    )
+
+
+def entry_of(entry: models.Entry) -> Entry:
+    return Entry(moment_ms(entry.at), Status[entry.status], entry.delivery, entry.note or "")
+
+
+def change_of(transition: models.Transition) -> Change:
+    """A transition as observers of an App see it."""
+    old = transition.previous_status
+    return Change(
+        transition.intent_id,
+        None if old is None else Status[old],
+        Status[transition.status],
+        _millis(transition.at),
+        transition.delivery,
+    )
+
+
+def _terms_of(shown: RawIntent) -> Terms:
+    target, policy = _target_of(shown), shown.redelivery
+    once = shown.guarantee == "AT_MOST_ONCE"
+    return Terms(
+        target=target,
+        lane=lane_of(target),
+        tier=Tier[shown.precision_tier],
+        ack=AckLevel[shown.ack_level],
+        guarantee=Guarantee[shown.guarantee],
+        on_interrupt=OnInterrupt.DEAD_LETTER if once else OnInterrupt.RETRY,
+        redelivery=Redelivery(
+            policy.max_attempts,
+            Backoff[policy.backoff.upper()],
+            policy.initial_delay_ms,
+            policy.max_delay_ms,
+            round(100 * policy.multiplier),
+            policy.jitter,
+        ),
+        priority=shown.priority,
+        timeout_ms=shown.timeout_ms,
+        lease_ms=shown.lease_ms,
+        expired_action=ExpiredAction[shown.expired_action],
+        tags=shown.tags or None,
+        shard_key=shown.shard_key,
+    )
+
+
+def _target_of(shown: RawIntent) -> Target:
+    if shown.task is not None:
+        return Task(shown.task.name, shown.task.queue)
+    if shown.entity is not None:
+        return Entity(shown.entity.type, shown.entity.id, shown.entity.message)
+    if shown.stream is not None:
+        return Stream(shown.stream.name)
+    if shown.callback is None:
+        raise InvalidField(f"The server shows {shown.intent_id!r} without a target this version knows.")
+    hook = shown.callback
+    return Callback(hook.url, hook.method, hook.headers or None, _body(hook.body), hook.batch)
+
+
+def _body(raw: Raw) -> bytes | None:
+    """What was written; nothing and null are the same."""
+    written = bytes(raw)
+    return None if written in (b"", b"null") else written
+
+
+def _millis(moment: datetime | None) -> int:
+    return 0 if moment is None else moment_ms(moment)

@@ -1,0 +1,300 @@
+"""Requests to one server: sent, repeated where that is safe, and answered with a body or an error.
+
+A write carries an id of its own, so the server does it once however often it arrives. What is repeated: a
+connection that broke or could not be made, and an answer that says "not now" (503, 429). Never for longer
+than a few tries, and never sooner than the server asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from duetime.client import problems
+from duetime.client.place import token_of, url_of
+from duetime.client.sse import Event, Parser
+from duetime.errors import BadConfig, Closed, DuetimeError, Unreachable
+
+if TYPE_CHECKING:
+    import aiohttp
+
+# Sockets for requests; who asks for more at once waits for a free one.
+CONNECTIONS_MAX = 64
+CONNECT_S = 10.0
+# The pause before the second try; doubled each time, and never longer than the second number.
+PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
+# A server that asks for more patience than this is not waited for: its answer is raised.
+RETRY_AFTER_S_MAX = 5.0
+# A live server says something on a stream of events more often than this, if only that it is there.
+SILENCE_S = 60.0
+LINE_BYTES_MAX = 1 << 20
+
+NOT_NOW = (429, 503)
+OPEN_HINT = "Use it inside `with client:` or `async with client:`."
+
+
+# Asked when a stream of events is open; True: there is no need for it any more.
+Connected = Callable[[], Awaitable[bool]]
+
+
+class Request(Struct, frozen=True):
+    """One request. A `write` may change something, so it is given an id that makes it safe to repeat."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    body: bytes | None = None
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = {}
+    accept: str = "application/json"
+    welcome: tuple[int, ...] = ()
+    """Statuses beside 2xx whose bodies are answers too."""
+
+    @property
+    def write(self) -> bool:
+        return self.method != "GET"
+
+
+class Transport:
+    """One server, as seen from here."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        tries: int = 5,
+        timeout_s: float = 60.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.url = url_of(url)
+        self._token = token_of(token)
+        self._tries = max(1, tries)
+        self._timeout_s = timeout_s
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Make ready; nothing is sent yet."""
+        http = _aiohttp()
+        headers = {"User-Agent": "duetime-client"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        tls: Any = self._tls if self._tls is not None else True
+
+        def session(connections_max: int, timeout: aiohttp.ClientTimeout) -> Any:
+            connector = http.TCPConnector(limit=connections_max, ssl=tls)
+            # Redirects and cookies are not for an API: a token goes to the address it was given for.
+            jar = http.DummyCookieJar()
+            return http.ClientSession(
+                connector=connector,
+                timeout=timeout,
+                headers=headers,
+                cookie_jar=jar,
+                read_bufsize=LINE_BYTES_MAX,
+            )
+
+        self._session = session(
+            CONNECTIONS_MAX, http.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_S)
+        )
+        self._streams = session(
+            0, http.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
+        )
+
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
+
+    async def close(self) -> None:
+        sessions, self._session, self._streams = (self._session, self._streams), None, None
+        for session in sessions:
+            if session is not None:
+                await session.close()
+
+    async def send(self, request: Request) -> bytes:
+        """The body of the answer; anything but a good one is raised."""
+        headers = self._headers(request)
+        for number in range(1, self._tries + 1):
+            pause_s = _pause_s(number)
+            try:
+                status, after_s, body = await self._once(request, headers)
+            except Unreachable:
+                if number == self._tries:
+                    raise
+            else:
+                if 200 <= status < 300 or status in request.welcome:
+                    return body
+                error = self._error(status, body)
+                if number == self._tries or not _again(status, error, after_s):
+                    raise error
+                pause_s = max(pause_s, after_s or 0)
+            await asyncio.sleep(pause_s)
+        raise AssertionError("the last try returns or raises")
+
+    async def events(
+        self, request: Request, reconnect_s: float, connected: Connected | None = None, last_id: str = ""
+    ) -> AsyncGenerator[Event, None]:
+        """Events without end. A cut connection is made again, from the last event that was read.
+
+        `connected` is asked once the server listens, each time: True ends it.
+
+        The first connection may fail like any request; a later one is tried for `reconnect_s` before the
+        failure is raised.
+        """
+        clock = asyncio.get_running_loop().time
+        parser, number, was_connected = Parser(last_id), 0, False
+        cut_at: float | None = None
+        while True:
+            try:
+                async with self._listen(request, parser) as events:
+                    was_connected, cut_at = True, None
+                    if connected is not None and await connected():
+                        return
+                    async for event in events:
+                        number = 0
+                        yield event
+                raise Unreachable(f"{self.url} ended the stream of events.")
+            except DuetimeError as error:
+                number += 1
+                cut_at = clock() if cut_at is None else cut_at
+                tired = clock() - cut_at > reconnect_s if was_connected else number >= self._tries
+                if tired or not error.retryable:
+                    raise
+            await asyncio.sleep(_pause_s(number))
+
+    @asynccontextmanager
+    async def _listen(self, request: Request, parser: Parser) -> AsyncIterator[AsyncIterator[Event]]:
+        """One connection to a stream of events. Once it is entered, no later event is missed."""
+        headers = self._headers(request)
+        if parser.last_id:
+            headers["Last-Event-ID"] = parser.last_id
+        parser.restart()
+        answer = await self._open(self._streams, request, headers)
+        try:
+            if answer.status != 200:
+                raise self._error(answer.status, await self._read(answer))
+            yield self._events(answer, parser)
+        finally:
+            answer.close()
+
+    async def _events(self, answer: aiohttp.ClientResponse, parser: Parser) -> AsyncIterator[Event]:
+        while True:
+            try:
+                line = await answer.content.readline()
+            except Exception as error:
+                raise self._unreachable(error) from error
+            if not line:
+                return
+            event = parser.line(line)
+            if event is not None:
+                yield event
+
+    async def _once(self, request: Request, headers: dict[str, str]) -> tuple[int, float | None, bytes]:
+        answer = await self._open(self._session, request, headers)
+        try:
+            body = await self._read(answer)
+        finally:
+            answer.release()
+        return answer.status, _seconds(answer.headers.get("Retry-After")), body
+
+    async def _open(
+        self, session: aiohttp.ClientSession | None, request: Request, headers: dict[str, str]
+    ) -> aiohttp.ClientResponse:
+        if session is None:
+            raise Closed(
+                "The client is closed.", hint="Use it inside `with client:` or `async with client:`."
+            )
+        from yarl import URL
+
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        url = URL(f"{self.url}{request.path}{query}", encoded=True)
+        try:
+            return await session.request(
+                request.method, url, data=request.body, headers=headers, allow_redirects=False
+            )
+        except Exception as error:
+            raise self._unreachable(error) from error
+
+    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
+        try:
+            return await answer.read()
+        except Exception as error:
+            raise self._unreachable(error) from error
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Accept": request.accept, **request.headers}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        if request.write:
+            headers["X-Duetime-Request-Id"] = secrets.token_urlsafe(16)
+        return headers
+
+    def _error(self, status: int, body: bytes) -> DuetimeError:
+        problem = problems.read(body)
+        if problem is None:
+            return problems.error_of_text(status, self.url, body)
+        return problems.error_of(problem)
+
+    def _unreachable(self, error: Exception) -> Exception:
+        """What a failure of the connection is to the caller. A bug stays a bug."""
+        http = _aiohttp()
+        if not isinstance(error, http.ClientError | TimeoutError | OSError | ssl.SSLError):
+            return error
+        if isinstance(error, http.ClientSSLError | ssl.SSLError):
+            refused = Unreachable(f"{self.url} cannot be trusted or speaks no TLS: {error}.")
+            refused.retryable = False  # type: ignore[misc]  # the same certificate comes again
+            refused.hint = "Check the address; SSL_CERT_FILE names further authorities."  # type: ignore[misc]
+            return refused
+        reason = str(error) or type(error).__name__
+        if isinstance(error, TimeoutError):
+            reason = "no answer in time"
+        return Unreachable(
+            f"The server cannot be reached: {reason.rstrip('.')}.",
+            hint=f"Is `duetime serve` running at {self.url}?",
+            url=self.url,
+        )
+
+
+def _aiohttp() -> Any:
+    try:
+        import aiohttp
+    except ImportError:
+        raise BadConfig(
+            "Talking to a server needs aiohttp, which is not installed.",
+            hint="Install it with `pip install 'duetime[client]'`.",
+        ) from None
+    return aiohttp
+
+
+def _again(status: int, error: DuetimeError, after_s: float | None) -> bool:
+    """Whether an answer that was no says: not now, but soon."""
+    if status not in NOT_NOW or not error.retryable:
+        return False
+    if status == 429 and after_s is None:
+        return False  # it does not say when: the caller decides
+    return after_s is None or after_s <= RETRY_AFTER_S_MAX
+
+
+def _pause_s(number: int) -> float:
+    """Longer each time, and a little different for everybody, so that not all come back at once."""
+    longer: float = PAUSE_S * 2 ** min(number - 1, 10)
+    return min(longer, PAUSE_S_MAX) * random.uniform(0.8, 1.2)
+
+
+def _seconds(header: str | None) -> float | None:
+    """`Retry-After` in seconds. A date is not waited for."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        return RETRY_AFTER_S_MAX + 1
