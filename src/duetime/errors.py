@@ -53,6 +53,54 @@ class Fatal(DuetimeError):
 # What a caller may do wrong.
 
 
+class BadRevision(Refused):
+    """The expected revision is not a number."""
+
+    code, status = 40001, 400
+    hint = 'Give the number that the intent showed: X-Duetime-Expected-Revision: 3, or If-Match: "3".'
+
+
+class BadQuery(Refused):
+    """A query parameter has a value that is not allowed."""
+
+    code, status = 40002, 400
+    hint = "Correct the parameter; /docs lists what each route takes."
+
+
+class MissingParameter(Refused):
+    """A parameter is missing."""
+
+    code, status = 40004, 400
+
+
+class NoToken(Refused):
+    """There is no token, or it is not known."""
+
+    code, status = 40101, 401
+    hint = "Send it as X-Duetime-Token or Authorization: Bearer; `duetime token new` makes one."
+
+
+class Forbidden(Refused):
+    """The token's role does not allow this."""
+
+    code, status = 40301, 403
+    hint = "Use a token with the role that is named."
+
+
+class NoSuchRoute(Refused):
+    """There is no such route."""
+
+    code, status = 40402, 404
+    hint = "/docs lists every route."
+
+
+class NoSuchMethod(Refused):
+    """The route does not take this method."""
+
+    code, status = 40501, 405
+    hint = "The header Allow says which methods it takes."
+
+
 class NotJson(Refused):
     """The body is not JSON."""
 
@@ -182,6 +230,12 @@ class Busy(Unavailable):
     hint = "Wait and send it again; nothing was stored."
 
 
+class RateLimited(Busy):
+    """Too many requests in too short a time."""
+
+    code = 42901
+
+
 class LaneFull(Busy):
     """The lane holds as many waiting intents as it may."""
 
@@ -205,6 +259,13 @@ class Closed(Unavailable):
 
     code, status, retryable = 50304, 503, False
     hint = "Use it inside `with app:` or `async with app:`, or call start() first."
+
+
+class Unreachable(Unavailable):
+    """The server cannot be reached."""
+
+    code, status = 50304, 503
+    hint = "Is `duetime serve` running there?"
 
 
 class LogUnavailable(Unavailable):

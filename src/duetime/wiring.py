@@ -69,7 +69,7 @@ def engine(where: str, find: Finder, config: Config, clock: Clock) -> Engine:
     """An engine in this process."""
     inline = InlineChannel(find)
     dispatcher = Dispatcher({Task: inline, Entity: inline, Bare: inline})
-    log, store = _in_memory() if where == MEMORY else _in_folder(Path(where), config)
+    log, store = _in_memory() if where == MEMORY else in_folder(Path(where), config)
     # Without a disk there is nothing to leave intents on: all of them stay in memory.
     horizon_ms = limits.TIME_MS_MAX if where == MEMORY else config.store.horizon_ms
     return Engine(log, store, clock, dispatcher, options(config, horizon_ms))
@@ -79,7 +79,8 @@ def _in_memory() -> tuple[Log, Store]:
     return MemoryLog(), MemoryStore()
 
 
-def _in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
+def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
+    """The log and the store of a data folder."""
     log = FileLog(
         folder / LOG_FOLDER,
         segment_bytes_max=config.log.segment_bytes_max,
@@ -94,7 +95,7 @@ def verify(folder: Path) -> Report:
     return audit(folder / LOG_FOLDER, folder / STORE_FILE)
 
 
-def options(config: Config, horizon_ms: int) -> Options:
+def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> Options:
     """The engine's options, as the configuration says."""
     intents, limit, tiers = config.intents, config.limits, config.tiers
     return Options(
@@ -108,6 +109,7 @@ def options(config: Config, horizon_ms: int) -> Options:
             retention_ms=intents.retention_ms,
             dead_letter_retention_ms=intents.dead_letter_retention_ms,
             retention_count=intents.retention_count,
+            pushed=pushed,
         ),
         permits=(tiers.ultra, tiers.fast, tiers.high, tiers.standard, tiers.economy),
         horizon_ms=horizon_ms,

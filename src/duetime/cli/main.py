@@ -38,6 +38,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
+    "serve": Command("duetime.cli.serve", "serve", "Run the server: HTTP, gRPC, webhooks."),
     "demo": Command("duetime.cli.demo", "demo", "Watch an engine work, with an account at the end."),
     "simulate": Command("duetime.cli.simulate", "simulate", "Run the engine through seeded faults."),
     "log": Command("duetime.cli.log", "app", "Look into a log: its segments, its records, its damage."),

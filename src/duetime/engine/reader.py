@@ -5,7 +5,7 @@ from __future__ import annotations
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
-from duetime.protocol.intent import Entry, Status
+from duetime.protocol.intent import Entry, Intent, Status
 from duetime.protocol.view import LaneView, Overview, View, Why
 
 
@@ -17,6 +17,10 @@ class Reader:
 
     def _kernel(self) -> Kernel:
         raise AssertionError("the engine has the kernel")
+
+    def intent(self, id: str) -> Intent | None:
+        """The living object, to be read before anything is awaited and never to be changed."""
+        return self._kernel().state.store.get(id)
 
     def get(self, id: str) -> View | None:
         intent = self._kernel().state.store.get(id)

@@ -158,6 +158,8 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
     expired_action: ExpiredAction = ExpiredAction.DISCARD
     tags: dict[str, str] | None = None
     shard_key: str | None = None
+    slo_ms: int = 0
+    """The lateness that was asked for instead of a tier. 0: a tier was named, or the default."""
 
     @property
     def serial(self) -> bool:

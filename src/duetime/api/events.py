@@ -1,0 +1,238 @@
+"""Server-sent events of transitions, resumable by id.
+
+The newest events are kept in one ring that all listeners read at their own pace; nobody is waited for. Who
+comes back with an id that is no longer in the ring is told so (`gap`) and goes on with what there is. As
+long as nobody has listened for a while, nothing is recorded and the engine pays nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec import Struct
+
+from duetime.api import moments
+from duetime.api.filters import Match, match_from
+from duetime.api.http import Answer, Call
+from duetime.api.service import Service
+from duetime.errors import BadQuery
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Intent
+
+# Events kept, how long recording goes on without a listener, and how often a quiet stream says it lives.
+_KEPT = 10_000
+_LINGER_S = 15 * 60
+_BEAT_S = 15.0
+
+_GAP = (
+    b'event: gap\ndata: {"message":"Events before this one are no longer kept; read the intents again."}\n\n'
+)
+
+Place = tuple[int, int]
+"""The id of an event: the log's position behind the batch, and the number in it."""
+
+
+class EventOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One transition."""
+
+    intent_id: str
+    status: str
+    previous_status: str | None
+    at: str
+    delivery: int
+    attempts: int
+    precision_tier: str
+    lane: str
+    late_ms: int | None
+    error: str | None
+
+
+class Event(Struct, frozen=True):
+    """A transition at its place, ready to be sent."""
+
+    place: Place
+    intent: Intent
+    status: str
+    text: bytes
+    shown: EventOut
+
+
+class Events:
+    """The ring, and who listens."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._ring: deque[Event] = deque(maxlen=_KEPT)
+        self._listeners = 0
+        self._since: Place = (0, 0)
+        """Everything behind this place was recorded, as far as the ring still has it."""
+        self._stop: Callable[[], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._closed = False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Somebody listens: record."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._stop is None:
+            engine = self._service.running
+            self._since = (engine.pump.position, 1 << 62)
+            self._stop = engine.observe(self._observe)
+        self._listeners += 1
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners and not self._closed:
+                self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._forget)
+
+    def newest(self) -> Place:
+        return self._ring[-1].place if self._ring else self._since
+
+    def gap_behind(self, place: Place) -> bool:
+        """Whether something after this place may be missing."""
+        return place < (self._ring[0].place if len(self._ring) == _KEPT else self._since)
+
+    def after(self, place: Place) -> list[Event]:
+        """What came after a place, oldest first."""
+        found: list[Event] = []
+        for event in reversed(self._ring):
+            if event.place <= place:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+    async def wait(self, within_s: float) -> bool:
+        """Wait for something new; False when nothing came or nothing more will."""
+        if self._closed:
+            return False
+        if self._news is None:
+            self._news = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._news), within_s)
+        except TimeoutError:
+            return False
+        return not self._closed
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """The server stops: every stream ends."""
+        self._closed = True
+        self._forget()
+        self._wake()
+
+    def _observe(self, change: Change) -> None:
+        engine = self._service.running
+        intent = engine.intent(change.id)
+        if intent is None:
+            return
+        position = engine.pump.position
+        last = self._ring[-1].place if self._ring else self._since
+        place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
+        shown = _shown(change, intent)
+        text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
+        self._ring.append(Event(place, intent, change.new.name, text, shown))
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+        self._news = None
+
+    def _forget(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+        self._ring.clear()
+
+
+def _shown(change: Change, intent: Intent) -> EventOut:
+    error = intent.rare.last_error if intent.rare is not None else None
+    return EventOut(
+        intent_id=change.id,
+        status=change.new.name,
+        previous_status=change.old.name if change.old is not None else None,
+        at=moments.shown(change.at_ms),
+        delivery=change.delivery,
+        attempts=intent.attempt,
+        precision_tier=intent.terms.tier.name,
+        lane=intent.terms.lane,
+        late_ms=intent.late_ms if intent.late_ms >= 0 else None,
+        error=error.message if error is not None else None,
+    )
+
+
+class EventStream:
+    """The route."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    async def __call__(self, call: Call) -> Answer | None:
+        match = match_from(call.query, {"status", "tier", "queue", "task", "entity", "intentId"})
+        last = call.header(b"last-event-id")
+        with self._events.listening():
+            place = self._events.newest() if last is None else _place(last)
+            await call.send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": [
+                        (b"content-type", b"text/event-stream; charset=utf-8"),
+                        (b"cache-control", b"no-store"),
+                        (b"x-accel-buffering", b"no"),
+                    ],
+                }
+            )
+            gone = asyncio.ensure_future(_gone(call))
+            try:
+                await self._send(call, match, place, gone)
+            finally:
+                gone.cancel()
+        return None
+
+    async def _send(self, call: Call, match: Match, place: Place, gone: asyncio.Future[None]) -> None:
+        events = self._events
+        text = b"retry: 1000\n\n"
+        if events.gap_behind(place):
+            text += _GAP
+        while not gone.done():
+            found = events.after(place)
+            if found:
+                place = found[-1].place
+                text += b"".join(event.text for event in found if match(event.intent, event.status))
+            if text:
+                await call.send({"type": "http.response.body", "body": text, "more_body": True})
+                text = b""
+            if events.closed:
+                break
+            if not await events.wait(_BEAT_S) and not events.closed:
+                text = b": still here\n\n"
+        with contextlib.suppress(Exception):
+            await call.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(call: Call) -> None:
+    while (await call.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _place(text: str) -> Place:
+    position, _, number = text.partition(".")
+    if not (position.isdigit() and number.isdigit() and len(text) < 64):
+        raise BadQuery(f"Last-Event-ID {text[:64]!r} is not the id of an event.")
+    return int(position), int(number)

@@ -1,0 +1,138 @@
+"""The routes of intents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from duetime import errors
+from duetime.api import problems
+from duetime.api.http import Answer, Call
+from duetime.api.repeats import request_id
+from duetime.api.service import Service
+from duetime.api.wire import IntentOut, NewIntent, Nothing, PatchIntent, ReviveIntent
+from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
+from duetime.limits import BATCH_CREATE_MAX
+
+encode = msgspec.json.Encoder().encode
+_new = msgspec.json.Decoder(NewIntent)
+_patch = msgspec.json.Decoder(PatchIntent)
+_revive = msgspec.json.Decoder(ReviveIntent)
+_nothing = msgspec.json.Decoder(Nothing)
+_array = msgspec.json.Decoder(list[Raw])
+_REPLAYED = (b"idempotent-replayed", b"true")
+
+
+class Intents:
+    """Handlers: a call in, an answer out."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(self, call: Call) -> Answer:
+        new = call.read(_new)
+        key = call.header(b"idempotency-key")
+        if key is not None:
+            new = _with_key(new, key)
+        intent, known = await self._service.create(new, request_id(call))
+        answer = _shown(intent, 200 if known else 201)
+        if known:
+            answer.headers.append(_REPLAYED)
+        else:
+            answer.headers.append((b"location", f"/v1/intents/{intent.intent_id}".encode()))
+        return answer
+
+    async def create_many(self, call: Call) -> Answer:
+        news = [_read_one(raw, number) for number, raw in enumerate(_parts(call))]
+        return Answer(encode(await self._service.create_many(news, request_id(call))))
+
+    async def get(self, call: Call) -> Answer:
+        return _shown(self._service.get(call.params["id"]))
+
+    async def history(self, call: Call) -> Answer:
+        return Answer(encode(self._service.history(call.params["id"])))
+
+    async def why(self, call: Call) -> Answer:
+        return Answer(encode(self._service.why(call.params["id"])))
+
+    async def patch(self, call: Call) -> Answer:
+        patch = call.read(_patch)
+        return _shown(
+            await self._service.patch(call.params["id"], patch, expected_revision(call), request_id(call))
+        )
+
+    async def cancel(self, call: Call) -> Answer:
+        _no_body(call)
+        return _shown(
+            await self._service.cancel(call.params["id"], expected_revision(call), request_id(call))
+        )
+
+    async def fire_now(self, call: Call) -> Answer:
+        _no_body(call)
+        return _shown(
+            await self._service.fire_now(call.params["id"], expected_revision(call), request_id(call))
+        )
+
+    async def revive(self, call: Call) -> Answer:
+        revive = call.read(_revive) if call.body else ReviveIntent()
+        return _shown(
+            await self._service.revive(call.params["id"], revive, expected_revision(call), request_id(call))
+        )
+
+
+def expected_revision(call: Call) -> int:
+    """The revision the caller has seen; 0 when it does not say."""
+    text = call.header(b"x-duetime-expected-revision")
+    if text is None:
+        match = call.header(b"if-match")
+        if match is None or match.strip() == "*":
+            return 0
+        text = match.strip().removeprefix("W/").strip('"')
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 62):
+        raise BadRevision(f"{text[:32]!r} is not a revision.")
+    return int(text)
+
+
+def _shown(intent: IntentOut, status: int = 200) -> Answer:
+    return Answer(encode(intent), status, [(b"etag", b'"%d"' % intent.revision)])
+
+
+def _with_key(new: NewIntent, key: str) -> NewIntent:
+    if new.idempotency_key is not None and new.idempotency_key != key:
+        raise InvalidField("The header Idempotency-Key and idempotencyKey differ.", path="$.idempotencyKey")
+    if not 1 <= len(key) <= 256:
+        raise InvalidField("The header Idempotency-Key must have 1 to 256 characters.")
+    return msgspec.structs.replace(new, idempotency_key=key)
+
+
+def _no_body(call: Call) -> None:
+    if call.body:
+        call.read(_nothing)
+
+
+def _parts(call: Call) -> list[Any]:
+    """The intents of a batch, not read yet: a JSON array, or one JSON object a line."""
+    body = call.body.strip()
+    media_type = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if media_type in ("application/x-ndjson", "application/jsonl") or not body.startswith(b"["):
+        parts: list[Any] = [line for line in body.split(b"\n") if line.strip()]
+    else:
+        parts = call.read(_array)
+    if not parts:
+        raise NotJson("There is no intent in the batch.", hint="Send a JSON array or one JSON object a line.")
+    if len(parts) > BATCH_CREATE_MAX:
+        raise TooLarge(f"{len(parts)} intents are in the batch; {BATCH_CREATE_MAX} are allowed.")
+    return parts
+
+
+def _read_one(raw: bytes | Raw, number: int) -> NewIntent | DuetimeError:
+    try:
+        if type(raw) is bytes and not raw.isascii():
+            raw.decode()
+        return _new.decode(raw)
+    except msgspec.ValidationError as error:
+        return problems.invalid(str(error), f"$[{number}]")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return errors.NotJson(f"Intent {number} of the batch is not JSON: {error}.", path=f"$[{number}]")

@@ -1,0 +1,155 @@
+"""The route table: the one list that the server, the OpenAPI document and the tests read."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from duetime import errors as e
+from duetime.api.app import Parameter, Route
+from duetime.api.auth import Role
+from duetime.api.events import EventStream
+from duetime.api.http import Handler
+from duetime.api.intents import Intents
+from duetime.api.wire import (
+    BatchOut,
+    HistoryOut,
+    IntentOut,
+    NewIntent,
+    Nothing,
+    PatchIntent,
+    ReviveIntent,
+    WhyOut,
+)
+from duetime.errors import DuetimeError
+from duetime.limits import KEY_CHARS_MAX
+
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+REQUEST_ID: Final = Parameter(
+    "X-Duetime-Request-Id",
+    "Makes the write safe to repeat for 15 minutes.",
+    {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX},
+    "header",
+)
+REVISION: Final = (
+    Parameter(
+        "X-Duetime-Expected-Revision",
+        "Refuse (409) unless the intent is at this revision.",
+        {"type": "integer", "minimum": 1},
+        "header",
+    ),
+    Parameter("If-Match", "The same, as an ETag.", _TEXT, "header"),
+)
+_KEY: Final = Parameter(
+    "Idempotency-Key",
+    "Names one intent within its window.",
+    {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX},
+    "header",
+)
+FILTERS: Final = (
+    Parameter("status", "One or more of the states, with commas."),
+    Parameter("tier", "A precision tier."),
+    Parameter("queue", "The queue of a task."),
+    Parameter("task", "The name of a task."),
+    Parameter("entity", "TYPE or TYPE/ID of an entity."),
+)
+_SUBMIT_ERRORS: Final = (
+    e.NotJson, e.TooLarge, e.KeyFinished, e.KeyReused, e.IdExists, e.TimeMissing, e.DeadlineTooEarly,
+    e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.LaneFull, e.EntityFull, e.NotReady,
+    e.LogUnavailable,
+)  # fmt: skip
+_BATCH_ERRORS: Final = (
+    e.NotJson, e.TooLarge, e.InvalidField, e.KeyReused, e.Busy, e.NotReady, e.LogUnavailable,
+)  # fmt: skip
+_CHANGE_ERRORS: Final = (
+    e.BadRevision, e.NotJson, e.NoSuchIntent, e.RevisionMoved, e.KeyReused, e.TooLarge, e.InThePast,
+    e.DeadlineTooEarly, e.InvalidField, e.NotReady, e.LogUnavailable,
+)  # fmt: skip
+
+
+def intent_routes(intents: Intents) -> list[Route]:
+    """The life of an intent."""
+    one = "/v1/intents/{id}"
+    return [
+        Route(
+            method="POST", path="/v1/intents", handler=intents.create, role=Role.submit, name="createIntent",
+            summary="Create an intent", tag="Intents", body=NewIntent,
+            answers={201: IntentOut, 200: IntentOut}, parameters=(_KEY, REQUEST_ID),
+            errors=_SUBMIT_ERRORS, write=True,
+        ),
+        Route(
+            method="POST", path="/v1/intents/batch", handler=intents.create_many, role=Role.submit,
+            name="createIntents", summary="Create many intents in one append", tag="Intents",
+            body=list[NewIntent], ndjson=True, answers={200: BatchOut}, parameters=(REQUEST_ID,),
+            errors=_BATCH_ERRORS, write=True,
+        ),
+        Route(
+            method="GET", path=one, handler=intents.get, role=Role.read, name="getIntent",
+            summary="An intent as it is now", tag="Intents", answers={200: IntentOut},
+            errors=(e.NoSuchIntent, e.NotReady),
+        ),
+        Route(
+            method="PATCH", path=one, handler=intents.patch, role=Role.submit, name="patchIntent",
+            summary="Change an intent that is neither final nor in flight", tag="Intents", body=PatchIntent,
+            answers={200: IntentOut}, parameters=(*REVISION, REQUEST_ID),
+            errors=(*_CHANGE_ERRORS, e.NotPatchable), write=True,
+        ),
+        Route(
+            method="GET", path=f"{one}/history", handler=intents.history, role=Role.read, name="getHistory",
+            summary="Every transition and attempt", tag="Intents", answers={200: HistoryOut},
+            errors=(e.NoSuchIntent, e.NotReady),
+        ),
+        Route(
+            method="GET", path=f"{one}/why", handler=intents.why, role=Role.read, name="getWhy",
+            summary="Why it has not run yet, or how it ended", tag="Intents", answers={200: WhyOut},
+            errors=(e.NoSuchIntent, e.NotReady),
+        ),
+        _verb(
+            "cancel", intents.cancel, "cancelIntent", "Stop an intent, also while it runs", Nothing,
+            e.StateForbids,
+        ),
+        _verb(
+            "fire-now", intents.fire_now, "fireIntentNow", "Make a scheduled intent due at once", Nothing,
+            e.StateForbids,
+        ),
+        _verb(
+            "revive", intents.revive, "reviveIntent", "Schedule a dead letter again", ReviveIntent,
+            e.NotDeadLettered, e.BadTarget,
+        ),
+    ]  # fmt: skip
+
+
+def _verb(
+    verb: str, handler: Handler, name: str, summary: str, body: Any, *errors: type[DuetimeError]
+) -> Route:
+    """Something done to one intent."""
+    return Route(
+        method="POST",
+        path=f"/v1/intents/{{id}}/{verb}",
+        handler=handler,
+        role=Role.submit,
+        name=name,
+        summary=summary,
+        tag="Intents",
+        body=body,
+        body_required=False,
+        answers={200: IntentOut},
+        parameters=(*REVISION, REQUEST_ID),
+        errors=(*_CHANGE_ERRORS, *errors),
+        write=True,
+    )
+
+
+def event_routes(stream: EventStream) -> list[Route]:
+    return [
+        Route(
+            method="GET", path="/v1/events", handler=stream, role=Role.read, name="getEvents",
+            summary="Server-sent events of transitions", tag="Events", answers={200: str}, stream=True,
+            media_type="text/event-stream",
+            parameters=(
+                *FILTERS,
+                Parameter("intentId", "One intent."),
+                Parameter("Last-Event-ID", "Go on behind this event.", _TEXT, "header"),
+            ),
+            errors=(e.BadQuery, e.NotReady),
+        )
+    ]  # fmt: skip

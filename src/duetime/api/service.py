@@ -1,0 +1,189 @@
+"""Every operation on intents, without a transport: HTTP and gRPC say the same things through here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from duetime import errors
+from duetime.api import moments, problems
+from duetime.api.compose import Composer, Defaults
+from duetime.api.show import Shower
+from duetime.api.wire import (
+    BatchItemOut,
+    BatchOut,
+    EntryOut,
+    HistoryOut,
+    IntentOut,
+    NewIntent,
+    PatchIntent,
+    ReviveIntent,
+    WhyOut,
+)
+from duetime.engine.engine import Engine
+from duetime.errors import DuetimeError, NoSuchIntent, NotReady
+from duetime.protocol.command import Cancel, Command, FireNow
+from duetime.protocol.intent import Intent, Item
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.terms import AckLevel, Terms
+
+
+class Service:
+    """What can be done with intents. `engine` is there once recovery is done."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self.engine: Engine | None = None
+        self._composer = Composer(defaults)
+        self.show = Shower()
+
+    @property
+    def running(self) -> Engine:
+        """The engine, or why there is none yet."""
+        if self.engine is None:
+            raise NotReady("The engine is still recovering.", waitMs=500)
+        return self.engine
+
+    # One intent.
+
+    async def create(self, new: NewIntent, request: str | None = None) -> tuple[IntentOut, bool]:
+        """A new intent, or the one its key or request names; and whether it existed."""
+        engine = self.running
+        terms, item = self._composer.new(new, engine.now_ms(), request)
+        return self._made(await engine.submit_one(terms, item, terms.ack))
+
+    def get(self, id: str) -> IntentOut:
+        return self.show(self._find(id))
+
+    def history(self, id: str) -> HistoryOut:
+        entries = self.running.history(id)
+        if entries is None:
+            raise _no_such(id)
+        return HistoryOut(
+            intent_id=id,
+            entries=[
+                EntryOut(
+                    at=moments.shown(entry.at_ms),
+                    status=entry.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
+                    delivery=entry.delivery,
+                    note=entry.note,
+                )
+                for entry in entries
+            ],
+        )
+
+    def why(self, id: str) -> WhyOut:
+        engine = self.running
+        intent, why = self._find(id), engine.why(id)
+        assert why is not None
+        return WhyOut(
+            intent_id=id,
+            status=intent.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
+            code=why.code,
+            sentence=why.sentence,
+            data={_camel(name): _value(name, value) for name, value in why.data.items()},
+        )
+
+    async def patch(
+        self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None
+    ) -> IntentOut:
+        return await self._ask(id, self._composer.patch(id, patch, revision))
+
+    async def cancel(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
+        return await self._ask(id, Cancel(id, revision))
+
+    async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
+        return await self._ask(id, FireNow(id, revision))
+
+    async def revive(
+        self, id: str, revive: ReviveIntent, revision: int = 0, request: str | None = None
+    ) -> IntentOut:
+        return await self._ask(id, self._composer.revive(id, revive, revision))
+
+    # Many.
+
+    async def create_many(
+        self, news: Sequence[NewIntent | DuetimeError], request: str | None = None
+    ) -> BatchOut:
+        """One append for all of them; an answer for each, in order. What could not be read is an error."""
+        engine = self.running
+        now_ms = engine.now_ms()
+        terms: list[Terms] = []
+        places: dict[int, int] = {}
+        items: list[Item] = []
+        results: list[DuetimeError | int] = []
+        ack = AckLevel.ASYNC
+        for number, new in enumerate(news):
+            try:
+                if isinstance(new, DuetimeError):
+                    raise new
+                its_terms, item = self._composer.new(
+                    new, now_ms, None if request is None else f"{request}/{number}"
+                )
+            except DuetimeError as error:
+                results.append(error)
+                continue
+            place = places.setdefault(id(its_terms), len(terms))
+            if place == len(terms):
+                terms.append(its_terms)
+            ack = max(ack, its_terms.ack)
+            results.append(len(items))
+            items.append(item if place == 0 else replace(item, terms=place))
+        replies: list[Reply] = []
+        if items:
+            replies = await engine.submit(tuple(terms), tuple(items), ack)
+        return self._batch(results, replies)
+
+    def _batch(self, results: list[DuetimeError | int], replies: list[Reply]) -> BatchOut:
+        answers: list[BatchItemOut] = []
+        created = existing = failed = 0
+        for result in results:
+            try:
+                if isinstance(result, DuetimeError):
+                    raise result
+                intent, known = self._made(replies[result])
+            except DuetimeError as error:
+                failed += 1
+                answers.append(BatchItemOut(status=error.status, error=problems.problem(error)))
+                continue
+            created += not known
+            existing += known
+            answers.append(BatchItemOut(status=200 if known else 201, intent=intent))
+        return BatchOut(items=answers, created=created, existing=existing, failed=failed)
+
+    # Parts.
+
+    def _made(self, reply: Reply) -> tuple[IntentOut, bool]:
+        if type(reply) is Intent:
+            return self.show(reply), False
+        if isinstance(reply, Existing):
+            return self.show(reply.intent), True
+        assert isinstance(reply, Refusal)
+        raise errors.made(reply.error, reply.message, reply.details)
+
+    def _find(self, id: str) -> Intent:
+        intent = self.running.intent(id)
+        if intent is None:
+            raise _no_such(id)
+        return intent
+
+    async def _ask(self, id: str, command: Command) -> IntentOut:
+        await self.running.ask(command)
+        return self.get(id)
+
+
+def _no_such(id: str) -> NoSuchIntent:
+    return NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.removesuffix("_at_ms").split("_")
+    at = "At" if name.endswith("_at_ms") else ""
+    return first + "".join(part.capitalize() for part in rest) + at
+
+
+def _value(name: str, value: object) -> object:
+    """Moments are shown as all others; durations keep their unit in the name."""
+    if name.endswith(("_at_ms", "until_ms", "since_ms")) and isinstance(value, int):
+        return moments.shown_or_none(value)
+    return value

@@ -1,0 +1,144 @@
+"""An intent as the API shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from duetime.api.moments import shown, shown_or_none
+from duetime.api.wire import (
+    CallbackOut,
+    EntityOut,
+    ErrorOut,
+    IntentOut,
+    RedeliveryOut,
+    SloOut,
+    StreamOut,
+    TaskOut,
+)
+from duetime.insight.advisor import choose
+from duetime.protocol.intent import SCHEDULED, Error, Intent, Rare
+from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
+
+_NO_RARE = Rare()
+_KEPT = 4_096
+
+
+class Shower:
+    """Shows intents. What comes from the terms is made once for all intents that share them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, tuple[Terms, dict[str, Any]]] = {}
+
+    def __call__(self, intent: Intent) -> IntentOut:
+        rare = intent.rare if intent.rare is not None else _NO_RARE
+        status = intent.status
+        return IntentOut(
+            intent_id=intent.id,
+            status=status.name,  # type: ignore[arg-type]  # the names are those of the Literal, tested
+            execute_at=shown(intent.execute_at_ms),
+            deadline=shown_or_none(intent.deadline_ms),
+            payload=Raw(intent.payload) if intent.payload else None,
+            after=rare.after,
+            idempotency_key=rare.key,
+            traceparent=rare.traceparent,
+            attempts=intent.attempt,
+            delivery=intent.delivery,
+            revision=intent.revision,
+            created_at=shown(intent.created_at_ms),
+            updated_at=shown(intent.updated_at_ms),
+            due_at=shown_or_none(intent.due_at_ms),
+            first_dispatch_at=shown_or_none(intent.first_dispatch_at_ms),
+            finished_at=shown_or_none(intent.finished_at_ms),
+            next_attempt_at=shown_or_none(intent.wake_at_ms) if status is SCHEDULED else None,
+            late_ms=intent.late_ms if intent.late_ms >= 0 else None,
+            last_error=_error(rare.last_error),
+            result=Raw(rare.result) if rare.result is not None else None,
+            **self._of_terms(intent.terms),
+        )
+
+    def _of_terms(self, terms: Terms) -> dict[str, Any]:
+        kept = self._parts.get(id(terms))
+        if kept is not None and kept[0] is terms:
+            return kept[1]
+        if len(self._parts) >= _KEPT:
+            self._parts.clear()
+        part = _of_terms(terms)
+        self._parts[id(terms)] = (terms, part)
+        return part
+
+
+def _of_terms(terms: Terms) -> dict[str, Any]:
+    target = terms.target
+    slo = None
+    if terms.slo_ms:
+        tier, reason = choose(terms.slo_ms, terms.guarantee)
+        slo = SloOut(
+            max_tardiness_ms=terms.slo_ms, reliability=terms.guarantee.name, tier=tier.name, reason=reason
+        )
+    return {
+        "expired_action": terms.expired_action.name,
+        "precision_tier": terms.tier.name,
+        "slo": slo,
+        "ack_level": terms.ack.name,
+        "guarantee": terms.guarantee.name,
+        "callback": _callback(target) if isinstance(target, Callback) else None,
+        "task": TaskOut(name=target.name, queue=target.queue) if isinstance(target, Task) else None,
+        "entity": (
+            EntityOut(type=target.kind, id=target.id, message=target.message)
+            if isinstance(target, Entity)
+            else None
+        ),
+        "stream": StreamOut(name=target.name) if isinstance(target, Stream) else None,
+        "priority": terms.priority,
+        "redelivery": _redelivery(terms.redelivery),
+        "timeout_ms": terms.timeout_ms,
+        "lease_ms": terms.lease_ms,
+        "tags": terms.tags or {},
+        "shard_key": terms.shard_key,
+    }
+
+
+def _callback(callback: Callback) -> CallbackOut:
+    return CallbackOut(
+        url=callback.url,
+        method=callback.method,
+        headers=callback.headers or {},
+        body=_body(callback.body),
+        batch=callback.batch,
+    )
+
+
+def _body(body: bytes | None) -> Any:
+    if body is None:
+        return None
+    try:
+        msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body.decode(errors="replace")
+    return Raw(body)
+
+
+def _redelivery(policy: Redelivery) -> RedeliveryOut:
+    return RedeliveryOut(
+        max_attempts=policy.max_attempts,
+        backoff=policy.backoff.name.lower(),
+        initial_delay_ms=policy.initial_delay_ms,
+        max_delay_ms=policy.max_delay_ms,
+        multiplier=policy.multiplier_percent / 100,
+        jitter=policy.jitter,
+    )
+
+
+def _error(error: Error | None) -> ErrorOut | None:
+    if error is None:
+        return None
+    return ErrorOut(
+        at=shown(error.at_ms),
+        delivery=error.delivery,
+        kind=error.kind,
+        message=error.message,
+        http_status=error.http_status or None,
+    )

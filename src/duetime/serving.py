@@ -1,0 +1,107 @@
+"""The composition root of a server: from a configuration to something that listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from duetime.api import tokens
+from duetime.api.app import Route, build
+from duetime.api.auth import Gate, Role
+from duetime.api.compose import Defaults
+from duetime.api.events import Events, EventStream
+from duetime.api.http import Load
+from duetime.api.intents import Intents
+from duetime.api.repeats import Repeats
+from duetime.api.routes import event_routes, intent_routes
+from duetime.api.server import Listening, Parts, Server, is_loopback, on_signals
+from duetime.api.service import Service
+from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.clock import Clock, SystemClock
+from duetime.config import Config
+from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.engine import Engine
+from duetime.protocol.terms import Callback, Tier
+from duetime.wiring import in_folder, options
+
+# What the server hands out by itself; everything else is asked for by subscribers and workers.
+PUSHED = ("callback",)
+
+
+def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) -> Server:
+    """A server that is ready to run."""
+    clock = clock if clock is not None else SystemClock()
+    folder = Path(config.data.dir)
+    engine = _engine(config, folder, clock)
+    service = Service(
+        Defaults(tier=Tier[config.intents.default_tier], payload_bytes_max=config.intents.payload_bytes_max)
+    )
+    events = Events(service)
+    gate = _gate(folder)
+    routes: list[Route] = [*intent_routes(Intents(service)), *event_routes(EventStream(events))]
+    load = Load(config.server.requests_max, config.server.request_bytes_max)
+
+    def ready(engine: Engine) -> None:
+        service.engine = engine
+
+    return Server(
+        Parts(
+            settings=config.server,
+            engine=engine,
+            application=build(routes, gate, load, Repeats(clock)),
+            gate=gate,
+            ready=ready,
+            stopping=events.close,
+            insecure=insecure,
+            drain_ms=config.engine.drain_ms,
+        )
+    )
+
+
+async def serve(config: Config, *, insecure: bool, started: Callable[[Listening], Any]) -> None:
+    """Run a server until a signal stops it."""
+    server = make(config, insecure=insecure)
+    on_signals(server.stop)
+    await server.run(started)
+
+
+def new_token(folder: Path, role: str, name: str) -> str:
+    """Make a token for the server of a data folder."""
+    return tokens.new(folder, role, name)
+
+
+def _engine(config: Config, folder: Path, clock: Clock) -> Engine:
+    log, store = in_folder(folder, config)
+    webhooks = WebhookChannel(
+        WebhookOptions(
+            secret=config.webhooks.secret,
+            connections_per_host_max=config.webhooks.connections_per_host_max,
+            refuse_link_local=config.webhooks.refuse_link_local and not is_loopback(config.server.host),
+            result_bytes_max=config.intents.result_bytes_max,
+        ),
+        clock,
+    )
+    dispatcher = Dispatcher({Callback: webhooks})
+    return Engine(log, store, clock, dispatcher, options(config, config.store.horizon_ms, PUSHED))
+
+
+def _gate(folder: Path) -> Gate:
+    """The tokens of the folder, read again when their file changes."""
+    path = folder / tokens.FILE_NAME
+    known: list[tuple[str, Role]] = []
+    seen: tuple[int, int] | None = None
+
+    def current() -> list[tuple[str, Role]]:
+        nonlocal known, seen
+        try:
+            stat = path.stat()
+            now = (stat.st_mtime_ns, stat.st_size)
+        except FileNotFoundError:
+            now = (0, 0)
+        if now != seen:
+            known = [(token.sha256, token.role) for token in tokens.read(folder)]
+            seen = now
+        return known
+
+    return Gate(current, tokens.digest)

@@ -1,0 +1,138 @@
+"""A real server for tests: `duetime serve` in a process of its own, on free ports, with real sockets.
+
+`ServerProcess` starts, stops (SIGTERM) and kills (SIGKILL) it, and starts it again on the same folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.e2e.process import environment
+
+_LISTENS = re.compile(r"listens on (\S+?)(?: and (\S+))?$")
+START_S = 60
+
+
+class Reply(NamedTuple):
+    """An answer of the server."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class ServerProcess:
+    """`duetime serve` on a data folder."""
+
+    def __init__(self, folder: Path, *arguments: str, **settings: object) -> None:
+        """Settings are named like the environment's, in lower case: log__flush_ms=20."""
+        self.folder = folder
+        self.url = ""
+        self.grpc = ""
+        self.words: list[str] = []
+        self._arguments = arguments
+        self._settings = {f"DUETIME_{name.upper()}": str(value) for name, value in settings.items()}
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+
+    def start(self) -> ServerProcess:
+        command = [sys.executable, "-m", "duetime", "serve", "--data", str(self.folder)]
+        if "--port" not in self._arguments:
+            command += ["--port", "0"]
+        if "--grpc-port" not in self._arguments:
+            command += ["--grpc-port", "0"]
+        self._process = subprocess.Popen(
+            [*command, *self._arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment(), **self._settings},
+        )
+        listening = threading.Event()
+        self._reader = threading.Thread(target=self._read, args=(self._process, listening), daemon=True)
+        self._reader.start()
+        if not listening.wait(START_S) or not self.url:
+            self.kill()
+            raise AssertionError("the server did not start:\n" + "\n".join(self.words))
+        return self
+
+    def _read(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            self.words.append(line.rstrip("\n"))
+            found = _LISTENS.search(line.rstrip())
+            if found:
+                self.url, self.grpc = found.group(1), found.group(2) or ""
+                listening.set()
+        process.stderr.close()
+        listening.set()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def wait(self, within_s: float = 60) -> int:
+        """The exit code."""
+        assert self._process is not None and self._reader is not None
+        code = self._process.wait(within_s)
+        self._reader.join(within_s)
+        return code
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+        self.wait()
+
+    def __enter__(self) -> ServerProcess:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.kill()
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """One request. A body that is not bytes is sent as JSON; an error status is an answer, too."""
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        all_headers = {"content-type": "application/json", **(headers or {})}
+        request = urllib.request.Request(self.url + path, data=data, headers=all_headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Reply(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
+
+    def create(self, **fields: Any) -> Any:
+        """A new intent, which must be taken. A stream target keeps it waiting unless told otherwise."""
+        if not {"callback", "task", "entity", "stream"} & fields.keys():
+            fields["stream"] = {"name": "nobody"}
+        if not {"executeAt", "delayMs"} & fields.keys():
+            fields["delayMs"] = 3_600_000
+        answer = self.ask("POST", "/v1/intents", fields)
+        assert answer.status in (200, 201), answer.body
+        return answer.json
