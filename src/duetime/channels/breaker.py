@@ -5,8 +5,8 @@ What waits for a dead host would otherwise hold permits that others need, each u
 
 from __future__ import annotations
 
-# How long a host is left alone: first, and at most after it failed again and again.
-_OPEN_S, _OPEN_S_MAX = 5.0, 60.0
+# A host that fails again and again is left alone for longer each time, up to so many times the first.
+_LONGER_MAX = 12
 # How long others wait while one call finds out.
 _PROBE_S = 1.0
 
@@ -14,12 +14,13 @@ _PROBE_S = 1.0
 class Breaker:
     """Counts one host's failures in a row. Times are of a clock that never goes back."""
 
-    __slots__ = ("_failures", "_failures_max", "_open_s", "_probing", "_until_s")
+    __slots__ = ("_failures", "_failures_max", "_first_s", "_open_s", "_probing", "_until_s")
 
-    def __init__(self, failures_max: int) -> None:
+    def __init__(self, failures_max: int, open_s: float) -> None:
         self._failures_max = failures_max
+        self._first_s = open_s
         self._failures = 0
-        self._open_s = _OPEN_S
+        self._open_s = open_s
         self._until_s = 0.0
         self._probing = False
 
@@ -44,7 +45,7 @@ class Breaker:
     def succeeded(self) -> None:
         """The host answered."""
         self._failures = 0
-        self._open_s = _OPEN_S
+        self._open_s = self._first_s
         self._probing = False
 
     def failed(self, now_s: float, probe: bool) -> None:
@@ -52,7 +53,7 @@ class Breaker:
         self._failures += 1
         if probe:  # it is still down: longer this time
             self._probing = False
-            self._open_s = min(self._open_s * 2, _OPEN_S_MAX)
+            self._open_s = min(self._open_s * 2, self._first_s * _LONGER_MAX)
             self._until_s = now_s + self._open_s
         elif self._failures == self._failures_max:
             self._until_s = now_s + self._open_s

@@ -21,7 +21,7 @@ from duetime.protocol.outcome import Rejected
 from duetime.protocol.terms import Callback, Terms
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_UNSENDABLE = re.compile(r"[^\t\x20-\x7e\x80-\U0010ffff]")
+_UNSENDABLE = re.compile(r"[^\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]")
 _TRACEPARENT = re.compile(r"[0-9A-Za-z-]{1,256}")
 # These say where a message ends; they are ours to write.
 _FRAMING = frozenset(

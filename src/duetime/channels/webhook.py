@@ -64,6 +64,8 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     """A batch is closed before its body grows beyond this: what many servers take without being told."""
     breaker_failures: int = 20
     """So many failures in a row, and a host is left alone for a while."""
+    breaker_open_ms: int = 5_000
+    """How long, at first."""
 
 
 class WebhookChannel:
@@ -164,9 +166,8 @@ class WebhookChannel:
             if len(self._hosts) >= _HOSTS_MAX:
                 self._forget_hosts()
             options = self._options
-            host = Host(
-                plan.origin, options.connections_per_host_max, Breaker(options.breaker_failures), self._carry
-            )
+            breaker = Breaker(options.breaker_failures, options.breaker_open_ms / 1000)
+            host = Host(plan.origin, options.connections_per_host_max, breaker, self._carry)
             self._hosts[plan.origin] = host
         host.used_s = self._loop.time()
         return host

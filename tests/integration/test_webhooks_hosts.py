@@ -1,0 +1,364 @@
+"""Hosts apart from each other, breakers, TLS, signatures, refused addresses, aborts and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+import socket
+import ssl
+from contextlib import contextmanager
+
+import pytest
+import trustme
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.clock import SystemClock
+from duetime.errors import BadConfig
+from duetime.protocol.effect import Abort
+from duetime.protocol.outcome import Done, Failed, Outcome, Rejected, Snoozed
+from duetime.protocol.terms import Callback
+from tests.integration.receiver import Sending, hang, http, receiving, sending
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+def test_a_slow_host_slows_down_nobody_but_itself():
+    async def main():
+        async with (
+            receiving(hang) as slow,
+            receiving(http()) as quick,
+            sending(connections_per_host_max=3) as channel,
+        ):
+            channel.deliver(Callback(slow.url), *(f"slow{n}" for n in range(20)))
+            await slow.got(3)
+            channel.deliver(Callback(quick.url), *(f"quick{n}" for n in range(20)))
+            await channel.answered(20)
+            assert all(id.startswith("quick") for id in channel.order)
+            assert slow.connections == 3 and quick.connections <= 3
+            assert channel.channel.running() == 20
+
+    asyncio.run(main())
+
+
+def test_calls_to_one_host_start_in_order():
+    async def main():
+        async with receiving(http()) as receiver, sending(connections_per_host_max=1) as channel:
+            channel.deliver(Callback(receiver.url), *(f"i{n:03}" for n in range(100)))
+            await channel.answered(100)
+            assert channel.order == sorted(channel.order)
+            assert receiver.connections == 1
+
+    asyncio.run(main())
+
+
+async def not_held_back(channel: Sending, url: str, number: int = 1) -> Outcome:
+    """Deliver again and again until the breaker lets one through."""
+    async with asyncio.timeout(10):
+        while True:
+            outcome = await channel.send(Callback(url), "probe", number=number, attempt=number)
+            if not isinstance(outcome, Snoozed):
+                return outcome
+            number += 1
+
+
+def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
+    async def main():
+        async with (
+            receiving(http(500)) as receiver,
+            receiving(http()) as other,
+            sending(breaker_failures=3, breaker_open_ms=200, connections_per_host_max=1) as channel,
+        ):
+            channel.deliver(Callback(receiver.url), *(f"i{n}" for n in range(10)))
+            await channel.answered(10)
+            kinds = [type(channel.outcomes[f"i{n}", 1]) for n in range(10)]
+            assert kinds == [Failed] * 3 + [Snoozed] * 7, "their attempts are given back"
+            assert len(receiver.requests) == 3
+            held = channel.outcomes["i9", 1]
+            assert isinstance(held, Snoozed) and 1_000 <= held.delay_ms <= 1_500
+            assert await channel.send(Callback(other.url), "other") == Done()
+
+            assert isinstance(await not_held_back(channel, receiver.url), Failed)
+            assert len(receiver.requests) == 4, "one finds out"
+            receiver.answer = http()
+            assert await not_held_back(channel, receiver.url, 10_000) == Done()
+            channel.deliver(Callback(receiver.url), *(f"again{n}" for n in range(5)))
+            await channel.until(lambda: all((f"again{n}", 1) in channel.outcomes for n in range(5)))
+            assert all(channel.outcomes[f"again{n}", 1] == Done() for n in range(5))
+
+    asyncio.run(main())
+
+
+def test_what_was_held_back_often_enough_is_a_failure():
+    async def main():
+        async with receiving(http(500)) as receiver, sending(breaker_failures=1) as channel:
+            await channel.send(Callback(receiver.url), "opens")
+            outcome = await channel.send(Callback(receiver.url), "old", number=30, attempt=2)
+            assert isinstance(outcome, Failed) and outcome.kind == "breaker" and outcome.not_before_ms > 0
+            assert len(receiver.requests) == 1
+
+    asyncio.run(main())
+
+
+def test_an_aborted_probe_lets_the_next_one_find_out():
+    async def main():
+        async with (
+            receiving(http(500)) as receiver,
+            sending(breaker_failures=1, breaker_open_ms=1) as channel,
+        ):
+            await channel.send(Callback(receiver.url), "opens")
+            receiver.answer = hang
+            number = 0
+            async with asyncio.timeout(10):
+                while len(receiver.requests) < 2:
+                    number += 1
+                    channel.deliver(Callback(receiver.url), "hangs", number=number)
+                    await asyncio.to_thread(lambda: None)
+            for each in range(1, number + 1):
+                channel.channel.abort(Abort("hangs", each, ""))
+            receiver.answer = http()
+            assert await not_held_back(channel, receiver.url) == Done()
+
+    asyncio.run(main())
+
+
+def test_a_host_that_refuses_politely_is_well():
+    async def main():
+        async with receiving(http(404)) as receiver, sending(breaker_failures=2) as channel:
+            for status in (404, 429, 302, 404, 429):
+                receiver.answer = http(status)
+                outcome = await channel.send(Callback(receiver.url), f"i{len(channel.outcomes)}")
+                assert not isinstance(outcome, Snoozed)
+
+    asyncio.run(main())
+
+
+def test_many_hosts_are_not_remembered_for_ever():
+    async def main():
+        async with sending() as channel:
+            for n in range(3_000):
+                channel.deliver(Callback(f"http://127.0.0.1:{n + 1}/", "G T"), f"bad{n}")
+            assert not channel.channel._hosts
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+                for n in range(30):
+                    hosts = [f"http://127.0.{n}.{m}:{port}/" for m in range(1, 101)]
+                    for url in hosts:
+                        channel.deliver(Callback(url), url)
+                    await channel.until(
+                        lambda hosts=hosts: all((url, 1) in channel.outcomes for url in hosts)
+                    )
+            assert len(channel.channel._hosts) <= 1_024
+            assert len(channel.channel._plans) <= 1_024
+
+    asyncio.run(main())
+
+
+def server_tls(authority: trustme.CA, name: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+@contextmanager
+def quiet():
+    """A handshake that the other side breaks off is no news to the receiver's loop."""
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    yield
+
+
+@pytest.mark.parametrize(("name", "trusted", "kind"), [
+    ("127.0.0.1", True, None), ("127.0.0.1", False, "tls"), ("other.example", True, "tls"),
+])  # fmt: skip
+def test_certificates_are_checked(name, trusted, kind):
+    async def main():
+        authority = trustme.CA()
+        client = ssl.create_default_context()
+        if trusted:
+            authority.configure_trust(client)
+        async with receiving(http(), server_tls(authority, name)) as receiver, sending(tls=client) as channel:
+            with quiet():
+                outcome = await channel.send(Callback(receiver.url.replace("http:", "https:")))
+            if kind is None:
+                assert outcome == Done()
+            else:
+                assert isinstance(outcome, Failed) and outcome.kind == kind
+                assert not receiver.requests
+
+    asyncio.run(main())
+
+
+def test_tls_where_there_is_none():
+    async def main():
+        async def talk(reader, writer):
+            writer.write(b"hello, this is not TLS\r\n")
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with sending() as channel:
+            outcome = await channel.send(Callback(f"https://127.0.0.1:{port}/"))
+            assert isinstance(outcome, Failed) and outcome.kind == "tls"
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_signatures_are_those_of_standard_webhooks():
+    async def main():
+        async with receiving(http()) as receiver, sending(secret=SECRET) as channel:
+            await channel.send(Callback(receiver.url), "one")
+            await channel.send(Callback(receiver.url), "one", number=2)
+            await channel.send(Callback(receiver.url, "GET"), "get")
+            channel.deliver(Callback(receiver.url, headers={"Webhook-Id": "forged"}, batch=True), "a", "b")
+            await channel.answered(5)
+            judge = Webhook(SECRET)
+            for request in receiver.requests:
+                judge.verify(request.body, request.headers, json_parse=False)
+            one, again, get, batch = receiver.requests
+            assert one.headers["webhook-id"] == again.headers["webhook-id"] == "one"
+            assert get.body == b"" and batch.headers["webhook-id"].startswith("batch_")
+            with pytest.raises(WebhookVerificationError):
+                judge.verify(one.body + b" ", one.headers)
+            with pytest.raises(WebhookVerificationError):
+                Webhook(b"another").verify(one.body, one.headers)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("secret", ["secret", "whsec_", "whsec_!!", "whsec_AAAA"])
+def test_a_bad_secret_is_told_before_anything_starts(secret):
+    with pytest.raises(BadConfig, match="webhook secret"):
+        WebhookChannel(WebhookOptions(secret=secret), SystemClock())
+
+
+@pytest.mark.parametrize("host", [
+    "169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "2852039166", "0xa9fea9fe", "rebound.example",
+])  # fmt: skip
+def test_addresses_that_are_refused(host, monkeypatch):
+    look_up = socket.getaddrinfo
+
+    def rebound(name, *rest):
+        return look_up("169.254.169.254" if name == "rebound.example" else name, *rest)
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebound)
+
+    async def main():
+        async with sending(refuse_link_local=True) as channel:
+            outcome = await channel.send(Callback(f"http://{host}:80/latest/meta-data/"))
+            assert isinstance(outcome, Rejected) and outcome.kind == "address"
+
+    asyncio.run(main())
+
+
+def test_the_guard_lets_the_others_pass():
+    async def main():
+        async with receiving(http()) as receiver, sending(refuse_link_local=True) as channel:
+            assert await channel.send(Callback(f"http://localhost:{receiver.port}/")) == Done()
+            assert await channel.send(Callback(receiver.url), "literal") == Done()
+
+    asyncio.run(main())
+
+
+def test_an_aborted_call_is_cut_off_and_its_place_is_taken_by_the_next():
+    async def main():
+        async with receiving(hang) as receiver, sending(connections_per_host_max=1) as channel:
+            channel.deliver(Callback(receiver.url), "hangs", "waits", "next")
+            await receiver.got(1)
+            channel.channel.abort(Abort("waits", 1, ""))
+            channel.channel.abort(Abort("stranger", 1, ""))
+            receiver.answer = http()
+            channel.channel.abort(Abort("hangs", 1, ""))
+            await receiver.until(lambda: receiver.closed == 1)
+            assert await channel.outcome("next") == Done()
+            assert list(channel.outcomes) == [("next", 1)] and channel.channel.running() == 0
+            assert [each.headers["x-duetime-intent-id"] for each in receiver.requests] == ["hangs", "next"]
+
+    asyncio.run(main())
+
+
+def test_closing_stops_everything_and_says_nothing():
+    async def main():
+        async with receiving(hang) as receiver:
+            async with sending(connections_per_host_max=2) as channel:
+                channel.deliver(Callback(receiver.url), *(f"i{n}" for n in range(10)))
+                channel.deliver(Callback(receiver.url, batch=True), "batched")
+                await receiver.got(2)
+            assert not channel.outcomes
+            await receiver.until(lambda: receiver.closed == 2)
+            channel.deliver(Callback(receiver.url), "after")
+            assert channel.channel.running() == 0
+        never_opened = WebhookChannel(WebhookOptions(), SystemClock())
+        await never_opened.close()
+
+    asyncio.run(main())
+
+
+def test_tracing_and_counting():
+    calls: list[tuple[object, ...]] = []
+    spans: list[str] = []
+
+    @contextmanager
+    def tracer(delivery):
+        yield {"traceparent": f"00-{delivery.id}"}
+        spans.append(delivery.id)
+
+    def on_call(host, tier, seconds, kind):
+        assert 0 <= seconds < 10
+        calls.append((host, tier, kind))
+
+    async def main():
+        async with receiving(http()) as receiver, sending(tracer=tracer, on_call=on_call) as channel:
+            origin = receiver.url.removesuffix("/hook")
+            await channel.send(Callback(receiver.url), "a", traceparent="00-old")
+            receiver.answer = http(404)
+            await channel.send(Callback(receiver.url, batch=True), "b")
+            receiver.answer = hang
+            await channel.send(Callback(receiver.url), "c", timeout_ms=100)
+            assert calls == [(origin, 0, "done"), (origin, 0, "http"), (origin, 0, "timeout")]
+            assert spans == ["a", "b", "c"]
+            assert [each.headers["traceparent"] for each in receiver.requests] == ["00-a", "00-b", "00-c"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_bug_has_an_outcome_and_is_logged(batch, caplog):
+    def tracer(delivery):
+        if delivery.id == "bad":
+            raise RuntimeError("oh")
+        return contextmanager(lambda: iter([{}]))()
+
+    async def main():
+        async with receiving(http()) as receiver, sending(tracer=tracer) as channel:
+            with caplog.at_level(logging.ERROR, "duetime"):
+                outcome = await channel.send(Callback(receiver.url, batch=batch), "bad")
+            assert outcome == Failed("bug", "RuntimeError('oh')")
+            assert "bad" in caplog.text and "oh" in caplog.text
+            assert await channel.send(Callback(receiver.url, batch=batch), "good") == Done()
+
+    asyncio.run(main())
+
+
+def test_many_at_once_and_each_has_its_outcome():
+    async def main():
+        async def fickle(request, writer):
+            number = int(request.headers["x-duetime-intent-id"])
+            if number % 7 == 0:
+                raise EOFError
+            await http(200 if number % 3 else 404, os.urandom(3))(request, writer)
+
+        async with receiving(fickle) as receiver, sending(connections_per_host_max=20) as channel:
+            channel.deliver(Callback(receiver.url), *(str(n) for n in range(1_000)))
+            await channel.answered(1_000)
+            assert channel.channel.running() == 0
+            for n in range(1_000):
+                expected = Failed if n % 7 == 0 else Done if n % 3 else Rejected
+                assert type(channel.outcomes[str(n), 1]) is expected
+            assert len(receiver.requests) == 1_000
+
+    asyncio.run(main())
