@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter  # tidy: how long it took, not what time it is
 from typing import cast
 
+from duetime.engine.meter import Meter
 from duetime.engine.pump import Pump
 from duetime.errors import NoSpace
 from duetime.log.log import Log
@@ -28,6 +30,7 @@ class Checkpointer:
         *,
         every_ms: int,
         changes_max: int,
+        meter: Meter | None = None,
     ) -> None:
         self._pump = pump
         self._log = log
@@ -35,6 +38,7 @@ class Checkpointer:
         self._failed = failed
         self._every_s = every_ms / 1000
         self._changes_max = changes_max
+        self._meter = meter
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "duetime-checkpoint")
         self._timer: asyncio.TimerHandle | None = None
@@ -109,7 +113,7 @@ class Checkpointer:
         self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
-        full = False
+        full, began_s = False, perf_counter()
         try:
             position = self._pump.position
             self._ended = self._pump.kernel.state.ended
@@ -122,6 +126,8 @@ class Checkpointer:
                 return
             self.position = position
             self.count += 1
+            if self._meter is not None:
+                self._meter.checkpointed(perf_counter() - began_s)
             await self._log.trim(position)
         except Exception as error:
             full = isinstance(error, NoSpace)  # the log has everything, so there is time

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from duetime.channels.channel import Channel, Settler
+from duetime.engine.meter import Meter
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.outcome import Rejected, Settlement
 from duetime.protocol.terms import Target
@@ -13,18 +14,24 @@ from duetime.protocol.terms import Target
 class Dispatcher:
     """Hands each delivery to the channel of its target."""
 
-    def __init__(self, channels: dict[type[Target], Channel]) -> None:
+    def __init__(self, channels: dict[type[Target], Channel], meter: Meter | None = None) -> None:
         self._by_target = channels
+        self.meter = meter
         # A channel may serve several targets; each is opened and closed once.
         self._channels = list({id(channel): channel for channel in channels.values()}.values())
 
     def open(self, settle: Settler) -> None:
+        if self.meter is not None:
+            settle = self.meter.watching(settle)
         self._settle = settle
         for channel in self._channels:
             channel.open(settle)
 
     def act(self, effects: Iterable[Effect]) -> None:
         by_target = self._by_target
+        if self.meter is not None:
+            effects = list(effects)
+            self.meter.acted(effects)
         for effect in effects:
             if type(effect) is Deliver:
                 channel = by_target.get(type(effect.terms.target))

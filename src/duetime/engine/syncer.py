@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter  # tidy: how long it took, not what time it is
 
+from duetime.engine.meter import Meter
 from duetime.errors import Fatal
 from duetime.log.log import Log, Position
 
@@ -17,8 +19,9 @@ from duetime.log.log import Log, Position
 class Syncer:
     """Syncs the log when somebody waits for it, or when its window ends."""
 
-    def __init__(self, log: Log, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, log: Log, failed: Callable[[Exception], None], meter: Meter | None = None) -> None:
         self._log = log
+        self._meter = meter
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[Position, Callable[[Exception | None], None]]] = deque()
@@ -72,7 +75,10 @@ class Syncer:
                     self._timer.cancel()
                     self._timer = None
                 if self._written > self.synced:
+                    began_s = perf_counter()
                     self.synced = await self._log.sync()
+                    if self._meter is not None:
+                        self._meter.synced(perf_counter() - began_s)
                 while self._waiting and self._waiting[0][0] <= self.synced:
                     self._waiting.popleft()[1](None)
         except asyncio.CancelledError:

@@ -125,6 +125,11 @@ class FileLog:
         except OSError as error:
             raise self._stop(error) from error
 
+    def extent(self) -> tuple[Position, int]:
+        """The lowest position that can be read, and how many segments there are."""
+        self._usable()
+        return self._firsts[0], len(self._firsts)
+
     # Writing.
 
     async def append(self, at: Position, frame: Frame) -> Position:

@@ -12,6 +12,7 @@ import msgspec
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import FINAL, Intent, Status
+from duetime.store.archive import Archive
 from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, settled
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -136,6 +137,18 @@ class MemoryStore:
 
     def deferred(self) -> int:
         return 0
+
+    def changed(self) -> list[Intent]:
+        return list(self._intents.values())
+
+    def peek(self, id: str) -> Intent | None:
+        return self._intents.get(id)
+
+    def hot(self) -> int:
+        return len(self._intents)
+
+    def archive(self) -> Archive:
+        return Archive(None)
 
     def close(self) -> None:
         """Nothing is held."""

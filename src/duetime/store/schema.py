@@ -31,8 +31,10 @@ MIGRATIONS = (
         crc INTEGER NOT NULL,
         body BLOB NOT NULL
     );
-    CREATE INDEX intents_wake ON intents (wake_at_ms, seq) WHERE wake_at_ms > 0;
+    -- Status, tier and lane ride along so that what will fire can be counted from the index alone.
+    CREATE INDEX intents_wake ON intents (wake_at_ms, seq, status, tier, lane) WHERE wake_at_ms > 0;
     CREATE INDEX intents_hot ON intents (seq) WHERE hot = 1;
+    CREATE INDEX intents_rare ON intents (status, seq) WHERE status IN (3, 5, 6, 7);
     CREATE INDEX intents_key ON intents (key, seq) WHERE key IS NOT NULL;
     CREATE INDEX intents_ended ON intents (ended) WHERE ended > 0 AND status <> 5 AND key IS NULL;
     CREATE INDEX intents_kept ON intents (finished_at_ms) WHERE ended > 0 AND (status = 5 OR key IS NOT NULL);

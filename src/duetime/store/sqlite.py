@@ -28,6 +28,7 @@ from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
 from duetime.store import schema
+from duetime.store.archive import Archive
 from duetime.store.purge import purge
 from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot, pause, settled
 
@@ -69,6 +70,8 @@ class SqliteStore:
         self._hot: dict[str, Intent] = {}
         self._keys: dict[str, str] = {}
         self._changed: dict[str, Intent] = {}
+        self._frozen: dict[str, Intent] = {}
+        """What a checkpoint under way is writing, until it is on disk."""
         self._unrowed_cycle = -1
         """While a checkpoint is made: what was last touched in this cycle is of it and has no row yet."""
         self._rows: list[Row] = []
@@ -201,6 +204,7 @@ class SqliteStore:
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
         assert self._unrowed_cycle < 0 and not self._rows, "one checkpoint at a time"
         frozen, self._changed = self._changed, {}
+        self._frozen = frozen
         self._unrowed_cycle = self.cycle
         self.cycle += 1
         body = _encode(checkpoint)
@@ -221,6 +225,7 @@ class SqliteStore:
             done = True
         finally:
             self._unrowed_cycle = -1
+            self._frozen = {}
             if not done:
                 self._abandon(frozen)
         yield from self._cool(frozen)
@@ -237,6 +242,18 @@ class SqliteStore:
 
     def deferred(self) -> int:
         return len(self._deferred)
+
+    def changed(self) -> list[Intent]:
+        return [*self._frozen.values(), *self._changed.values()]
+
+    def peek(self, id: str) -> Intent | None:
+        return self._hot.get(id)
+
+    def hot(self) -> int:
+        return len(self._hot)
+
+    def archive(self) -> Archive:
+        return Archive(self._path)
 
     def close(self) -> None:
         if not self._closed:
@@ -308,13 +325,15 @@ def _matches(intent: Intent, statuses: tuple[Status, ...] | None, lane: str | No
 
 
 def _columns(intent: Intent) -> Columns:
-    """What a row says besides its body: for look-ups, and to notice damage in either."""
+    """What a row says besides its body: for look-ups, and to notice damage in either. `hot` is 1 for what the
+    kernel must hold, -1 for the rest with a story that the columns do not tell, else 0."""
     terms, rare = intent.terms, intent.rare
     status = intent.status
     return (
         intent.seq, intent.id, int(status), int(terms.tier), terms.lane, intent.wake_at_ms,
         intent.execute_at_ms, intent.created_at_ms, intent.finished_at_ms, intent.ended,
-        rare.key if rare is not None else None, 1 if status in HOT or intent.holds else 0,
+        rare.key if rare is not None else None,
+        1 if status in HOT or intent.holds else 0 if rare is None or not (rare.history or rare.after) else -1,
     )  # fmt: skip
 
 

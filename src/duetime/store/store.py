@@ -20,10 +20,13 @@ decisions must be the same over every store, so nothing here depends on what hap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, Intent, Status
+
+if TYPE_CHECKING:
+    from duetime.store.archive import Archive
 
 Edge = tuple[int, int]
 Job = Callable[[], None]
@@ -92,6 +95,18 @@ class Store(Protocol):
 
     def deferred(self) -> int:
         """How many of them wake behind the edge: a checkpoint would let go of them."""
+
+    def changed(self) -> list[Intent]:
+        """Every intent that may be newer than what is on disk, some of them twice. For reading."""
+
+    def peek(self, id: str) -> Intent | None:
+        """The intent with this id if it is in memory, forgotten or not. For reading."""
+
+    def hot(self) -> int:
+        """How many intents are in memory."""
+
+    def archive(self) -> Archive:
+        """What is on disk, for readers beside the kernel. Overlaid with `changed` it is the whole."""
 
     def close(self) -> None:
         """Let go. Closing twice is fine."""

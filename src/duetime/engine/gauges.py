@@ -1,0 +1,242 @@
+"""The engine's inside in numbers, as they are now: log, store, permits, lanes. No walk over all intents.
+
+The one place outside the engine's own files that reads its parts, so that `insight` need not know them.
+"""
+
+from __future__ import annotations
+
+from heapq import nlargest
+
+from msgspec import Struct
+
+from duetime.engine.engine import Engine
+from duetime.engine.meter import standing
+from duetime.kernel.lanes import Lane
+from duetime.kernel.state import State
+from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
+from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
+
+# Lanes shown one by one: those with most work. The rest is summed up.
+LANES_MAX = 100
+# Deliveries looked at to see who borrowed: those that are out now.
+_OUT_MAX = 20_000
+
+
+class LogGauge(Struct, rename="camel"):
+    """The log: where it begins and ends, and how much of it is where."""
+
+    start: int
+    tail: int
+    bytes: int
+    segments: int
+    synced: int
+    free_bytes: int | None
+    """None where there is no disk."""
+
+
+class StoreGauge(Struct, rename="camel"):
+    """The store: how far it is behind the log, and what is in memory."""
+
+    checkpoint_position: int
+    checkpoint_lag_bytes: int
+    checkpoints: int
+    unwritten: int
+    hot: int
+    cold: int
+
+
+class LaneGauge(Struct, rename="camel"):
+    """One lane; all entities are one."""
+
+    name: str
+    ready: int
+    running: int
+    pushed: bool
+    paused: bool
+    consumers: int
+
+
+class PermitsGauge(Struct, rename="camel"):
+    """A tier's permits: free ones, all, those it has of others, those others have of it."""
+
+    available: int
+    max: int
+    borrowed: int
+    lent: int
+
+
+class TierGauge(Struct, rename="camel"):
+    """One tier."""
+
+    tier: str
+    pending: int
+    """Live, and not yet due."""
+    ready: int
+    running: int
+    used: int
+    permits: PermitsGauge
+    borrows: int
+    """How often it borrowed, since the start."""
+    late_mean_ms: float
+    refuses: bool
+    """Whether new work is refused because the bound cannot be held."""
+
+
+class Gauges(Struct, rename="camel"):
+    """Everything at once."""
+
+    at_ms: int
+    epoch: int
+    records: int
+    counts: list[int]
+    """Intents by status."""
+    tiers: list[TierGauge]
+    lanes: list[LaneGauge]
+    more_lanes: int
+    """How many lanes are not shown."""
+    entities: int
+    cohorts: int
+    stale: int
+    next_ms: int | None
+    inbox: int
+    log: LogGauge
+    store: StoreGauge
+
+
+def failure(engine: Engine) -> Exception | None:
+    """Why the engine stopped itself, if it did."""
+    return engine._failure
+
+
+def is_ready(engine: Engine) -> bool:
+    """Whether recovery is done and it neither failed nor closes."""
+    return engine._started and engine._failure is None and not engine._closing
+
+
+def gauges(engine: Engine) -> Gauges:
+    """A look at a running engine. Raises what it failed of, or that it does not run."""
+    kernel = engine._kernel()
+    state = kernel.state
+    lanes, more = _lanes(state)
+    return Gauges(
+        at_ms=engine.now_ms(),
+        epoch=state.epoch,
+        records=state.records,
+        counts=list(state.counts),
+        tiers=tiers(engine),
+        lanes=lanes,
+        more_lanes=more,
+        entities=state.entities,
+        cohorts=state.timers.cohorts,
+        stale=state.stale,
+        next_ms=kernel.next_ms(),
+        inbox=len(engine._inbox),
+        log=_log(engine),
+        store=_store(engine),
+    )
+
+
+def tiers(engine: Engine) -> list[TierGauge]:
+    """Every tier."""
+    state = engine._kernel().state
+    borrowed = _borrowed(state)
+    found = []
+    for number, permits in enumerate(state.tiers.all):
+        counts = standing(state, number)
+        late_ms = engine.guard.late_ms[number]
+        guarded = engine.options.lateness_guard
+        found.append(
+            TierGauge(
+                tier=TIER_NAMES[number],
+                pending=counts[SCHEDULED] + counts[BLOCKED],
+                ready=counts[DUE],
+                running=counts[DISPATCHING],
+                used=permits.used,
+                permits=PermitsGauge(
+                    max(0, permits.max - permits.used), permits.max, borrowed[number], permits.lent
+                ),
+                borrows=permits.borrows,
+                late_mean_ms=round(late_ms, 1),
+                refuses=guarded and late_ms > TIER_WINDOW_MS[number] and bool(permits.tracks),
+            )
+        )
+    return found
+
+
+def oldest_due_ms(engine: Engine) -> int | None:
+    """Since when the first of what could go waits: a look at the head of each queue, entities excepted."""
+    heads = [
+        entry[2].due_at_ms
+        for lane in engine._kernel().state.queues.values()
+        for track in lane.tracks.values()
+        if (entry := track.head()) is not None
+    ]
+    return min(heads, default=None)
+
+
+def _borrowed(state: State) -> list[int]:
+    """Permits each tier has of others now."""
+    found = [0] * len(TIER_NAMES)
+    if any(permits.lent for permits in state.tiers.all):
+        for place, intent in enumerate(state.out[""].values()):
+            if place >= _OUT_MAX:
+                break
+            if intent.permit >= 0 and intent.permit != intent.terms.tier:
+                found[intent.terms.tier] += 1
+    return found
+
+
+def _lanes(state: State) -> tuple[list[LaneGauge], int]:
+    """The queues with most to do, and all entities as one."""
+    queues = state.queues
+    shown = nlargest(LANES_MAX, queues.values(), key=_weight) if len(queues) > LANES_MAX else queues.values()
+    lanes = [
+        LaneGauge(
+            lane.name, _ready(lane), lane.running, lane.pushed, lane.paused, len(lane.turns)
+        )
+        for lane in shown
+    ]  # fmt: skip
+    if state.entities:
+        every = queues.values()
+        ready = max(0, state.counts[DUE] - sum(map(_ready, every)))
+        running = max(0, state.counts[DISPATCHING] - sum(lane.running for lane in every))
+        pushed = "entity" in state.settings.pushed
+        lanes.append(LaneGauge("entity:", ready, running, pushed, paused=False, consumers=0))
+    return lanes, len(queues) - len(shown)
+
+
+def _weight(lane: Lane) -> int:
+    return _ready(lane) + lane.running
+
+
+def _ready(lane: Lane) -> int:
+    return sum(len(track) for track in lane.tracks.values())
+
+
+def _log(engine: Engine) -> LogGauge:
+    log, position = engine._log, engine.pump.position
+    extent = getattr(log, "extent", None)  # only logs on a disk have files
+    room = getattr(log, "room", None)
+    start, segments = extent() if extent is not None else (0, 0)
+    return LogGauge(
+        start=start,
+        tail=position,
+        bytes=position - start,
+        segments=segments,
+        synced=engine._syncer.synced,
+        free_bytes=room() if room is not None else None,
+    )
+
+
+def _store(engine: Engine) -> StoreGauge:
+    store, state = engine._store, engine.pump.kernel.state
+    position = engine._checkpointer.position
+    hot = store.hot()
+    return StoreGauge(
+        checkpoint_position=position,
+        checkpoint_lag_bytes=engine.pump.position - position,
+        checkpoints=engine._checkpointer.count,
+        unwritten=store.unwritten(),
+        hot=hot,
+        cold=max(0, state.live() - hot),
+    )

@@ -1,0 +1,318 @@
+"""Reads of the whole collection, off the loop's thread: pages with filters, what will fire, how it stood.
+
+The archive reads rows in a thread. What the store has not written yet is laid over: its objects are looked
+at from that thread only to find candidates; what is shown is taken from them on the loop, between two
+records. While there is no engine yet (it recovers), the last checkpoint alone is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from heapq import nsmallest
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from duetime.engine.engine import Engine
+from duetime.errors import BadQuery
+from duetime.kernel import query
+from duetime.kernel.history import entries_of
+from duetime.kernel.state import State
+from duetime.limits import PAGE_MAX, TIER_NAMES
+from duetime.protocol.checkpoint import Marks
+from duetime.protocol.intent import ACKED, DUE, FINAL, SCHEDULED, Entry, Intent, Status
+from duetime.protocol.view import View
+from duetime.store.archive import FIRST, Archive, Filter, Key, Order, key_of, queue_of
+from duetime.store.store import forgotten
+
+__all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
+
+# How often one request looks further when what it found on disk is not so any more in memory.
+_ROUNDS = 4
+# Intents whose status only their history tells: beyond so many, the rest is taken as due.
+_OPEN_MAX = 200_000
+
+T = TypeVar("T")
+
+
+class Page(Struct):
+    """Some intents in order, and where to go on; None at the end. A page may be short, even empty, and yet
+    have a cursor: then as much was looked at as one request may."""
+
+    items: list[View]
+    next_cursor: str | None
+
+
+class Slot(Struct, frozen=True, rename="camel"):
+    """How many intents of a tier and queue wake in a slot of time."""
+
+    at_ms: int
+    tier: str
+    queue: str
+    count: int
+
+
+class AsOf(Struct, rename="camel"):
+    """How many intents had which status at a moment, of those whose rows are still there."""
+
+    at_ms: int
+    counts: dict[str, int]
+    tiers: dict[str, dict[str, int]]
+    exact: bool
+
+
+class Library:
+    """What is on disk, and, once an engine runs, what is newer in memory."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._engine: Engine | None = None
+        self._thread = ThreadPoolExecutor(1, "duetime-library")
+
+    def follow(self, engine: Engine) -> None:
+        """The engine is ready: from now on its memory counts, too."""
+        self._engine = engine
+
+    def close(self) -> None:
+        self._thread.submit(self._archive.close).result()
+        self._thread.shutdown()
+
+    # Intents.
+
+    async def get(self, id: str) -> View | None:
+        """One intent, as it is; or as it was at the last checkpoint while the engine recovers."""
+        if self._engine is not None:
+            return self._engine.get(id)
+        intent = await self._run(lambda: self._get(id))
+        return None if intent is None else query.view(intent)
+
+    def _get(self, id: str) -> Intent | None:
+        with self._archive.moment():
+            return self._archive.get(id)
+
+    async def page(
+        self, filter: Filter | None = None, order: str = "newest", cursor: str | None = None, limit: int = 50
+    ) -> Page:
+        """Intents that fit, newest first or by due time (live ones only, unless statuses are named)."""
+        filter = filter if filter is not None else Filter()
+        how = _order(order)
+        if how == "due" and ACKED in filter.statuses:
+            raise BadQuery("What is acknowledged is listed newest first only.", hint="Use order=newest.")
+        if not 1 <= limit <= PAGE_MAX:
+            raise BadQuery(f"limit is from 1 to {PAGE_MAX}, not {limit}.")
+        place = _place(cursor, how) if cursor else FIRST
+        items: list[View] = []
+        for _ in range(_ROUNDS):
+            state = self._state()
+            changed = state.store.changed() if state is not None else []
+            marks = state.marks if state is not None else None
+            missing = limit - len(items)
+            work = _Search(self._archive, filter, how, place, missing, changed, marks)
+            found = await self._run(work.run)
+            items += self._shown(found, filter, how)
+            if work.end is None:
+                return Page(items, None)
+            place = work.end
+            if len(items) >= limit:
+                break
+        return Page(items, _cursor(place, how))
+
+    def _shown(self, found: list[tuple[Key, Intent]], filter: Filter, order: Order) -> list[View]:
+        """Views of what was found, as it is at this moment."""
+        state = self._state()
+        shown = []
+        for key, intent in found:
+            if state is not None:
+                live = state.store.peek(intent.id)
+                if live is not None:
+                    if not filter.matches(live) or key_of(live, order) != key:
+                        continue
+                    intent = live
+                if forgotten(intent, state.marks):
+                    continue
+            shown.append(query.view(intent))
+        return shown
+
+    # Counts.
+
+    async def slots(self, from_ms: int, to_ms: int, slot_ms: int) -> list[Slot]:
+        """What is scheduled to fire, by slot, tier and queue; in order of time. Empty slots are left out."""
+        if to_ms <= from_ms or slot_ms < 1:
+            raise BadQuery("A timeline needs an end after its beginning, and slots of at least 1 ms.")
+        state = self._state()
+        changed = state.store.changed() if state is not None else []
+        counts = await self._run(lambda: self._slots(from_ms, to_ms, slot_ms, changed))
+        return [
+            Slot(from_ms + slot * slot_ms, TIER_NAMES[tier], queue, count)
+            for (slot, tier, queue), count in sorted(counts.items())
+            if count > 0
+        ]
+
+    def _slots(
+        self, from_ms: int, to_ms: int, slot_ms: int, changed: list[Intent]
+    ) -> dict[tuple[int, int, str], int]:
+        newer = {intent.seq: intent for intent in changed}
+        with self._archive.moment() as there:
+            counts = self._archive.slots(from_ms, to_ms, slot_ms) if there else {}
+            for wake_at_ms, tier, queue in self._archive.waking(list(newer)):
+                if from_ms <= wake_at_ms < to_ms:
+                    counts[(wake_at_ms - from_ms) // slot_ms, tier, queue] -= 1
+        for intent in newer.values():
+            wake_at_ms = intent.wake_at_ms
+            if intent.status is SCHEDULED and from_ms <= wake_at_ms < to_ms:
+                terms = intent.terms
+                key = ((wake_at_ms - from_ms) // slot_ms, int(terms.tier), queue_of(terms.lane))
+                counts[key] = counts.get(key, 0) + 1
+        return counts
+
+    async def as_of(self, at_ms: int) -> AsOf:
+        """How everything stood at a moment."""
+        state = self._state()
+        changed = state.store.changed() if state is not None else []
+        counts, exact = await self._run(lambda: self._as_of(at_ms, changed))
+        return AsOf(
+            at_ms,
+            {status.name: sum(counts.get((tier, status), 0) for tier in range(5)) for status in Status},
+            {
+                name: {status.name: counts.get((tier, status), 0) for status in Status}
+                for tier, name in enumerate(TIER_NAMES)
+            },
+            exact,
+        )
+
+    def _as_of(self, at_ms: int, changed: list[Intent]) -> tuple[dict[tuple[int, int], int], bool]:
+        newer = {intent.seq: intent for intent in changed}
+        counts: dict[tuple[int, int], int] = {}
+        rest: dict[int, int] = {}
+        with self._archive.moment() as there:
+            if there:
+                standing = self._archive.standing(at_ms)
+                counts, rest = standing.counts, standing.open_counts
+                for tier, was in self._archive.stood(at_ms, list(newer)):
+                    counts[tier, was] -= 1
+                for intent in islice(standing.open, _OPEN_MAX):
+                    rest[intent.terms.tier] -= 1
+                    if intent.seq not in newer:
+                        _count(counts, intent, at_ms)
+        for tier, count in rest.items():
+            counts[tier, DUE] = counts.get((tier, DUE), 0) + count
+        for intent in newer.values():
+            _count(counts, intent, at_ms)
+        return counts, not any(rest.values())
+
+    # Where from.
+
+    def _state(self) -> State | None:
+        return None if self._engine is None else self._engine.pump.kernel.state
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+class _Search:
+    """One look for a page, in the library's thread."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        filter: Filter,
+        order: Order,
+        after: Key,
+        limit: int,
+        changed: list[Intent],
+        marks: Marks | None,
+    ) -> None:
+        self._archive = archive
+        self._filter = filter
+        self._order = order
+        self._after = after
+        self._limit = limit
+        self._changed = changed
+        self._marks = marks
+        self.end: Key | None = None
+        """How far was looked; None: to the end."""
+
+    def run(self) -> list[tuple[Key, Intent]]:
+        more = self._limit + 1  # one more tells whether there is a next page
+        with self._archive.moment() as there:
+            marks = self._marks if self._marks is not None else self._archive.marks()
+            scan = self._archive.page(self._filter, self._order, self._after, more, marks) if there else None
+        found: dict[str, tuple[Key, Intent]] = {}
+        end = None
+        if scan is not None:
+            found = {intent.id: (key, intent) for key, intent in scan.found}
+            end = scan.end
+        for key, intent in nsmallest(more, self._candidates(end), key=_first):
+            found[intent.id] = (key, intent)
+        ordered = sorted(found.values(), key=_first)
+        if len(ordered) > self._limit:
+            ordered = ordered[: self._limit]
+            end = ordered[-1][0]
+        self.end = end
+        return ordered
+
+    def _candidates(self, end: Key | None) -> list[tuple[Key, Intent]]:
+        """What is in memory and seems to fit. Looked at again on the loop before it is shown."""
+        matches, order, after = self._filter.matches, self._order, self._after
+        live = order == "due" and not self._filter.statuses
+        return [
+            (key, intent)
+            for intent in self._changed
+            if after < (key := key_of(intent, order))
+            and (end is None or key <= end)
+            and matches(intent)
+            and not (live and intent.status in FINAL)
+        ]
+
+
+def _first(found: tuple[Key, Intent]) -> Key:
+    return found[0]
+
+
+def status_at(entries: list[Entry], at_ms: int) -> Status | None:
+    """The status an intent with this history had at a moment; None before it was made."""
+    if not entries or at_ms < entries[0].at_ms:
+        return None
+    return next(entry.status for entry in reversed(entries) if entry.at_ms <= at_ms)
+
+
+def _count(counts: dict[tuple[int, int], int], intent: Intent, at_ms: int) -> None:
+    was = status_at(entries_of(intent), at_ms)
+    if was is not None:
+        key = (int(intent.terms.tier), int(was))
+        counts[key] = counts.get(key, 0) + 1
+
+
+# Cursors.
+
+
+def _order(name: str) -> Order:
+    if name == "newest":
+        return "newest"
+    if name == "due":
+        return "due"
+    raise BadQuery(f"order is newest or due, not {name!r}.")
+
+
+def _cursor(place: Key, order: Order) -> str:
+    text = msgspec.json.encode([order[0], *place])
+    return urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def _place(cursor: str, order: Order) -> Key:
+    try:
+        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        kind, first, second = msgspec.json.decode(text, type=tuple[str, int, int])
+    except (ValueError, msgspec.MsgspecError):
+        kind, first, second = "", 0, 0
+    if kind != order[0]:
+        raise BadQuery(
+            "The cursor is not one that was given out for this order.",
+            hint="Use nextCursor of the page before as it is, or leave it out to begin anew.",
+        )
+    return (first, second)

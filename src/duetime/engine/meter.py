@@ -1,0 +1,322 @@
+"""What the engine counts while it works: plain numbers, filled a turn at a time, read by whoever shows them.
+
+A meter is optional: an embedded engine has none and pays nothing. Times are by the engine's clock where a
+user's time is meant (lateness, waiting) and by the processor's where work is timed (append, sync).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable
+from time import perf_counter  # tidy: measures work, not the time of day
+
+from duetime.channels.channel import Settler
+from duetime.clock import Clock
+from duetime.engine.pump import Turn
+from duetime.errors import DuetimeError
+from duetime.kernel.state import State
+from duetime.limits import HOUR_MS, TIER_NAMES
+from duetime.protocol.command import Settle, Submit
+from duetime.protocol.effect import Abort, Deliver, Effect
+from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING
+from duetime.protocol.outcome import Settlement
+from duetime.protocol.reply import Existing
+from duetime.protocol.terms import Callback
+
+# "Now" is the last few minutes: long enough to be steady, short enough to be news.
+SLICE_MS = 10_000
+SLICES = 18
+# Starts of deliveries that are remembered; of more than these the oldest are let go.
+_STARTS_MAX = 200_000
+
+LATE_MS = (
+    1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000,
+    30_000, 60_000, 300_000, 3_600_000,
+)  # fmt: skip
+TIME_MS = (
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000,
+)  # fmt: skip
+TIME_S = (
+    0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+    0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+)  # fmt: skip
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_096)
+
+CHANNELS = ("callback", "task", "entity", "stream", "bare")
+OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost")
+_TIERS = range(len(TIER_NAMES))
+
+
+class Histogram:
+    """How many values fell into each bucket. A bucket holds what is at most its bound; the last, the rest."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum: float = 0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def add_many(self, values: Iterable[float]) -> None:
+        bounds, counts = self.bounds, self.counts
+        total: float = 0
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+            total += value
+        self.sum += total
+
+    def merge(self, other: Histogram) -> None:
+        """Take in what another one of the same buckets holds."""
+        self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
+        self.sum += other.sum
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def mean(self) -> float:
+        count = self.count
+        return self.sum / count if count else 0.0
+
+    def quantile(self, share: float) -> float | None:
+        """The value that this share of all is at most, as far as the buckets tell; None when empty."""
+        wanted = self.count * share
+        if not wanted:
+            return None
+        below = 0
+        for place, count in enumerate(self.counts):
+            if count and below + count >= wanted:
+                low = self.bounds[place - 1] if place else 0.0
+                if place == len(self.bounds):
+                    return low  # beyond the last bound nothing more is known
+                return low + (self.bounds[place] - low) * (wanted - below) / count
+            below += count
+        raise AssertionError("the buckets add up to the count")
+
+
+class Sliding:
+    """A histogram of everything since the start, of which the last minutes can be seen alone."""
+
+    __slots__ = ("_past", "_slices", "_stamp", "bounds", "current")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.current = Histogram(bounds)
+        self._past = Histogram(bounds)
+        self._stamp = 0
+        self._slices: deque[tuple[int, Histogram]] = deque([(0, self.current)])
+
+    def at(self, now_ms: int) -> Histogram:
+        """The slice of this moment: what is added to it counts as now."""
+        stamp = now_ms // SLICE_MS
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self.current = Histogram(self.bounds)
+            self._slices.append((stamp, self.current))
+            if len(self._slices) > SLICES:
+                self._past.merge(self._slices.popleft()[1])
+        return self.current
+
+    def recent(self, now_ms: int) -> Histogram:
+        """The last minutes."""
+        found, stamp = Histogram(self.bounds), now_ms // SLICE_MS
+        for at, part in self._slices:
+            if stamp - SLICES < at <= stamp:
+                found.merge(part)
+        return found
+
+    def total(self) -> Histogram:
+        """Everything since the start."""
+        found = Histogram(self.bounds)
+        found.merge(self._past)
+        for _, part in self._slices:
+            found.merge(part)
+        return found
+
+
+class Meter:
+    """Counters and histograms of one engine's life."""
+
+    def __init__(self) -> None:
+        self.state: State | None = None
+        self.turns = 0
+        self.duplicates = 0
+        self.recovery_s = 0.0
+        self.last_sync_ms = 0
+        self.checkpoint_ms = 0
+        """When the last checkpoint was finished."""
+        self.append_s = Histogram(TIME_S)
+        self.sync_s = Sliding(TIME_S)
+        self.checkpoint_s = Histogram(TIME_S)
+        self.batch = Histogram(SIZES)
+        self.late_ms = [Sliding(LATE_MS) for _ in _TIERS]
+        self.wait_ms = [Histogram(LATE_MS) for _ in _TIERS]
+        self.delivery_ms = [Sliding(TIME_MS) for _ in _TIERS]
+        self.execution_s = {channel: Histogram(TIME_S) for channel in CHANNELS}
+        self.deliveries: dict[tuple[int, str, str], int] = {}
+        self.batched = [0 for _ in _TIERS]
+        """Deliveries that shared a request with others, per tier."""
+        self.rejections: dict[int, int] = {}
+        """Refusals by error code."""
+        self._starts: dict[tuple[str, int], float] = {}
+        self._dead: deque[tuple[int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
+        """For each slice, how many there were before it."""
+        self._dead_before = 0
+        self._slice = 0
+
+    # What the engine tells.
+
+    def begin(self, state: State, clock: Clock, recovery_s: float) -> None:
+        """Recovery is done; this is the state from now on."""
+        self.state = state
+        self._clock = clock
+        self.recovery_s = recovery_s
+        self._dead_before = self.dead_letters()
+
+    def turn(self, turn: Turn) -> None:
+        """A batch was written and applied."""
+        self.turns += 1
+        self.append_s.add(turn.append_s)
+        stamp = turn.at_ms // SLICE_MS
+        if stamp != self._slice:
+            self._slice = stamp
+            self._dead.append((turn.at_ms, self._dead_before))
+        self._dead_before = self.dead_letters()
+        size = 0
+        for command, answer in zip(turn.batch.commands, turn.answers, strict=True):
+            if type(command) is Submit:
+                size += len(command.items)
+                if type(answer) is list:
+                    self.duplicates += sum(type(reply) is Existing for reply in answer)
+            elif type(command) is Settle:
+                size += len(command.settlements)
+            else:
+                size += 1
+        self.batch.add(size)
+        if turn.effects:
+            self._handed_out(turn.effects, turn.at_ms)
+
+    def _handed_out(self, effects: list[Effect], at_ms: int) -> None:
+        late: list[list[int]] = [[] for _ in _TIERS]
+        wait: list[list[int]] = [[] for _ in _TIERS]
+        assert self.state is not None, "the engine begins before its first turn"
+        get = self.state.store.peek
+        for effect in effects:
+            if type(effect) is not Deliver:
+                continue
+            tier = effect.terms.tier
+            if effect.delivery == 1:  # by far the most: nothing needs to be looked up
+                late[tier].append(effect.late_ms)
+                wait[tier].append(effect.late_ms)
+            elif (intent := get(effect.id)) is not None and intent.due_at_ms:
+                wait[tier].append(max(0, at_ms - intent.due_at_ms))
+                if intent.first_dispatch_at_ms == at_ms:  # a revived dead letter: its first time again
+                    late[tier].append(effect.late_ms)
+        for number in _TIERS:
+            if late[number]:
+                self.late_ms[number].at(at_ms).add_many(late[number])
+            if wait[number]:
+                self.wait_ms[number].add_many(wait[number])
+
+    def acted(self, effects: Iterable[Effect]) -> None:
+        """Deliveries went to their channels."""
+        now_s, starts = perf_counter(), self._starts
+        for effect in effects:
+            if type(effect) is Deliver:
+                starts[effect.id, effect.delivery] = now_s
+            elif type(effect) is Abort:
+                starts.pop((effect.id, effect.delivery), None)
+        if len(starts) > _STARTS_MAX:
+            for key in list(starts)[: _STARTS_MAX // 2]:
+                del starts[key]
+
+    def watching(self, settle: Settler) -> Settler:
+        """The same way in for outcomes, on which they are counted first."""
+
+        def watch(settlements: list[Settlement]) -> None:
+            self.settled(settlements)
+            settle(settlements)
+
+        return watch
+
+    def settled(self, settlements: list[Settlement]) -> None:
+        """Outcomes came back; not yet written, so that the intents still say when they were handed out."""
+        assert self.state is not None, "the engine begins before anything is handed out"
+        now_ms = self._clock.now_ms()
+        get, now_s = self.state.store.peek, perf_counter()
+        for settlement in settlements:
+            start_s = self._starts.pop((settlement.id, settlement.delivery), None)
+            intent = get(settlement.id)
+            if intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery:
+                continue  # stale: the kernel counts it
+            terms = intent.terms
+            target = terms.target
+            channel = type(target).__name__.lower()
+            key = (int(terms.tier), channel, type(settlement.outcome).__name__.lower())
+            self.deliveries[key] = self.deliveries.get(key, 0) + 1
+            self.delivery_ms[terms.tier].at(now_ms).add(max(0, now_ms - intent.dispatched_at_ms))
+            if start_s is not None:
+                self.execution_s[channel].add(now_s - start_s)
+            if type(target) is Callback and target.batch:
+                self.batched[terms.tier] += 1
+
+    def synced(self, seconds: float) -> None:
+        """The log was synced."""
+        self.last_sync_ms = self._clock.now_ms()
+        self.sync_s.at(self.last_sync_ms).add(seconds)
+
+    def checkpointed(self, seconds: float) -> None:
+        """The store was brought up to the log."""
+        self.checkpoint_s.add(seconds)
+        self.checkpoint_ms = self._clock.now_ms()
+
+    def rejected(self, error: DuetimeError, count: int = 1) -> None:
+        """A caller was refused. Told by whoever answers callers, once for each."""
+        self.rejections[error.code] = self.rejections.get(error.code, 0) + count
+
+    # What readers ask.
+
+    def dead_letters(self) -> int:
+        """Intents that became dead letters, ever."""
+        return 0 if self.state is None else moves_to(self.state, DEAD_LETTERED)
+
+    def dead_since(self, since_ms: int) -> int:
+        """Intents that became dead letters since this moment, within the last hour, to ten seconds."""
+        before = next((dead for at_ms, dead in self._dead if at_ms >= since_ms), None)
+        return 0 if before is None else self.dead_letters() - before
+
+    def failed(self, tier: int) -> int:
+        """Deliveries of a tier that came back without success."""
+        bad = ("failed", "rejected", "lost")
+        return sum(
+            count for (of, _, outcome), count in self.deliveries.items() if of == tier and outcome in bad
+        )
+
+
+def moves_to(state: State, status: int, tier: int | None = None) -> int:
+    """How many moves into a status there were, ever; of one tier or of all. Being made is not a move."""
+    tally = state.tally
+    tiers = _TIERS if tier is None else (tier,)
+    return sum(tally[of * 64 + old * 8 + status] for of in tiers for old in range(8) if old != status)
+
+
+def moves(state: State, tier: int, old: int, new: int) -> int:
+    """How often an intent of a tier moved from one status to another, ever. From itself: was made so."""
+    return state.tally[tier * 64 + old * 8 + new]
+
+
+def standing(state: State, tier: int) -> list[int]:
+    """How many intents of a tier have each status now."""
+    tally, base = state.tally, tier * 64
+    counts = []
+    for status in range(8):
+        came = sum(tally[base + old * 8 + status] for old in range(8))
+        went = sum(tally[base + status * 8 + new] for new in range(8) if new != status)
+        counts.append(came - went)
+    return counts

@@ -1,0 +1,371 @@
+"""What is on disk, for readers beside the kernel: a connection of its own that only reads.
+
+Used in a thread, one call at a time; the engine's loop never waits for it. Every read is of one moment (the
+last checkpoint, or the one before while it is being written); what changed since is in the store's memory,
+and `engine.library` lays it over. Filters run inside SQLite as far as they can, over a bounded number of
+rows at a time, so that a reader in search of a needle holds nothing up and goes on from where it stopped.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from heapq import merge
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from duetime.errors import Damaged
+from duetime.protocol.checkpoint import Checkpoint, Marks
+from duetime.protocol.intent import (
+    ACKED,
+    BLOCKED,
+    CANCELED,
+    DEAD_LETTERED,
+    DISPATCHING,
+    DUE,
+    EXPIRED,
+    SCHEDULED,
+    Intent,
+    Status,
+)
+from duetime.protocol.terms import Entity, Task, Terms, Tier
+from duetime.store import schema
+from duetime.store.store import forgotten
+
+# Rows looked at for one answer: some tens of milliseconds of SQLite's time, none of the loop's.
+ROWS_MAX = 50_000
+# In one statement; SQLite takes 32,766 variables.
+_MANY = 5_000
+
+Order = Literal["newest", "due"]
+Key = tuple[int, int]
+"""A place in an order: by falling seq, or by rising time and seq. Both rise as keys."""
+FIRST: Key = (-(1 << 62), 0)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Intent).decode
+_decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
+
+_RARE = (BLOCKED, DEAD_LETTERED, EXPIRED, CANCELED)
+_IS_RARE = "status IN (3, 5, 6, 7)"  # as the index says it, or SQLite does not use it
+_LIVE = (SCHEDULED, DUE, DISPATCHING, BLOCKED)
+# A lane for people: all entities of a type together.
+_QUEUE = "CASE WHEN lane GLOB 'entity:*/*' THEN substr(lane, 1, instr(lane, '/') - 1) ELSE lane END"
+
+
+class Filter(Struct, frozen=True):
+    """Which intents are wanted. What is not said does not matter; times are of `execute_at_ms`."""
+
+    statuses: tuple[Status, ...] = ()
+    tier: Tier | None = None
+    lane: str | None = None
+    queue: str | None = None
+    """A task queue."""
+    task: str | None = None
+    entity: str | None = None
+    """A type, or `type/id`."""
+    tags: dict[str, str] = {}
+    from_ms: int | None = None
+    to_ms: int | None = None
+    """Up to this moment, itself excepted."""
+
+    def matches(self, intent: Intent) -> bool:
+        if self.statuses and intent.status not in self.statuses:
+            return False
+        if self.from_ms is not None and intent.execute_at_ms < self.from_ms:
+            return False
+        if self.to_ms is not None and intent.execute_at_ms >= self.to_ms:
+            return False
+        return self._fits(intent.terms)
+
+    def _fits(self, terms: Terms) -> bool:
+        if self.tier is not None and terms.tier != self.tier:
+            return False
+        if self.lane is not None and terms.lane != self.lane:
+            return False
+        target = terms.target
+        if self.queue is not None and not (type(target) is Task and target.queue == self.queue):
+            return False
+        if self.task is not None and not (type(target) is Task and target.name == self.task):
+            return False
+        if self.entity is not None and not (
+            type(target) is Entity and self.entity in (target.kind, f"{target.kind}/{target.id}")
+        ):
+            return False
+        tags = terms.tags or {}
+        return all(tags.get(name) == value for name, value in self.tags.items())
+
+
+class Scan(Struct):
+    """Intents in order, and how far was looked: None when nothing is left behind them."""
+
+    found: list[tuple[Key, Intent]]
+    end: Key | None
+
+
+class Standing(Struct):
+    """Rows at a moment: counts by (tier, status), and those whose status only their history tells."""
+
+    counts: dict[tuple[int, int], int]
+    open_counts: dict[int, int]
+    """By tier, how many `open` gives."""
+    open: Iterator[Intent]
+
+
+def key_of(intent: Intent, order: Order) -> Key:
+    """An intent's place. By time: when it is looked at next, or else when it was to be executed."""
+    if order == "newest":
+        return (-intent.seq, 0)
+    return (intent.wake_at_ms if intent.status is SCHEDULED else intent.execute_at_ms, intent.seq)
+
+
+def queue_of(lane: str) -> str:
+    """A lane as people count it: all entities of a type together."""
+    return lane.partition("/")[0] if lane.startswith("entity:") else lane
+
+
+class Archive:
+    """Rows, read only. Without a path there are none: everything is in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def moment(self) -> Iterator[bool]:
+        """All reads inside see the same moment. False: there is nothing on disk."""
+        connection = self._open()
+        if connection is None:
+            yield False
+            return
+        connection.execute("BEGIN")
+        try:
+            yield True
+        except schema.UNREADABLE as error:
+            raise Damaged(f"{self._path}: {error}.") from error
+        finally:
+            connection.execute("COMMIT")
+
+    def checkpoint(self) -> Checkpoint | None:
+        """What the kernel knew at that moment."""
+        row = next(self._read("SELECT body, crc FROM checkpoint"), None)
+        if row is None:
+            return None
+        body, crc = row
+        if type(body) is not bytes or crc32(body) != crc:
+            raise Damaged(f"{self._path}: the checkpoint's row does not match its checksum.")
+        return _decode_checkpoint(body)
+
+    def marks(self) -> Marks:
+        """Which finished intents were forgotten at that moment."""
+        checkpoint = self.checkpoint()
+        return checkpoint.marks if checkpoint is not None else Marks()
+
+    def get(self, id: str) -> Intent | None:
+        row = next(self._read("SELECT seq, crc, body FROM intents WHERE id = ?", (id,)), None)
+        intent = None if row is None else self._intent(row)
+        return None if intent is None or forgotten(intent, self.marks()) else intent
+
+    # Pages.
+
+    def page(self, filter: Filter, order: Order, after: Key, limit: int, marks: Marks) -> Scan:
+        """Up to `limit` intents behind a place. Fewer, with an end, when that was too far to look."""
+        statuses = filter.statuses or (_LIVE if order == "due" else ())
+        where, values = _conditions(filter)
+        scans = [
+            self._scan(source, where, values, order, after, limit)
+            for source in _sources(statuses, order)
+        ]  # fmt: skip
+        ends = [end for _, end in scans if end is not None]
+        end = min(ends) if ends else None
+        keys = [key for key in merge(*(found for found, _ in scans)) if end is None or key[:2] <= end]
+        if len(keys) > limit:
+            keys = keys[:limit]
+            end = keys[-1][:2]
+        bodies = self._rows([key[2] for key in keys])
+        found = [
+            (key[:2], intent)
+            for key in keys
+            if (intent := bodies[key[2]]) is not None
+            and filter.matches(intent)
+            and not forgotten(intent, marks)
+        ]
+        return Scan(found, end)
+
+    def _scan(
+        self, source: _Source, where: str, values: Sequence[object], order: Order, after: Key, limit: int
+    ) -> tuple[list[tuple[int, int, int]], Key | None]:
+        """The keys and seqs that fit, and how far was looked, if not to the end."""
+        if order == "newest":
+            behind, key, by = "seq < ?", "-seq, 0", "seq DESC"
+            place: list[object] = [min(-after[0], 1 << 62)]
+        else:
+            column = "wake_at_ms" if source.waking else "execute_at_ms"
+            behind, key, by = f"({column}, seq) > (?, ?)", f"{column}, seq", f"{column}, seq"
+            place = [*after]
+        rows = f"FROM intents WHERE {source.where} AND {behind} ORDER BY {by} LIMIT ?"
+        body = ", body" if "body" in where else ""
+        columns = f"seq, status, tier, lane, execute_at_ms, wake_at_ms{body}"
+        budget = ROWS_MAX if not body else ROWS_MAX // 4
+        query = f"SELECT {key}, seq FROM (SELECT {columns} {rows}) WHERE {source.status}{where} LIMIT ?"
+        found = list(self._read(query, [*place, budget, *values, limit]))
+        if len(found) >= limit:
+            return found, (found[-1][0], found[-1][1])
+        last = next(self._read(f"SELECT {key} {rows} OFFSET {budget - 1}", [*place, 1]), None)
+        return found, last
+
+    def _rows(self, seqs: list[int]) -> dict[int, Intent | None]:
+        found: dict[int, Intent | None] = dict.fromkeys(seqs)
+        for part in _parts(seqs):
+            marks = ",".join("?" * len(part))
+            for row in self._read(f"SELECT seq, crc, body FROM intents WHERE seq IN ({marks})", part):
+                found[row[0]] = self._intent(row)
+        return found
+
+    # Counts.
+
+    def slots(self, from_ms: int, to_ms: int, slot_ms: int) -> dict[tuple[int, int, str], int]:
+        """What wakes in each slot, by (slot, tier, queue)."""
+        query = (
+            f"SELECT (wake_at_ms - :from) / :slot, tier, {_QUEUE} AS queue, count(*) FROM intents"
+            " WHERE wake_at_ms > 0 AND wake_at_ms >= :from AND wake_at_ms < :to AND status = 0"
+            " GROUP BY 1, 2, 3"
+        )
+        rows = self._read(query, {"from": from_ms, "to": to_ms, "slot": slot_ms})
+        return {(slot, tier, queue): count for slot, tier, queue, count in rows}
+
+    def waking(self, seqs: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+        """When these wake, of which tier and queue, as far as they are scheduled on disk."""
+        for part in _parts(seqs):
+            marks = ",".join("?" * len(part))
+            yield from self._read(
+                f"SELECT wake_at_ms, tier, {_QUEUE} FROM intents WHERE seq IN ({marks}) AND status = 0", part
+            )
+
+    def standing(self, at_ms: int) -> Standing:
+        """How many rows of each tier had each status at a moment. Those that were live and past their time,
+        or have a story of their own, come as intents: only their history tells."""
+        counts: dict[tuple[int, int], int] = {}
+        open_counts: dict[int, int] = {}
+        query = f"SELECT tier, {_STATUS_AT}, count(*) FROM intents WHERE created_at_ms <= :at GROUP BY 1, 2"
+        for tier, was, count in self._read(query, {"at": at_ms}):
+            if was >= 0:
+                counts[tier, was] = count
+            else:
+                open_counts[tier] = count
+        query = f"SELECT seq, crc, body FROM intents WHERE created_at_ms <= :at AND {_STATUS_AT} < 0"
+        return Standing(counts, open_counts, (self._intent(row) for row in self._read(query, {"at": at_ms})))
+
+    def stood(self, at_ms: int, seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """For those of these rows that `standing` counts by their columns: (tier, status)."""
+        for part in _parts(seqs):
+            listed = ",".join(map(str, part))
+            query = (
+                f"SELECT tier, {_STATUS_AT} AS was FROM intents"
+                f" WHERE seq IN ({listed}) AND created_at_ms <= :at AND was >= 0"
+            )
+            yield from self._read(query, {"at": at_ms})
+
+    # From rows to intents.
+
+    def _open(self) -> sqlite3.Connection | None:
+        if self._connection is None and self._path is not None and self._path.exists():
+            place = f"file:{quote(str(self._path))}?mode=ro"
+            try:
+                connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
+                connection.execute("PRAGMA cache_size = -8192")
+                connection.execute("PRAGMA mmap_size = 1073741824")
+            except schema.UNREADABLE as error:
+                raise Damaged(f"{self._path}: {error}.") from error
+            self._connection = connection
+        return self._connection
+
+    def _read(self, query: str, values: Any = ()) -> Iterator[Any]:
+        connection = self._open()
+        if connection is None:
+            return
+        yield from connection.execute(query, values)
+
+    def _intent(self, row: tuple[int, int, bytes]) -> Intent:
+        seq, crc, body = row
+        intent = _decode(body) if type(body) is bytes and crc32(body) == crc else None
+        if intent is None or intent.seq != seq:
+            raise Damaged(f"{self._path}: the row {seq} of the table intents does not match its checksum.")
+        return intent
+
+
+# The status a row had at :at as far as its columns tell; -1 where they do not.
+_STATUS_AT = (
+    "CASE WHEN ended > 0 AND finished_at_ms <= :at THEN status"
+    " WHEN hot = 0 AND execute_at_ms > :at THEN 0 ELSE -1 END"
+)
+
+
+class _Source(Struct, frozen=True):
+    """Rows that SQLite gives in order without sorting, or that are few."""
+
+    where: str
+    """Along an index."""
+    status: str
+    """Of those."""
+    waking: bool = False
+
+
+def _sources(statuses: tuple[Status, ...], order: Order) -> list[_Source]:
+    """From where to read intents with these statuses; none given: all of them."""
+    numbers = ", ".join(str(int(status)) for status in statuses)
+    wanted = f"status IN ({numbers})" if statuses else "1"
+    if order == "newest" and (not statuses or SCHEDULED in statuses or ACKED in statuses):
+        return [_Source("1", wanted)]
+    found = [_Source(f"{_IS_RARE} AND status = {int(each)}", "1") for each in statuses if each in _RARE]
+    if DUE in statuses or DISPATCHING in statuses:
+        found.append(_Source("hot = 1", f"{wanted} AND status IN (1, 2)"))
+    if SCHEDULED in statuses:
+        found.append(_Source("wake_at_ms > 0", "status = 0", waking=True))
+    if ACKED in statuses:
+        found.append(_Source(f"status = {int(ACKED)}", "1"))
+    return found
+
+
+def _conditions(filter: Filter) -> tuple[str, list[object]]:
+    """The filter as SQL. Tags and names are looked for in the body as bytes, and looked at again later."""
+    where, values = "", []  # type: str, list[object]
+    for condition, value in (
+        ("tier = ?", filter.tier),
+        ("lane = ?", filter.lane),
+        ("execute_at_ms >= ?", filter.from_ms),
+        ("execute_at_ms < ?", filter.to_ms),
+    ):
+        if value is not None:
+            where += f" AND {condition}"
+            values.append(value)
+    if filter.queue is not None:
+        where += " AND lane = ?"
+        values.append(f"task:{filter.queue}")
+    if filter.entity is not None:
+        where += " AND (lane = ? OR substr(lane, 1, ?) = ?)"
+        prefix = f"entity:{filter.entity}/"
+        values += [f"entity:{filter.entity}", len(prefix), prefix]
+    needles = [_encode(name) + _encode(value) for name, value in filter.tags.items()]
+    if filter.task is not None:
+        needles.append(_encode("task") + _encode(filter.task))
+    for needle in needles:
+        where += " AND instr(body, ?) > 0"
+        values.append(needle)
+    return where, values
+
+
+def _parts(seqs: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(seqs), _MANY):
+        yield seqs[start : start + _MANY]
