@@ -13,6 +13,7 @@ from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
 from duetime.api.http import Load
 from duetime.api.intents import Intents
+from duetime.api.page import document_routes
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
 from duetime.api.server import Listening, Parts, Server, is_loopback, on_signals
@@ -40,6 +41,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     events = Events(service)
     gate = _gate(folder)
     routes: list[Route] = [*intent_routes(Intents(service)), *event_routes(EventStream(events))]
+    routes += document_routes(routes)
     load = Load(config.server.requests_max, config.server.request_bytes_max)
 
     def ready(engine: Engine) -> None:

@@ -18,7 +18,7 @@ Id = Annotated[
     Meta(
         min_length=1,
         max_length=limits.ID_CHARS_MAX,
-        pattern="^[A-Za-z0-9_.:-]+$",
+        pattern=r"^[A-Za-z0-9_.:-]+\Z",  # not $, which lets a line break pass
         description="1 to 128 letters, digits or _ . : -",
     ),
 ]
