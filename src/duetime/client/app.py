@@ -31,7 +31,7 @@ from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive
 from duetime.protocol.effect import Change, Deliver
-from duetime.protocol.intent import Intent, Item, Status
+from duetime.protocol.intent import Item, Status
 from duetime.protocol.terms import Bare, Entity, Terms
 from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import Overview, View
@@ -281,7 +281,7 @@ class App:
         if not items:
             return []
         replies = await self.backend.submit((terms,), items, terms.ack)
-        return [reply.id if type(reply) is Intent else id_of(reply) for reply in replies]
+        return [id_of(reply) for reply in replies]
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -297,8 +297,8 @@ class App:
         body = b"" if payload is None else encode(payload, "The payload")
         fresh = options.id is None
         item = plan.item(options.id or self.new_id(now_ms), fresh, now_ms, body)
-        replies = await self.backend.submit((plan.terms,), (item,), plan.terms.ack)
-        return Handle(self, id_of(replies[0]))
+        reply = await self.backend.submit_one(plan.terms, item, plan.terms.ack)
+        return Handle(self, id_of(reply))
 
     async def _find_page(
         self, status: str | None, queue: str | None, limit: int, before_seq: int

@@ -134,6 +134,7 @@ class Plan:
         "_key_base",
         "_on_duplicate",
         "_payload_bytes_max",
+        "_plain",
         "options",
         "terms",
     )
@@ -150,6 +151,9 @@ class Plan:
         self._delay_ms = delay_ms(options.delay) if options.delay is not None else 0
         self._deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
         self._on_duplicate = choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate")
+        said = (options.key, options.after or None, options.traceparent, options.deadline)
+        # Nothing is said that could be wrong, but the time.
+        self._plain = said == (None, None, None, None)
 
     def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
         """One new intent."""
@@ -157,6 +161,8 @@ class Plan:
         if len(payload) > self._payload_bytes_max:
             raise TooLarge(f"The payload has {len(payload)} bytes; {self._payload_bytes_max} are allowed.")
         execute_at_ms = now_ms + self._delay_ms if self._at_ms is None else self._at_ms
+        if self._plain and fresh and 0 <= execute_at_ms <= bounds.TIME_MS_MAX:
+            return Item(id, 0, execute_at_ms, payload, fresh=True, relative=self._at_ms is None)
         deadline_ms = self._deadline_ms
         if deadline_ms and deadline_ms < execute_at_ms:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
@@ -165,9 +171,7 @@ class Plan:
             self._fingerprint(payload) if options.key is not None else 0,
             self._on_duplicate, self._after, options.traceparent, fresh, self._at_ms is None,
         )  # fmt: skip
-        simple = fresh and not self._after and options.key is None and options.traceparent is None
-        if not simple or deadline_ms or not 0 <= execute_at_ms <= bounds.TIME_MS_MAX:
-            raise_for(bounds.item(item))
+        raise_for(bounds.item(item))
         return item
 
     def _fingerprint(self, payload: bytes) -> int:

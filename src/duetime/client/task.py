@@ -12,7 +12,6 @@ from duetime.client.plan import PER_INTENT, Options, Plan, make_terms
 from duetime.client.replies import id_of
 from duetime.client.times import Delay, Moment
 from duetime.errors import InvalidField
-from duetime.protocol.intent import Item
 from duetime.protocol.terms import Target
 
 if TYPE_CHECKING:
@@ -79,11 +78,15 @@ class Planned(Generic[P, R]):
         return plan
 
     async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
-        plan = self._ready()
-        terms = plan.terms
-        item = self._item(plan, args, kwargs)
-        replies = await self._app.backend.submit((terms,), (item,), terms.ack)
-        return Handle(self._app, id_of(replies[0]), self._signature.returns)
+        plan = self._plan or self._ready()
+        app, signature, terms = self._app, self._signature, plan.terms
+        payload = signature.encode(args, kwargs)
+        backend = app.backend
+        now_ms = backend.now_ms()
+        id = plan.options.id
+        item = plan.item(app.new_id(now_ms) if id is None else id, id is None, now_ms, payload)
+        reply = await backend.submit_one(terms, item, terms.ack)
+        return Handle(app, id_of(reply), signature.returns)
 
     async def _schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> list[Handle[R]]:
         plan = self._ready()
@@ -99,15 +102,6 @@ class Planned(Generic[P, R]):
         ids = await self._app.submit_many(plan.terms, items)
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
-
-    def _item(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
-        app = self._app
-        payload = self._signature.encode(args, kwargs)
-        now_ms = app.backend.now_ms()
-        id = plan.options.id
-        if id is not None:
-            return plan.item(id, False, now_ms, payload)
-        return plan.item(app.new_id(now_ms), True, now_ms, payload)
 
 
 class Task(Planned[P, R]):

@@ -10,21 +10,22 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from duetime import errors
 from duetime.clock import Clock
 from duetime.engine.alarm import Alarm, make_alarm
+from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
-from duetime.engine.inbox import Batch, Inbox, Request, command_bytes, item_bytes, terms_bytes
+from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, shares
+from duetime.engine.intake import Intake
 from duetime.engine.options import Options
-from duetime.engine.parts import chunks, first_batch, part_of, resolver, split
+from duetime.engine.parts import first_batch, resolver, split
 from duetime.engine.pump import Pump, Turn
-from duetime.engine.reader import Reader
 from duetime.engine.recovery import recover
 from duetime.engine.syncer import Syncer
 from duetime.engine.waiters import Observer, Waiters
@@ -34,16 +35,18 @@ from duetime.kernel import query
 from duetime.kernel.kernel import Answer, Kernel
 from duetime.log.log import Log
 from duetime.protocol import bounds
-from duetime.protocol.command import Advance, Command, Drain, Submit
+from duetime.protocol.command import Advance, Command, Drain
 from duetime.protocol.effect import Effect
-from duetime.protocol.intent import DISPATCHING, Intent, Item
+from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Settlement
-from duetime.protocol.reply import Refusal, Reply
-from duetime.protocol.terms import AckLevel, Terms
+from duetime.protocol.reply import Refusal
+from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import View
 from duetime.store.store import Store
 
 _logger = logging.getLogger("duetime")
+
+_DURABLE = AckLevel.DURABLE
 
 # How long a closing engine tries to write outcomes on a disk without room. They are done again later.
 FLUSH_MS_MAX = 5_000
@@ -51,7 +54,7 @@ FLUSH_MS_MAX = 5_000
 _FULL_RETRY_S = 0.5
 
 
-class Engine(Reader):
+class Engine(Intake):
     """One kernel, its log, its store, and the channels out."""
 
     def __init__(
@@ -63,6 +66,7 @@ class Engine(Reader):
         self._store = store
         self._dispatcher = dispatcher
         self._inbox = Inbox(self._wake)
+        self._catalog = Catalog()
         self._waiters = Waiters()
         self._failure: Exception | None = None
         self._started = self._closing = False
@@ -237,7 +241,7 @@ class Engine(Reader):
             self._inbox.sort_out(batch, error)
         except Exception as error:
             for requests in batch.replies:
-                for request, _, _ in requests:
+                for request in requests:
                     request.reply(error)
             raise
         else:
@@ -246,7 +250,7 @@ class Engine(Reader):
     async def _full(self, batch: Batch, error: NoSpace) -> None:
         """No room: callers are refused, outcomes and time are kept until there is some."""
         for requests in batch.replies:
-            for request, _, _ in requests:
+            for request in requests:
                 request.reply(error)
         self._inbox.settlements[:0] = batch.settlements
         self._inbox.tick = True
@@ -256,11 +260,10 @@ class Engine(Reader):
         """Act on a turn: effects and answers that may go now, and those that wait for the medium."""
         now, later = split(turn)
         self._dispatcher.act(now)
-        waiting: list[tuple[Request, Answer]] = []
+        waiting: list[tuple[Asked, Answer]] = []
         for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
-            for request, start, end in requests:
-                part = part_of(answer, start, end)
-                if request.ack >= AckLevel.DURABLE:
+            for request, part in shares(requests, answer):
+                if request.ack >= _DURABLE:
                     waiting.append((request, part))
                 else:
                     request.reply(part)
@@ -281,7 +284,7 @@ class Engine(Reader):
         self._alarm.set(self.pump.kernel.next_ms())
 
     def _durable(
-        self, effects: list[Effect], waiting: list[tuple[Request, Answer]], error: Exception | None
+        self, effects: list[Effect], waiting: list[tuple[Asked, Answer]], error: Exception | None
     ) -> None:
         if error is None:
             self._dispatcher.act(effect for effect in effects if self._is_out(effect))
@@ -328,34 +331,6 @@ class Engine(Reader):
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
         return query.view(answer) if isinstance(answer, Intent) else answer
-
-    def submit(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
-    ) -> Awaitable[list[Reply]]:
-        """New intents; one reply for each. Refused before anything is written where that is known."""
-        self._kernel()
-        self.guard.admit(terms, items)
-        size = terms_bytes(terms)
-        if len(items) == 1:
-            return self._submit_chunk(terms, items, ack, size + item_bytes(items[0]))
-        return self._submit_many(terms, items, ack, size)
-
-    async def _submit_many(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
-    ) -> list[Reply]:
-        await self._checkpointer.catch_up()
-        # One after the other would wait for each; all at once keeps the order and fills the batches.
-        parts = await asyncio.gather(
-            *(self._submit_chunk(terms, chunk, ack, size + more) for chunk, more in chunks(items))
-        )
-        return [reply for part in parts for reply in part]
-
-    def _submit_chunk(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
-    ) -> asyncio.Future[list[Reply]]:
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self.request(Submit(terms, items), ack, resolver(future), size)
-        return future
 
     async def advance(self) -> None:
         """Write that time has passed, and wait until all that follows at once is done."""

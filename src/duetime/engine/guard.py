@@ -6,6 +6,7 @@ ever on the log.
 
 from __future__ import annotations
 
+from duetime.engine.catalog import Known
 from duetime.engine.options import Options
 from duetime.engine.pump import Turn
 from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
@@ -13,7 +14,6 @@ from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
 from duetime.protocol.effect import Deliver
-from duetime.protocol.intent import Item
 from duetime.protocol.terms import Terms
 
 # The share of a new lateness in the running mean: about the last fifty deliveries.
@@ -34,8 +34,14 @@ class Guard:
         self.late_ms = [0.0] * len(TIER_NAMES)
         """Each tier's lateness, as a running mean."""
 
-    def admit(self, terms: tuple[Terms, ...], items: tuple[Item, ...]) -> None:
-        """Raise if these intents cannot be taken now."""
+    def admit_one(self, known: Known) -> None:
+        """Raise if one more intent on these terms cannot be taken now. The answer holds for a whole turn."""
+        if known.admitted != self._turns:
+            self.admit((known.terms,), 1)
+            known.admitted = self._turns
+
+    def admit(self, terms: tuple[Terms, ...], count: int) -> None:
+        """Raise if so many intents cannot be taken now."""
         free = self._room
         if free is not None and free < self._options.disk_reserve_bytes:
             self._look()
@@ -45,9 +51,9 @@ class Guard:
                     " for finishing what is accepted."
                 )
         pending_max = self._state.settings.pending_max
-        if self._state.live() + len(items) > pending_max:
+        if self._state.live() + count > pending_max:
             raise Busy(
-                f"{self._state.live()} intents are pending; with {len(items)} more it would be over"
+                f"{self._state.live()} intents are pending; with {count} more it would be over"
                 f" the limit of {pending_max}.",
                 waitMs=1000,
             )

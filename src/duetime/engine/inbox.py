@@ -1,12 +1,14 @@
 """Everything from outside, in order, until the pump takes it. Owns what waits to be written.
 
-Single submits that come together become one command, and so do outcomes: one record, one apply loop.
+Submits that come together become one command, and so do outcomes: one record, one apply loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +17,9 @@ from duetime.kernel.kernel import Answer
 from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX, FRAME_BYTES_MAX
 from duetime.protocol.command import Advance, Command, Settle, Submit
 from duetime.protocol.intent import Item
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.record import encode
+from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Terms
 
 # What an item costs on the log besides its payload, roughly.
@@ -32,12 +35,39 @@ class Request(Struct, eq=False):
     bytes: int = 128
 
 
+class Single(Struct, eq=False, gc=False):
+    """One new intent, and who waits for it: what most requests are, with nothing wrapped around it."""
+
+    terms: Terms
+    item: Item
+    ack: AckLevel
+    future: asyncio.Future[Any]
+    bytes: int
+
+    @property
+    def command(self) -> Submit:
+        """What it would be alone."""
+        return Submit((self.terms,), (self.item,))
+
+    def reply(self, answer: Answer | Exception) -> None:
+        future = self.future
+        if future.done():
+            return
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+
+Asked = Request | Single
+
+
 class Batch(Struct):
     """What the pump writes as one frame."""
 
     commands: list[Command]
-    replies: list[list[tuple[Request, int, int]]]
-    """For each command, the requests it answers, with their part of the answer (from, to)."""
+    replies: list[list[Asked]]
+    """For each command, the requests it answers: see `shares`."""
     ack: AckLevel
     settlements: list[Settlement]
     """Outcomes in this batch: they must not be lost when it cannot be written."""
@@ -48,14 +78,14 @@ class Inbox:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._requests: deque[Request] = deque()
+        self._requests: deque[Asked] = deque()
         self.settlements: list[Settlement] = []
         self.tick = False
 
     def __len__(self) -> int:
         return len(self._requests) + len(self.settlements) + self.tick
 
-    def put(self, request: Request) -> None:
+    def put(self, request: Asked) -> None:
         self._requests.append(request)
         self._wake()
 
@@ -68,7 +98,7 @@ class Inbox:
         self.tick = True
         self._wake()
 
-    def refuse_all(self) -> list[Request]:
+    def refuse_all(self) -> list[Asked]:
         """Empty it: everybody who waits is returned, to be told why."""
         waiting = list(self._requests)
         self._requests.clear()
@@ -77,7 +107,7 @@ class Inbox:
 
     def sort_out(self, batch: Batch, error: Exception) -> None:
         """A batch could not be made into bytes: who is guilty is told so, the rest is taken again."""
-        requests = [request for answered in batch.replies for request, _, _ in answered]
+        requests = [request for answered in batch.replies for request in answered]
         innocent = [request for request in requests if _writable(request.command)]
         if len(innocent) == len(requests) and all(map(_writable, batch.settlements)):
             innocent = []  # nobody alone: to take them together again would not end
@@ -99,25 +129,27 @@ class Inbox:
         if self.settlements:
             count, size = self._take_settlements(batch)
         requests = self._requests
-        merged: list[Request] = []
+        merged: list[Asked] = []
+        ack = batch.ack
         while requests:
             request = requests[0]
-            command = request.command
-            items = len(command.items) if type(command) is Submit else 1
-            if count and (count + items > BATCH_ITEMS_MAX or size + request.bytes > BATCH_BYTES_MAX):
-                break
-            requests.popleft()
-            count += items
+            single = type(request) is Single
+            items = 1 if single else _count(request)
             size += request.bytes
-            if request.ack > batch.ack:
-                batch.ack = request.ack
-            if type(command) is Submit:
+            if count and (count + items > BATCH_ITEMS_MAX or size > BATCH_BYTES_MAX):
+                break
+            count += items
+            if request.ack > ack:
+                ack = request.ack
+            requests.popleft()
+            if single or type(request.command) is Submit:
                 merged.append(request)
                 continue
             _add_submits(batch, merged)
             merged = []
-            batch.commands.append(command)
-            batch.replies.append([(request, 0, 0)])
+            batch.commands.append(request.command)
+            batch.replies.append([request])
+        batch.ack = ack
         _add_submits(batch, merged)
         if self.tick and not batch.commands:
             batch.commands.append(Advance())
@@ -157,31 +189,39 @@ def _outcome_bytes(outcome: Outcome) -> int:
             return len(result) if result is not None else 0
         case Failed(kind, message) | Rejected(kind, message):
             return 4 * (len(kind) + len(message))
-        case Lost(message):
+        case Lost(message) | Expired(message):
             return 4 * len(message)
         case Snoozed():
             return 0
 
 
-def _add_submits(batch: Batch, requests: list[Request]) -> None:
+def _count(request: Asked) -> int:
+    command = request.command
+    return len(command.items) if type(command) is Submit else 1
+
+
+def _add_submits(batch: Batch, requests: list[Asked]) -> None:
     """One command out of all submits that came together."""
     if not requests:
         return
+    batch.replies.append(requests)
     if len(requests) == 1:
-        command = requests[0].command
-        assert type(command) is Submit
-        batch.commands.append(command)
-        batch.replies.append([(requests[0], 0, len(command.items))])
+        batch.commands.append(requests[0].command)
         return
     terms: list[Terms] = []
     places: dict[int, int] = {}
     items: list[Item] = []
-    replies: list[tuple[Request, int, int]] = []
     for request in requests:
+        if type(request) is Single:
+            # The same object means the same terms: the engine knows them by one object.
+            number = places.setdefault(id(request.terms), len(terms))
+            if number == len(terms):
+                terms.append(request.terms)
+            item = request.item
+            items.append(item if number == item.terms else replace(item, terms=number))
+            continue
         command = request.command
         assert type(command) is Submit
-        start = len(items)
-        # The same object means the same terms: a task's terms are made once.
         numbers = []
         for each in command.terms:
             number = places.setdefault(id(each), len(terms))
@@ -191,14 +231,23 @@ def _add_submits(batch: Batch, requests: list[Request]) -> None:
         for item in command.items:
             number = numbers[item.terms]
             items.append(item if number == item.terms else replace(item, terms=number))
-        replies.append((request, start, len(items)))
     batch.commands.append(Submit(tuple(terms), tuple(items)))
-    batch.replies.append(replies)
 
 
-def terms_bytes(terms: tuple[Terms, ...]) -> int:
-    """How many bytes these terms take on the log."""
-    return len(encode(terms))
+def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answer]]:
+    """Each request with its share of the answer to the command they became."""
+    if len(requests) == 1 and type(requests[0]) is not Single:
+        yield requests[0], answer
+        return
+    replies, start = cast("list[Reply]", answer), 0
+    for request in requests:
+        if type(request) is Single:
+            yield request, replies[start]
+            start += 1
+        else:
+            end = start + _count(request)
+            yield request, replies[start:end]
+            start = end
 
 
 def item_bytes(item: Item) -> int:

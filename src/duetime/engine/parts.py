@@ -47,13 +47,6 @@ def chunks(items: tuple[Item, ...]) -> list[tuple[tuple[Item, ...], int]]:
     return found
 
 
-def part_of(answer: Answer, start: int, end: int) -> Answer:
-    """One request's share of a command's answer."""
-    if end and isinstance(answer, list) and end - start != len(answer):
-        return answer[start:end]
-    return answer
-
-
 def split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
     """Effects that may go now, and those that must wait until their record is on the medium: deliveries
     at most once, and those of intents whose own DURABLE submit is in this batch."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from duetime.clock import Clock
-from duetime.engine.inbox import Batch, Inbox, Request
-from duetime.engine.parts import part_of, split
+from duetime.engine.inbox import Asked, Batch, Inbox, Request, shares
+from duetime.engine.parts import split
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.recovery import recover
 from duetime.errors import NoSpace
@@ -57,7 +57,7 @@ class Life:
         self._turned = turned
         self.inbox = Inbox(lambda: None)
         self.full = False
-        self._waiting: deque[tuple[Position, list[Effect], list[tuple[Request, Answer]]]] = deque()
+        self._waiting: deque[tuple[Position, list[Effect], list[tuple[Asked, Answer]]]] = deque()
         self._jobs: Iterator[Job] | None = None
         self._job: Job | None = None
         self._job_position: Position = 0
@@ -88,7 +88,7 @@ class Life:
             turn = run_now(self.pump.turn(batch))
         except NoSpace as error:
             for requests in batch.replies:
-                for request, _, _ in requests:
+                for request in requests:
                     request.reply(error)
             self.inbox.settlements[:0] = batch.settlements
             self.inbox.tick = True
@@ -99,13 +99,12 @@ class Life:
         self._turned(turn)
         now, later = split(turn)
         self._act(now, turn.position)
-        waiting: list[tuple[Request, Answer]] = []
+        waiting: list[tuple[Asked, Answer]] = []
         for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
-            for request, start, end in requests:
+            for request, part in shares(requests, answer):
                 sent = request.reply
                 assert isinstance(sent, Sent)
                 sent.position = turn.position
-                part = part_of(answer, start, end)
                 if request.ack >= AckLevel.DURABLE:
                     waiting.append((request, part))
                 else:

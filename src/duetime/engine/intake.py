@@ -1,0 +1,80 @@
+"""Where new intents are handed in: one by one, the shortest way, or many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from duetime.engine.catalog import Catalog
+from duetime.engine.checkpointer import Checkpointer
+from duetime.engine.guard import Guard
+from duetime.engine.inbox import Inbox, Single, item_bytes
+from duetime.engine.parts import chunks, resolver
+from duetime.engine.reader import Reader
+from duetime.errors import Closed
+from duetime.kernel.kernel import Answer
+from duetime.protocol.command import Command, Submit
+from duetime.protocol.intent import Item
+from duetime.protocol.reply import Reply
+from duetime.protocol.terms import AckLevel, Terms
+
+
+class Intake(Reader):
+    """Takes intents. Whoever inherits has the parts named here."""
+
+    guard: Guard
+    _catalog: Catalog
+    _checkpointer: Checkpointer
+    _closing: bool
+    _inbox: Inbox
+    _loop: asyncio.AbstractEventLoop
+
+    def request(
+        self, command: Command, ack: AckLevel, reply: Callable[[Answer | Exception], None], size: int = 128
+    ) -> None:
+        raise AssertionError("the engine has the way in")
+
+    def submit(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+    ) -> Awaitable[list[Reply]]:
+        """New intents; one reply for each. Refused before anything is written where that is known."""
+        if len(items) == len(terms) == 1:
+            return _listed(self.submit_one(terms[0], items[0], ack))
+        self._kernel()
+        self.guard.admit(terms, len(items))
+        known = [self._catalog.find(each) for each in terms]
+        size = sum(each.bytes for each in known)
+        return self._submit_many(tuple(each.terms for each in known), items, ack, size)
+
+    def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Reply]:
+        """One new intent; its `terms` is 0. Those that come together are written together."""
+        self._kernel()
+        if self._closing:
+            raise Closed("The engine is not running.")
+        known = self._catalog.find(terms)
+        self.guard.admit_one(known)
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        self._inbox.put(Single(known.terms, item, ack, future, known.bytes + item_bytes(item)))
+        return future
+
+    async def _submit_many(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
+    ) -> list[Reply]:
+        await self._checkpointer.catch_up()
+        # One after the other would wait for each; all at once keeps the order and fills the batches.
+        parts = await asyncio.gather(
+            *(self._submit_chunk(terms, chunk, ack, size + more) for chunk, more in chunks(items))
+        )
+        return [reply for part in parts for reply in part]
+
+    def _submit_chunk(
+        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
+    ) -> asyncio.Future[list[Reply]]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.request(Submit(terms, items), ack, resolver(future), size)
+        return future
+
+
+async def _listed(future: asyncio.Future[Reply]) -> list[Reply]:
+    return [await future]

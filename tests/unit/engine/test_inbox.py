@@ -1,0 +1,102 @@
+"""The inbox makes one command of all submits that come together, and each caller gets its own share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from duetime.engine.catalog import Catalog
+from duetime.engine.inbox import Inbox, Request, Single, shares
+from duetime.errors import TooLarge
+from duetime.protocol.command import Pause, Submit
+from duetime.protocol.intent import Item
+from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.terms import AckLevel, Task, Terms
+
+MAIL, BILL = Terms(Task("mail"), "task:default"), Terms(Task("bill"), "task:default")
+
+
+@pytest.fixture
+def single() -> Iterator[Callable[..., Single]]:
+    loop = asyncio.new_event_loop()
+
+    def make(terms: Terms, id: str, ack: AckLevel = AckLevel.ASYNC) -> Single:
+        return Single(terms, Item(id, 0, 1), ack, loop.create_future(), 100)
+
+    yield make
+    loop.close()
+
+
+def nobody(answer: object) -> None: ...
+
+
+def test_what_comes_together_is_one_command_with_each_terms_once(single: Callable[..., Single]) -> None:
+    inbox = Inbox(lambda: None)
+    two = Request(Submit((BILL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
+    for request in (single(MAIL, "a"), two, single(BILL, "d", AckLevel.DURABLE), single(MAIL, "e")):
+        inbox.put(request)
+    batch = inbox.take()
+    (command,) = batch.commands
+    assert isinstance(command, Submit)
+    assert command.terms == (MAIL, BILL)
+    assert [(item.id, item.terms) for item in command.items] == [
+        ("a", 0),
+        ("b", 1),
+        ("c", 1),
+        ("d", 1),
+        ("e", 0),
+    ]
+    assert batch.ack is AckLevel.DURABLE, "a batch is as durable as its most demanding request"
+
+
+def test_each_caller_gets_its_own_share(single: Callable[..., Single]) -> None:
+    first, last = single(MAIL, "a"), single(MAIL, "d")
+    two = Request(Submit((MAIL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
+    replies: list[Reply] = [Refusal("Busy", id) for id in "abcd"]
+    assert list(shares([first, two, last], replies)) == [
+        (first, replies[0]),
+        (two, replies[1:3]),
+        (last, replies[3]),
+    ]
+    assert list(shares([first], replies[:1])) == [(first, replies[0])]
+    assert list(shares([two], replies[1:3])) == [(two, replies[1:3])]
+
+
+def test_another_command_keeps_its_place_between_submits(single: Callable[..., Single]) -> None:
+    inbox = Inbox(lambda: None)
+    pause = Request(Pause("task:default"), AckLevel.ASYNC, nobody)
+    before, after = single(MAIL, "a"), single(MAIL, "b")
+    for request in (before, pause, after):
+        inbox.put(request)
+    batch = inbox.take()
+    assert [type(command) for command in batch.commands] == [Submit, Pause, Submit]
+    assert batch.replies == [[before], [pause], [after]]
+    assert list(shares([pause], None)) == [(pause, None)]
+
+
+def test_a_caller_that_went_away_is_not_answered(single: Callable[..., Single]) -> None:
+    gone, there = single(MAIL, "a"), single(MAIL, "b")
+    gone.future.cancel()
+    for request in (gone, there):
+        request.reply(TooLarge("no"))
+    assert gone.future.cancelled()
+    assert isinstance(there.future.exception(), TooLarge)
+
+
+def test_equal_terms_are_one_object() -> None:
+    catalog = Catalog()
+    known = catalog.find(MAIL)
+    assert known.terms is MAIL
+    assert catalog.find(Terms(Task("mail"), "task:default")) is known
+    assert catalog.find(BILL) is not known
+
+
+def test_the_catalog_does_not_grow_without_end() -> None:
+    catalog = Catalog()
+    first = catalog.find(MAIL)
+    for number in range(5_000):
+        catalog.find(Terms(Task(f"t{number}"), "task:default"))
+    assert len(catalog._by_bytes) <= 4_096
+    assert catalog.find(MAIL).terms == first.terms
