@@ -92,7 +92,14 @@ def test_a_field_with_another_name_is_noticed(monkeypatch):
 
 
 def test_a_field_that_is_appended_is_welcome(monkeypatch):
-    reading(monkeypatch, Cancel, ("id", str), ("revision", int, 0), ("reason", str, ""))
+    reading(
+        monkeypatch,
+        Cancel,
+        ("id", str),
+        ("revision", int, 0),
+        ("request", str | None, None),
+        ("why", str, ""),
+    )
     check_places(golden.UNRELEASED)
 
 

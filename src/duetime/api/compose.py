@@ -99,10 +99,11 @@ class Composer:
             traceparent=new.traceparent,
             fresh=fresh,
             relative=relative,
+            request=request,
         )
         return terms, item
 
-    def patch(self, id: str, patch: PatchIntent, revision: int) -> Patch:
+    def patch(self, id: str, patch: PatchIntent, revision: int, request: str | None = None) -> Patch:
         return Patch(
             id=id,
             revision=revision,
@@ -115,9 +116,10 @@ class Composer:
             tags=None if patch.tags is UNSET else patch.tags,
             priority=None if patch.priority is UNSET else _priority(patch.priority),
             payload=None if patch.payload is UNSET else self._payload(patch.payload),
+            request=request,
         )
 
-    def revive(self, id: str, revive: ReviveIntent, revision: int) -> Revive:
+    def revive(self, id: str, revive: ReviveIntent, revision: int, request: str | None = None) -> Revive:
         return Revive(
             id=id,
             revision=revision,
@@ -126,6 +128,7 @@ class Composer:
             target=None if revive.callback is None else _callback(revive.callback),
             redelivery=None if revive.redelivery is None else _redelivery(revive.redelivery),
             payload=None if revive.payload is UNSET else self._payload(revive.payload),
+            request=request,
         )
 
     def _payload(self, payload: Raw | msgspec.UnsetType) -> bytes:

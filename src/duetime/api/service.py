@@ -87,18 +87,18 @@ class Service:
     async def patch(
         self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(id, self._composer.patch(id, patch, revision))
+        return await self._ask(id, self._composer.patch(id, patch, revision, request))
 
     async def cancel(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
-        return await self._ask(id, Cancel(id, revision))
+        return await self._ask(id, Cancel(id, revision, request))
 
     async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
-        return await self._ask(id, FireNow(id, revision))
+        return await self._ask(id, FireNow(id, revision, request))
 
     async def revive(
         self, id: str, revive: ReviveIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(id, self._composer.revive(id, revive, revision))
+        return await self._ask(id, self._composer.revive(id, revive, revision, request))
 
     # Many.
 

@@ -36,6 +36,8 @@ def resize(state: State, command: Resize) -> Refusal | None:
 
 def configure(state: State, command: Configure) -> None:
     state.settings = command.settings
+    for permits in state.tiers.all:
+        permits.repack(command.settings.pack)
     for lane in state.lanes.values():
         lane.pushed = lane.name.partition(":")[0] in command.settings.pushed
         for track in lane.tracks.values():

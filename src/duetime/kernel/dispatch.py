@@ -58,11 +58,18 @@ def _push(state: State) -> None:
     tiers = state.tiers
     hungry = [(tier, permits) for tier, permits in enumerate(tiers.all) if permits.tracks]
     for tier, permits in hungry:
-        while permits.used < permits.max and permits.tracks:
+        while permits.tracks and (permits.used < permits.max or permits.packable()):
             _push_track(state, permits, tier)
     for tier, permits in hungry:
+        aside: list[tuple[int, int, Track]] = []
         while permits.tracks and (lender := tiers.lender(tier)) >= 0:
-            _push_track(state, permits, lender)
+            if permits.tracks[0][2].lane.packed and lender != tier:
+                # These share their own tier's permits; those behind them may still borrow.
+                aside.append(heappop(permits.tracks))
+            else:
+                _push_track(state, permits, lender)
+        for entry in aside:
+            heappush(permits.tracks, entry)
 
 
 def _push_track(state: State, permits: Permits, permit: int) -> None:
@@ -75,12 +82,18 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
     lane = track.lane
     head = track.head()
     borrowed = lent is not permits
+    packed = lane.packed
     limit = lent.max if not borrowed else min(lent.max, lent.used + lent.max // 2 - lent.lent)
-    while head is not None and head[1] == seq and (lane.serial or head[0] == rank) and lent.used < limit:
+    while head is not None and head[1] == seq and (lane.serial or head[0] == rank):
+        if lent.used >= limit and not (packed and lent.packed % lent.pack):
+            break
         intent = head[2]
         track.pop()
         if not unfit(state, intent):
-            lent.used += 1
+            if packed:
+                lent.take_packed()
+            else:
+                lent.used += 1
             if borrowed:
                 lent.lent += 1
                 permits.borrows += 1

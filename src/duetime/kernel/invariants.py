@@ -19,6 +19,7 @@ from duetime.protocol.intent import (
     Intent,
     Status,
 )
+from duetime.protocol.terms import PACKED_LANE
 from duetime.store.store import SEQ_MAX
 
 _ALL = 1 << 30
@@ -52,7 +53,7 @@ def check_quick(state: State) -> None:
 
 def _check_out(state: State) -> None:
     """What DISPATCHING intents hold is what permits, lanes and counts say."""
-    used, lent = [0] * len(state.tiers.all), [0] * len(state.tiers.all)
+    used, lent, packed = ([0] * len(state.tiers.all) for _ in range(3))
     running: dict[str, int] = {}
     total = 0
     for consumer, held in state.out.items():
@@ -65,11 +66,17 @@ def _check_out(state: State) -> None:
                 assert intent.permit == -1 and intent.wake_at_ms, f"{id!r} was pulled: a lease, no permit"
             else:
                 assert intent.permit >= 0 and not intent.wake_at_ms, f"{id!r} was pushed: a permit, no lease"
-                used[intent.permit] += 1
+                if intent.terms.lane == PACKED_LANE:
+                    packed[intent.permit] += 1
+                else:
+                    used[intent.permit] += 1
                 lent[intent.permit] += intent.permit != intent.terms.tier
     assert state.counts[DISPATCHING] == total, f"{state.counts[DISPATCHING]} counted out, {total} are"
     for number, permits in enumerate(state.tiers.all):
-        found = (used[number], lent[number])
+        assert permits.packed == packed[number], (
+            f"tier {number}: {permits.packed} packed, {packed[number]} are"
+        )
+        found = (used[number] + -(-permits.packed // permits.pack), lent[number])
         assert (permits.used, permits.lent) == found, (
             f"tier {number} says {permits.used} permits used and {permits.lent} lent, its intents {found}"
         )
@@ -133,7 +140,10 @@ def _check_not_idle(state: State, lane: Lane) -> None:
             continue
         if lane.pushed:
             tier = head.terms.tier
-            assert state.tiers.lender(tier) < 0, f"{head.id!r} could have a permit of tier {tier} and waits"
+            lender = state.tiers.lender(tier)
+            if lane.packed and lender != tier:
+                continue  # it does not borrow; whether it could be packed depends on who is first in line
+            assert lender < 0, f"{head.id!r} could have a permit of tier {tier} and waits"
         else:
             assert not lane.turns, f"{head.id!r} waits in {lane.name!r} while consumers ask for it"
 

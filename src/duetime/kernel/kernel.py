@@ -19,6 +19,7 @@ from duetime.kernel import (
     dispatch,
     fire,
     patch,
+    purge,
     recovery,
     retention,
     revive,
@@ -39,6 +40,7 @@ from duetime.protocol.command import (
     Leave,
     Patch,
     Pause,
+    Purge,
     Resize,
     Resume,
     Revive,
@@ -116,6 +118,8 @@ class Kernel:
                 return fire.apply(state, command)
             case Revive():
                 return revive.apply(state, command)
+            case Purge():
+                return purge.apply(state, command)
             case Demand():
                 return consumers.demand(state, command)
             case Drain():

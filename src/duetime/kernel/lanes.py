@@ -15,6 +15,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from duetime.protocol.intent import DUE, Intent
+from duetime.protocol.terms import PACKED_LANE
 
 # Ranks in a serial lane: who was there before comes first, then all by acceptance.
 _RANK_HOLDER = -1
@@ -96,12 +97,16 @@ class Track:
 class Lane:
     """What a lane allows, and what is under way in it."""
 
-    __slots__ = ("holder", "name", "paused", "pending", "pushed", "running", "serial", "tracks", "turns")
+    __slots__ = (
+        "holder", "name", "packed", "paused", "pending", "pushed", "running", "serial", "tracks", "turns",
+    )  # fmt: skip
 
     def __init__(self, name: str, *, serial: bool, pushed: bool) -> None:
         self.name = name
         self.serial = serial
         self.pushed = pushed
+        self.packed = name == PACKED_LANE
+        """Whether its deliveries share permits."""
         self.paused = False
         self.pending = 0
         """Live intents; in a serial lane only those that are due, out or holding it."""

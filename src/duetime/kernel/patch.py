@@ -6,19 +6,19 @@ from msgspec.structs import replace
 
 from duetime.kernel.history import note
 from duetime.kernel.readying import expired, make_due, undo_due
-from duetime.kernel.revision import find, forbids
+from duetime.kernel.revision import find, forbids, remember
 from duetime.kernel.state import State
 from duetime.kernel.transitions import edit, move
 from duetime.protocol.command import Patch
 from duetime.protocol.intent import BLOCKED, DUE, SCHEDULED, Intent
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Existing, Refusal
 
 _PATCHABLE = (SCHEDULED, DUE, BLOCKED)
 
 
-def apply(state: State, command: Patch) -> Intent | Refusal:
-    intent = find(state, command.id, command.revision)
-    if isinstance(intent, Refusal):
+def apply(state: State, command: Patch) -> Intent | Existing | Refusal:
+    intent = find(state, command.id, command.revision, command.request)
+    if not isinstance(intent, Intent):
         return intent
     refusal = _check(state, command, intent)
     if refusal is not None:
@@ -37,6 +37,7 @@ def apply(state: State, command: Patch) -> Intent | Refusal:
     if command.deadline_ms is not None:
         intent.deadline_ms = command.deadline_ms
     _rearm(state, intent, command)
+    remember(intent, command.request)
     return intent
 
 

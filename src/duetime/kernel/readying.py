@@ -9,6 +9,7 @@ from duetime.kernel.history import close_attempt, rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import State
 from duetime.kernel.transitions import move, touch
+from duetime.limits import ERROR_CHARS_MAX
 from duetime.protocol.intent import (
     DEAD_LETTERED,
     DISPATCHING,
@@ -69,19 +70,26 @@ def expired(state: State, intent: Intent) -> bool:
     """Whether its deadline has passed; if so it ends here, and is never handed out."""
     if not intent.deadline_ms or state.at_ms < intent.deadline_ms:
         return False
-    message = f"the deadline passed at {intent.deadline_ms} before it could be handed out"
-    if intent.terms.expired_action is ExpiredAction.DISCARD:
-        finish(state, intent, EXPIRED, Error(state.at_ms, intent.delivery, "expired", message))
-    else:
-        finish(state, intent, DEAD_LETTERED, Error(state.at_ms, intent.delivery, "expired", message))
+    expire(state, intent, f"the deadline passed at {intent.deadline_ms} before it could be handed out")
     return True
+
+
+def expire(state: State, intent: Intent, message: str) -> None:
+    """It is too late for it: discarded, or a dead letter, as it was asked for."""
+    discard = intent.terms.expired_action is ExpiredAction.DISCARD
+    error = Error(state.at_ms, intent.delivery, "expired", message[:ERROR_CHARS_MAX])
+    finish(state, intent, EXPIRED if discard else DEAD_LETTERED, error)
 
 
 def take_back(state: State, intent: Intent) -> None:
     """Its delivery is over: permit, lane and consumer are free again. Nothing else is decided here."""
     touch(state, intent)
+    lane = state.lanes[intent.terms.lane]
     if intent.permit >= 0:
-        state.tiers.give_back(intent.terms.tier, intent.permit)
+        if lane.packed:
+            state.tiers.all[intent.permit].give_back_packed()
+        else:
+            state.tiers.give_back(intent.terms.tier, intent.permit)
         intent.permit = -1
     held = state.out[intent.consumer]
     del held[intent.id]
@@ -89,7 +97,6 @@ def take_back(state: State, intent: Intent) -> None:
         if not held and intent.consumer not in state.consumers:
             del state.out[intent.consumer]
         intent.consumer = ""
-    lane = state.lanes[intent.terms.lane]
     lane.running -= 1
     if lane.serial:
         state.stirred[lane.track(0)] = None

@@ -21,6 +21,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.draining = checkpoint.draining
     for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
         permits.max = permits_max
+        permits.repack(checkpoint.settings.pack)
     for name, pending in checkpoint.pending.items():
         state.open_lane(name).pending = pending
     for name in checkpoint.paused:
@@ -53,4 +54,7 @@ def _place(state: State, intent: Intent) -> None:
         lane.running += 1
         state.out.setdefault(intent.consumer, {})[intent.id] = intent
         if intent.permit >= 0:
-            state.tiers.take(intent.terms.tier, intent.permit)
+            if lane.packed:
+                state.tiers.all[intent.permit].take_packed()
+            else:
+                state.tiers.take(intent.terms.tier, intent.permit)

@@ -1,21 +1,39 @@
-"""Find an intent by id, and see that its caller saw its newest revision."""
+"""Find an intent by id, and see that its caller saw its newest revision and has not been here before."""
 
 from __future__ import annotations
 
+from duetime.kernel.history import rare_of
 from duetime.kernel.state import State
 from duetime.protocol.intent import Intent
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Existing, Refusal
+
+# Requests remembered by an intent: enough for callers who repeat themselves at the same time.
+_REQUESTS_KEPT = 8
 
 
-def find(state: State, id: str, revision: int) -> Intent | Refusal:
-    """The intent, or why it cannot be had. Revision 0 means any."""
+def find(state: State, id: str, revision: int, request: str | None = None) -> Intent | Existing | Refusal:
+    """The intent, or why it cannot be had. Revision 0 means any; a request known to it is done already."""
     intent = state.store.get(id)
     if intent is None:
         return Refusal("NoSuchIntent", f"There is no intent with the id {id!r}.")
+    if request is not None and done_by(intent, request):
+        return Existing(intent)
     if revision and revision != intent.revision:
         text = f"{id!r} is at revision {intent.revision}, not {revision}."
         return Refusal("RevisionMoved", text, {"revision": intent.revision})
     return intent
+
+
+def done_by(intent: Intent, request: str) -> bool:
+    """Whether this request made or changed the intent before."""
+    return intent.rare is not None and request in intent.rare.requests
+
+
+def remember(intent: Intent, request: str | None) -> None:
+    """Keep the request's name with what it did."""
+    if request is not None:
+        rare = rare_of(intent)
+        rare.requests = (*rare.requests[1 - _REQUESTS_KEPT :], request)
 
 
 def forbids(intent: Intent, error: str, verb: str) -> Refusal:

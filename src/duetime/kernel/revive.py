@@ -6,18 +6,18 @@ from msgspec.structs import replace
 
 from duetime.kernel.history import close_life
 from duetime.kernel.readying import expired, make_due
-from duetime.kernel.revision import find, forbids
+from duetime.kernel.revision import find, forbids, remember
 from duetime.kernel.state import State
 from duetime.kernel.transitions import move, touch
 from duetime.protocol.command import Revive
 from duetime.protocol.intent import DEAD_LETTERED, SCHEDULED, Intent
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import Terms, lane_of
 
 
-def apply(state: State, command: Revive) -> Intent | Refusal:
-    intent = find(state, command.id, command.revision)
-    if isinstance(intent, Refusal):
+def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
+    intent = find(state, command.id, command.revision, command.request)
+    if not isinstance(intent, Intent):
         return intent
     if intent.status is not DEAD_LETTERED:
         return forbids(intent, "NotDeadLettered", "revived: only dead letters can")
@@ -42,6 +42,7 @@ def apply(state: State, command: Revive) -> Intent | Refusal:
         state.timers.arm(intent, execute_at_ms)
     elif not expired(state, intent):
         make_due(state, intent, execute_at_ms)
+    remember(intent, command.request)
     return intent
 
 

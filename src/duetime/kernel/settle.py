@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from duetime.kernel import retry
 from duetime.kernel.history import rare_of
-from duetime.kernel.readying import finish, take_back, wait_again
+from duetime.kernel.readying import expire, finish, take_back, wait_again
 from duetime.kernel.state import State
 from duetime.limits import ERROR_CHARS_MAX
 from duetime.protocol.command import Settle
 from duetime.protocol.intent import ACKED, DEAD_LETTERED, DISPATCHING, Error, Intent
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Snoozed
 from duetime.protocol.terms import Guarantee, OnInterrupt
 
 
@@ -46,6 +46,8 @@ def settle(state: State, intent: Intent, outcome: Outcome) -> None:
         case Snoozed(delay_ms):
             intent.attempt -= 1
             wait_again(state, intent, state.at_ms + delay_ms, f"snoozed for {delay_ms} ms")
+        case Expired(message):
+            expire(state, intent, message)
         case Rejected(kind, message, http_status):  # pragma: no branch - there are no others
             finish(state, intent, DEAD_LETTERED, _error(state, intent, kind, message, http_status))
 

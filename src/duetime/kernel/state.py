@@ -37,7 +37,7 @@ class State:
         """Deliveries under way: by consumer (empty name: pushed by the engine), then by id."""
         self.counts = [0] * len(Status)
         self.tally = [0] * (len(TIER_NAMES) * 64)
-        """Moves by tier, old and new status, at `tier * 64 + old * 8 + new`; from itself to itself: was made so.
+        """Moves by tier, old and new status, at `tier * 64 + old * 8 + new`; from itself to itself: made so.
         They say how many of a tier have a status now. Nothing is decided by them."""
         self.records = 0
         self.at_ms = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime.kernel import dependents
 from duetime.kernel.lanes import Lane
 from duetime.kernel.readying import finish, make_due
+from duetime.kernel.revision import done_by, remember
 from duetime.kernel.state import State
 from duetime.protocol.command import Submit
 from duetime.protocol.effect import Change
@@ -23,7 +24,9 @@ def apply(state: State, command: Submit) -> list[Reply]:
         known = _by_key(state, item) if item.key is not None else None
         if known is None:
             lane = lanes.get(terms.lane)
-            known = admit(state, terms, lane, item) or _make(state, terms, lane, item)
+            known = (
+                _repeated(state, item) or admit(state, terms, lane, item) or _make(state, terms, lane, item)
+            )
         reply(known)
     return replies
 
@@ -48,6 +51,14 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
     if not item.fresh and state.store.get(item.id) is not None:
         return Refusal("IdExists", f"There is already an intent with the id {item.id!r}.")
     return dependents.check(state, item) if item.after else None
+
+
+def _repeated(state: State, item: Item) -> Existing | None:
+    """The intent that this very request made before."""
+    if item.request is None:
+        return None
+    intent = state.store.get(item.id)
+    return Existing(intent) if intent is not None and done_by(intent, item.request) else None
 
 
 def _by_key(state: State, item: Item) -> Reply:
@@ -75,8 +86,9 @@ def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     intent = Intent(
         seq, item.id, terms, item.payload, SCHEDULED, execute_at_ms, 0, at_ms, at_ms, item.deadline_ms
     )
-    if item.key is not None or item.after or item.traceparent is not None:
+    if item.key is not None or item.after or item.traceparent is not None or item.request is not None:
         intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent)
+        remember(intent, item.request)
     state.store.add(intent)
     if lane is None:
         state.count_in(terms)

@@ -3,24 +3,31 @@
 A tier out of permits borrows idle ones from lower tiers, at most half of a lender's, so a lender always
 keeps the other half for itself. A permit is one number taken inside one thread, one at a time or not at
 all, so nothing can wait while it holds some.
+
+Batched callbacks are packed: as many as fit one request share one permit of their own tier. How many
+permits they use depends on nothing but how many are out.
 """
 
 from __future__ import annotations
 
 from duetime.kernel.lanes import Track
-from duetime.limits import TIER_NAMES, TIER_PERMITS
+from duetime.limits import CALLBACK_BATCH_MAX, TIER_NAMES, TIER_PERMITS
 
 
 class Permits:
     """One tier's permits and the tracks that could use one now."""
 
-    __slots__ = ("borrows", "lent", "max", "tracks", "used")
+    __slots__ = ("borrows", "lent", "max", "pack", "packed", "tracks", "used")
 
     def __init__(self, permits_max: int) -> None:
         self.max = permits_max
         self.used = 0
         """Out in all, lent ones included."""
         self.lent = 0
+        self.pack = CALLBACK_BATCH_MAX
+        """How many packed deliveries share one permit."""
+        self.packed = 0
+        """Packed deliveries that are out; the permits they share are among the used ones."""
         self.borrows = 0
         """How often this tier borrowed, since the start."""
         self.tracks: list[tuple[int, int, Track]] = []
@@ -28,6 +35,25 @@ class Permits:
 
     def lendable(self) -> bool:
         return self.used < self.max and self.lent < self.max // 2
+
+    def packable(self) -> bool:
+        """Whether the first in line is packed and a permit that is out has room for it."""
+        return self.packed % self.pack > 0 and bool(self.tracks) and self.tracks[0][2].lane.packed
+
+    def take_packed(self) -> None:
+        if self.packed % self.pack == 0:
+            self.used += 1
+        self.packed += 1
+
+    def give_back_packed(self) -> None:
+        self.packed -= 1
+        if self.packed % self.pack == 0:
+            self.used -= 1
+
+    def repack(self, pack: int) -> None:
+        """Another number of deliveries shares a permit from now on."""
+        self.used += -(-self.packed // pack) - -(-self.packed // self.pack)
+        self.pack = pack
 
 
 class Tiers:

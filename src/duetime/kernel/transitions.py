@@ -36,6 +36,7 @@ TRANSITIONS: dict[Status, dict[Status, str]] = {
         Status.SCHEDULED: "failed, lost or snoozed: it waits for the next attempt",
         Status.DEAD_LETTERED: "rejected, out of attempts, or interrupted at most once",
         Status.CANCELED: "cancelled while it ran",
+        Status.EXPIRED: "too late: said by who got it, or the deadline passed on the way there",
     },
     Status.BLOCKED: {
         Status.SCHEDULED: "everything it waited for is acknowledged",

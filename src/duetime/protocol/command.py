@@ -28,6 +28,8 @@ class Settings(Struct, frozen=True, array_like=True, gc=False):
     retention_count: int = limits.RETENTION_COUNT
     pushed: tuple[str, ...] = ("bare", "callback", "entity", "task")
     """Kinds of lanes this engine hands out by itself, limited by tier permits. The rest is pulled."""
+    pack: int = limits.CALLBACK_BATCH_MAX
+    """How many batched callbacks share one permit."""
 
 
 # Which rules the kernel follows. A rule that would make an old log add up to something else is changed only
@@ -67,6 +69,8 @@ class Patch(Struct, frozen=True, array_like=True, tag="patch", gc=False):
     tags: dict[str, str] | None = None
     priority: int | None = None
     payload: bytes | None = None
+    request: str | None = None
+    """Names the caller's request: the same one again changes nothing and gets the same answer."""
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel", gc=False):
@@ -74,6 +78,7 @@ class Cancel(Struct, frozen=True, array_like=True, tag="cancel", gc=False):
 
     id: str
     revision: int = 0
+    request: str | None = None
 
 
 class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):
@@ -81,6 +86,7 @@ class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):
 
     id: str
     revision: int = 0
+    request: str | None = None
 
 
 class Revive(Struct, frozen=True, array_like=True, tag="revive", gc=False):
@@ -93,6 +99,13 @@ class Revive(Struct, frozen=True, array_like=True, tag="revive", gc=False):
     target: Target | None = None
     redelivery: Redelivery | None = None
     payload: bytes | None = None
+    request: str | None = None
+
+
+class Purge(Struct, frozen=True, array_like=True, tag="purge", gc=False):
+    """Forget these dead letters now, without waiting for their retention."""
+
+    ids: tuple[str, ...]
 
 
 class Settle(Struct, frozen=True, array_like=True, tag="settle", gc=False):
@@ -170,4 +183,5 @@ Command = (
     | Resume
     | Resize
     | Drain
+    | Purge
 )

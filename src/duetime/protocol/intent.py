@@ -55,6 +55,8 @@ class Item(Struct, frozen=True, array_like=True, gc=False):
     """The engine made the id itself, so there is no need to look whether it exists."""
     relative: bool = False
     """The time was counted from the moment of asking: waiting to be written does not make it too old."""
+    request: str | None = None
+    """Names the caller's request: the same one again makes no second intent of this id."""
 
 
 class Error(Struct, frozen=True, array_like=True, gc=False):
@@ -91,6 +93,8 @@ class Rare(Struct, array_like=True, gc=False):
     result: bytes | None = None
     history: list[Entry] | None = None
     """Closed steps only; the open ones are in the intent's own fields (see `kernel.history`)."""
+    requests: tuple[str, ...] = ()
+    """The newest requests that made or changed it, so that a repeated one is known."""
 
 
 class Intent(Struct, array_like=True, gc=False):
@@ -139,4 +143,6 @@ class Intent(Struct, array_like=True, gc=False):
         return False
 
 
+# When a dead letter ended that is to be forgotten at once: before every mark of the retention.
+PURGED_MS = -1
 FINAL = frozenset({ACKED, DEAD_LETTERED, EXPIRED, CANCELED})

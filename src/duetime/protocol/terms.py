@@ -115,6 +115,10 @@ class Bare(Struct, frozen=True, array_like=True, tag="bare", gc=False):
 Target = Callback | Task | Entity | Stream | Bare
 
 
+# The lane of callbacks that may go together: many of them share one delivery permit.
+PACKED_LANE = "callback:batch"
+
+
 def lane_of(target: Target) -> str:
     """The lane an intent with this target waits in, once it is due."""
     match target:
@@ -123,7 +127,7 @@ def lane_of(target: Target) -> str:
         case Entity(kind, name, _):
             return f"entity:{kind}/{name}"
         case Callback():
-            return "callback:"
+            return PACKED_LANE if target.batch else "callback:"
         case Stream(name):
             return f"stream:{name}"
         case Bare():

@@ -25,7 +25,8 @@ def purge(writer: sqlite3.Connection, marks: Marks) -> None:
     writer.execute(
         f"DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE {_KEPT}"
         f" AND finished_at_ms < CASE status WHEN {int(DEAD_LETTERED)} THEN :dead ELSE :finished END"
-        f" AND finished_at_ms < max(:dead, :finished) AND (key IS NULL OR created_at_ms < :key)"
+        f" AND finished_at_ms < max(:dead, :finished)"
+        f" AND (key IS NULL OR created_at_ms < :key OR finished_at_ms < 0)"
         f" LIMIT {_CHUNK})",
         {
             "dead": marks.dead_before_ms,

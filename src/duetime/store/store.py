@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
-from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, Intent, Status
+from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, PURGED_MS, Intent, Status
 
 if TYPE_CHECKING:
     from duetime.store.archive import Archive
@@ -116,6 +116,8 @@ def forgotten(intent: Intent, marks: Marks) -> bool:
     """Whether a finished intent is below the marks. The one rule, for every store."""
     if intent.status not in FINAL:
         return False
+    if intent.finished_at_ms == PURGED_MS:
+        return True
     rare = intent.rare
     if rare is not None and rare.key is not None and intent.created_at_ms >= marks.key_before_ms:
         return False

@@ -15,6 +15,7 @@ from duetime.protocol.command import (
     Configure,
     FireNow,
     Patch,
+    Purge,
     Resize,
     Revive,
     Settings,
@@ -36,43 +37,13 @@ from duetime.protocol.intent import (
     Item,
     Status,
 )
-from duetime.protocol.outcome import Done, Failed, Outcome, Rejected, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import Backoff, Guarantee, OnInterrupt, Redelivery, Terms, lane_of
+from duetime.testing.seen import Row, Seen
 
 Peek = Callable[[str], Intent | None]
-
-
-class Seen:
-    """One intent, as seen from outside."""
-
-    def __init__(self, number: int, terms: Terms, item: Item, at_ms: int) -> None:
-        self.number = number
-        self.id = item.id
-        self.lane, self.serial, self.tier = terms.lane, terms.serial, terms.tier
-        self.guarantee, self.on_interrupt = terms.guarantee, terms.on_interrupt
-        self.redelivery = terms.redelivery
-        self.attempts_max = terms.redelivery.max_attempts
-        self.execute_at_ms, self.deadline_ms = item.execute_at_ms, item.deadline_ms
-        self.created_at_ms = at_ms
-        self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
-        self.status: Status | None = None
-        self.delivery = self.attempt = 0
-        self.not_before_ms = 0
-        """No hand-over before this: the end of a retry's or snooze's wait."""
-        self.runs = 0
-        """Hand-overs that were not given back by a snooze, in this life."""
-        self.permit = -1
-
-
-class Row:
-    """A lane, as seen from outside."""
-
-    def __init__(self) -> None:
-        self.due: dict[str, None] = {}
-        self.running: dict[str, None] = {}
-        self.holder: str | None = None
 
 
 class History:
@@ -86,6 +57,7 @@ class History:
         self.limits = list(TIER_PERMITS)
         self.used = [0] * len(TIER_PERMITS)
         self.lent = [0] * len(TIER_PERMITS)
+        self.packed = [0] * len(TIER_PERMITS)
         self.key_mark_ms = 0
         self.at_ms = 0
         self.number = 0
@@ -102,6 +74,8 @@ class History:
         self.at_ms = record.at_ms
         self.outcomes, self.timed = {}, ""
         command, answer = record.command, applied.answer
+        if isinstance(command, Cancel | FireNow | Patch | Revive) and isinstance(answer, Intent):
+            self.seen[command.id].requested(command.request)
         match command:
             case Submit(terms, items):
                 assert isinstance(answer, list)
@@ -123,9 +97,13 @@ class History:
                 self.settings = command.settings
         mark_ms = self.at_ms - self.at_ms % MINUTE_MS - self.settings.key_window_ms
         self.key_mark_ms = max(self.key_mark_ms, mark_ms)
-        used, lent = list(self.used), list(self.lent)
+        used, lent = self._used(), list(self.lent)
         for change in applied.changes:
             self._changed(change, record, peek)
+        if isinstance(command, Purge) and isinstance(answer, list):
+            for id, reply in zip(command.ids, answer, strict=True):
+                if not isinstance(reply, Refusal):
+                    self._purged(id)
         self._check_permits(used, lent)
         self._check_effects(applied)
         self._check_order(applied, peek)
@@ -134,7 +112,9 @@ class History:
 
     def _submitted(self, terms: Terms, item: Item, reply: Reply) -> None:
         twins = self._twins(item.key) if item.key is not None else []
-        if isinstance(reply, Existing):
+        if isinstance(reply, Existing) and reply.intent.id == item.id:
+            assert item.request in self.seen[item.id].requests, f"{item.id!r} was not made by this request"
+        elif isinstance(reply, Existing):
             twin = next((twin for twin in twins if twin.id == reply.intent.id), None)
             assert twin is not None, f"the key {item.key!r} gave {reply.intent.id!r}"
             assert twin.fingerprint == item.fingerprint, f"the key {item.key!r} was used for another body"
@@ -197,6 +177,13 @@ class History:
             seen.redelivery = command.redelivery
             # An attempt that was planned already is still made.
             seen.attempts_max = max(command.redelivery.max_attempts, seen.attempt + 1)
+
+    def _purged(self, id: str) -> None:
+        """A dead letter is gone: its key is free, and so is its id."""
+        seen = self.seen[id]
+        assert seen.status is DEAD_LETTERED, f"{id!r} was purged and is {seen.status}"
+        if seen.key is not None:
+            self.keys[seen.key].remove(seen)
 
     def _set_time(self, seen: Seen) -> None:
         """A caller says when: no wait from before holds, nor one that begins in this very record."""
@@ -278,12 +265,14 @@ class History:
         if intent is not None and intent.status is DISPATCHING and intent.permit >= 0:
             seen.permit = intent.permit
             assert seen.permit >= seen.tier, f"{id!r} borrowed from a higher tier"
-            self.used[seen.permit] += 1
+            self.packed[seen.permit] += seen.packed
+            self.used[seen.permit] += not seen.packed
             self.lent[seen.permit] += seen.permit != seen.tier
 
     def _give_back(self, seen: Seen) -> None:
         if seen.permit >= 0:
-            self.used[seen.permit] -= 1
+            self.packed[seen.permit] -= seen.packed
+            self.used[seen.permit] -= not seen.packed
             self.lent[seen.permit] -= seen.permit != seen.tier
             seen.permit = -1
 
@@ -297,7 +286,7 @@ class History:
         elif new is DEAD_LETTERED:
             self._check_dead(seen, outcome)
         elif new is SCHEDULED:
-            assert not isinstance(outcome, Done | Rejected), f"{id!r} waits after {outcome}"
+            assert not isinstance(outcome, Done | Expired | Rejected), f"{id!r} waits after {outcome}"
             if isinstance(outcome, Snoozed):
                 seen.attempt -= 1
                 seen.runs -= 1
@@ -310,7 +299,7 @@ class History:
         once = seen.guarantee is Guarantee.AT_MOST_ONCE
         if isinstance(outcome, Failed):
             assert exhausted or once, f"{seen.id!r} has attempts left and was given up"
-        elif not isinstance(outcome, Rejected):
+        elif not isinstance(outcome, Expired | Rejected):
             interrupted = seen.on_interrupt is OnInterrupt.DEAD_LETTER
             assert exhausted or once or interrupted, f"{seen.id!r} was lost once and given up"
 
@@ -332,6 +321,7 @@ class History:
     def _ended(self, seen: Seen, old: Status | None, record: Record) -> None:
         late = bool(seen.deadline_ms) and self.at_ms >= seen.deadline_ms
         if seen.status is EXPIRED:
+            late |= isinstance(self.outcomes.get(seen.id), Expired)
             assert late, f"{seen.id!r} expired before its deadline"
         elif seen.status is DEAD_LETTERED and old in (SCHEDULED, DUE):
             assert late, f"{seen.id!r} died without being out"
@@ -343,10 +333,16 @@ class History:
 
     # Laws of a whole record.
 
+    def _used(self) -> list[int]:
+        """Permits in use by tier: one for each delivery, or for each pack of them."""
+        pack = self.settings.pack
+        return [used + -(-packed // pack) for used, packed in zip(self.used, self.packed, strict=True)]
+
     def _check_permits(self, used: list[int], lent: list[int]) -> None:
         for tier, limit in enumerate(self.limits):
             # After a resize there may be more out than the limit, but never one more than before.
-            assert self.used[tier] <= max(limit, used[tier]), f"tier {tier}: {self.used[tier]} of {limit} out"
+            out = self._used()[tier]
+            assert out <= max(limit, used[tier]), f"tier {tier}: {out} of {limit} out"
             assert self.lent[tier] <= max(limit // 2, lent[tier]), f"tier {tier} lent {self.lent[tier]}"
 
     def _check_effects(self, applied: Applied) -> None:

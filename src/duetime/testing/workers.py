@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from duetime.protocol.command import Beat, Command, Demand, Leave
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.testing.faults import Dice, Fault
 
 NAMES = ("w0", "w1", "w2")
@@ -34,7 +34,7 @@ class Workers:
         self.step = 0
         self.held: dict[tuple[str, int], Held] = {}
         self._late: list[Settlement] = []
-        weights = [[6, 3, 1, 1, 1], [3, 6, 2, 1, 1], [10, 1, 0, 0, 0], [2, 3, 3, 3, 1]]
+        weights = [[6, 3, 1, 1, 1, 1], [3, 6, 2, 1, 0, 1], [10, 1, 0, 0, 0, 0], [2, 3, 3, 3, 1, 1]]
         self._weights = self._random.choice(weights)
 
     def deliver(self, effect: Deliver) -> None:
@@ -61,7 +61,7 @@ class Workers:
 
     def _outcome(self) -> Outcome:
         random = self._random
-        match random.choices(range(5), self._weights)[0]:
+        match random.choices(range(6), self._weights)[0]:
             case 0:
                 return Done(random.choice((None, None, b"1")))
             case 1:
@@ -71,6 +71,8 @@ class Workers:
                 return Snoozed(random.choice((0, 40, 3_000)))
             case 3:
                 return Rejected("bad", "it can never work")
+            case 4:
+                return Expired("too late for it")
         return Lost("nobody knows")
 
     def outcomes(self, now_ms: int) -> list[Settlement]:

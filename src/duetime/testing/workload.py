@@ -12,6 +12,7 @@ from duetime.protocol.command import (
     FireNow,
     Patch,
     Pause,
+    Purge,
     Resize,
     Resume,
     Revive,
@@ -38,7 +39,8 @@ from duetime.protocol.terms import (
     Tier,
     lane_of,
 )
-from duetime.testing.checkers import History, Seen
+from duetime.testing.checkers import History
+from duetime.testing.seen import Seen
 
 KINDS = ("bare", "callback", "entity", "stream", "task")
 _RECENT = 25
@@ -53,7 +55,7 @@ class Workload:
         self._ids: list[str] = []
         self.lanes: dict[str, None] = {}
         # Of 20 commands that are no submits: how many of each kind, drawn anew for each seed.
-        self._weights = [random.choice((0, 1, 3)) for _ in range(9)]
+        self._weights = [random.choice((0, 1, 3)) for _ in range(10)]
         self._small = random.random() < 0.6
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
         self._blocked = random.choice((0.0, 0.1, 0.3))
@@ -75,7 +77,7 @@ class Workload:
         random = self._random
         if random.random() < 0.55 or not any(self._weights) or not self._ids:
             return self._submit(now_ms)
-        command = self._other(random.choices(range(9), self._weights)[0], now_ms, history)
+        command = self._other(random.choices(range(10), self._weights)[0], now_ms, history)
         return command, random.choice((AckLevel.ASYNC, AckLevel.DURABLE))
 
     def _other(self, kind: int, now_ms: int, history: History) -> Command:
@@ -85,9 +87,9 @@ class Workload:
             case 0 | 1:
                 return self._patch(now_ms, history)
             case 2:
-                return Cancel(self._id(history, random.choice((None, BLOCKED))), revision)
+                return Cancel(self._id(history, random.choice((None, BLOCKED))), revision, self._request())
             case 3:
-                return FireNow(self._id(history, SCHEDULED), revision)
+                return FireNow(self._id(history, SCHEDULED), revision, self._request())
             case 4 | 5:
                 return self._revive(now_ms, history)
             case 6:
@@ -95,7 +97,13 @@ class Workload:
                 return Pause(lane) if random.random() < 0.4 else Resume(lane)
             case 7:
                 return Resize(random.randint(0, 4), random.choice((1, 2, 3, 5, 50, 0)))
+            case 8:
+                return Purge(tuple(self._id(history, DEAD_LETTERED) for _ in range(random.randint(1, 3))))
         return Configure(self._settings())
+
+    def _request(self) -> str | None:
+        """The name of a caller's request; some say the same one again."""
+        return f"r{self._random.randint(0, 9)}" if self._random.random() < 0.3 else None
 
     def _id(self, history: History, wanted: Status | None) -> str:
         """Somebody's id: a recent one, in the wanted status if a few looks find one."""
@@ -121,7 +129,7 @@ class Workload:
             self.lanes[each.lane] = None
         items = [self._item(random.randrange(len(terms)), now_ms) for _ in range(count)]
         if random.random() < 0.03:  # the same id twice
-            items.append(Item(items[-1].id, 0, now_ms))
+            items.append(Item(items[-1].id, 0, now_ms, request=items[-1].request))
         return Submit(tuple(terms), tuple(items)), max(each.ack for each in terms)
 
     def _item(self, terms: int, now_ms: int) -> Item:
@@ -140,7 +148,7 @@ class Workload:
         return Item(
             id, terms, execute_at_ms, b"{}" if random.random() < 0.3 else b"", deadline_ms, key,
             random.choice((1, 1, 1, 2)), random.choice(list(OnDuplicate)), after,
-            "00-trace" if random.random() < 0.1 else None,
+            "00-trace" if random.random() < 0.1 else None, request=self._request(),
         )  # fmt: skip
 
     def _when(self, now_ms: int) -> int:
@@ -167,7 +175,7 @@ class Workload:
         random = self._random
         match random.choice(KINDS):
             case "callback":
-                return Callback("https://example.com/hook")
+                return Callback("https://example.com/hook", batch=random.random() < 0.5)
             case "task":
                 return Task("work", f"q{random.randint(0, 1)}")
             case "stream":
@@ -203,7 +211,8 @@ class Workload:
             "payload": maybe(b"[1]"),
         }
         wanted = random.choice((None, SCHEDULED, DUE, BLOCKED))
-        return Patch(self._id(history, wanted), random.choice((0, 0, 0, 2)), **values)  # type: ignore[arg-type]
+        id, revision, request = self._id(history, wanted), random.choice((0, 0, 0, 2)), self._request()
+        return Patch(id, revision, request=request, **values)  # type: ignore[arg-type]
 
     def _revive(self, now_ms: int, history: History) -> Revive:
         random = self._random
@@ -213,7 +222,7 @@ class Workload:
             random.choice((None, None, 0, now_ms + 700, now_ms + HOUR_MS)),
             self._target() if random.random() < 0.2 else None,
             self._redelivery() if random.random() < 0.3 else None,
-            b"[2]" if random.random() < 0.3 else None,
+            b"[2]" if random.random() < 0.3 else None, self._request(),
         )  # fmt: skip
 
     def _settings(self) -> Settings:
@@ -231,6 +240,7 @@ class Workload:
             retention_ms=random.choice((0, MINUTE_MS, HOUR_MS, 7 * DAY_MS)),
             dead_letter_retention_ms=random.choice((MINUTE_MS, DAY_MS, 30 * DAY_MS)),
             pushed=pushed,
+            pack=random.choice((1, 2, 3, 200)),
         )
 
 

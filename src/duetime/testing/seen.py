@@ -1,0 +1,52 @@
+"""What anybody outside can see of one intent, and of one lane."""
+
+from __future__ import annotations
+
+from duetime.protocol.intent import Item, Status
+from duetime.protocol.terms import PACKED_LANE, Terms
+
+# How many requests an intent remembers at least.
+REMEMBERED = 8
+
+
+class Seen:
+    """One intent, as seen from outside."""
+
+    def __init__(self, number: int, terms: Terms, item: Item, at_ms: int) -> None:
+        self.number = number
+        self.id = item.id
+        self.lane, self.serial, self.tier = terms.lane, terms.serial, terms.tier
+        self.guarantee, self.on_interrupt = terms.guarantee, terms.on_interrupt
+        self.redelivery = terms.redelivery
+        self.attempts_max = terms.redelivery.max_attempts
+        self.execute_at_ms, self.deadline_ms = item.execute_at_ms, item.deadline_ms
+        self.created_at_ms = at_ms
+        self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
+        self.status: Status | None = None
+        self.delivery = self.attempt = 0
+        self.not_before_ms = 0
+        """No hand-over before this: the end of a retry's or snooze's wait."""
+        self.runs = 0
+        """Hand-overs that were not given back by a snooze, in this life."""
+        self.permit = -1
+        self.requests: list[str] = [item.request] if item.request is not None else []
+
+    def requested(self, request: str | None) -> None:
+        """A caller's request changed it: not one that it remembers."""
+        if request is not None:
+            assert request not in self.requests[-REMEMBERED:], f"{self.id!r}: {request!r} was done twice"
+            self.requests.append(request)
+
+    @property
+    def packed(self) -> bool:
+        """Whether it shares a permit with others."""
+        return self.lane == PACKED_LANE
+
+
+class Row:
+    """A lane, as seen from outside."""
+
+    def __init__(self) -> None:
+        self.due: dict[str, None] = {}
+        self.running: dict[str, None] = {}
+        self.holder: str | None = None
