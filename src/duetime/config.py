@@ -267,3 +267,9 @@ def client_url(environ: Mapping[str, str] | None = None) -> str:
 def client_token(environ: Mapping[str, str] | None = None) -> str | None:
     """The token they show it."""
     return (os.environ if environ is None else environ).get("DUETIME_TOKEN") or None
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the shell keeps its history: the user's folder for such things."""
+    said = (os.environ if environ is None else environ).get("XDG_STATE_HOME", "")
+    return (Path(said) if Path(said).is_absolute() else Path.home() / ".local" / "state") / "duetime"

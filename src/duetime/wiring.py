@@ -13,6 +13,8 @@ from duetime.client.backend import Backend
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.audit import Report, audit
+from duetime.engine.backup import Backup
+from duetime.engine.backup import backup as make_backup
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options
@@ -29,6 +31,7 @@ from duetime.store.store import Store
 MEMORY = ":memory:"
 LOG_FOLDER = "log"
 STORE_FILE = "store.db"
+TOKENS_FILE = "tokens.json"
 
 
 class Wired(Struct):
@@ -93,6 +96,18 @@ def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
 def verify(folder: Path) -> Report:
     """Look at every byte of a data folder, without holding it."""
     return audit(folder / LOG_FOLDER, folder / STORE_FILE)
+
+
+def backup(folder: Path, to: Path) -> Backup:
+    """Copy a data folder, also while its engine runs."""
+    return make_backup(folder / LOG_FOLDER, folder / STORE_FILE, [folder / TOKENS_FILE], to)
+
+
+def new_token(folder: Path, role: str, name: str) -> str:
+    """A token for the server on this folder; only its hash is kept."""
+    from duetime.api import tokens
+
+    return tokens.new(folder, role, name)
 
 
 def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> Options:

@@ -16,16 +16,17 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from duetime.cli import output
-from duetime.errors import Damaged, DuetimeError
+from duetime.errors import Damaged, DuetimeError, Unreachable
 
 EXIT_OK: Final = 0
 EXIT_ERROR: Final = 1
 EXIT_USAGE: Final = 2  # given by Typer itself
 EXIT_DAMAGED: Final = 3
+EXIT_UNREACHABLE: Final = 4
 
 EXIT_CODES: Final = (
     "Exit codes: 0 all is well; 1 it was refused or could not be done (the reason and a hint are on stderr); "
-    "2 the command line is wrong; 3 stored data is damaged."
+    "2 the command line is wrong; 3 stored data is damaged; 4 the server cannot be reached."
 )
 
 
@@ -39,6 +40,24 @@ class Command(NamedTuple):
 
 COMMANDS: Final = {
     "serve": Command("duetime.cli.serve", "serve", "Run the server: HTTP, gRPC, webhooks."),
+    "schedule": Command("duetime.cli.schedule", "schedule", "Schedule a webhook, a task, a message."),
+    "get": Command("duetime.cli.intents", "get", "Show everything about an intent."),
+    "list": Command("duetime.cli.intents", "list_", "List intents."),
+    "why": Command("duetime.cli.intents", "why", "Say why an intent has not run yet."),
+    "history": Command("duetime.cli.intents", "history", "Show every step of an intent's life."),
+    "follow": Command("duetime.cli.follow", "follow", "Watch transitions as they happen."),
+    "cancel": Command("duetime.cli.intents", "cancel", "Stop intents, also while they run."),
+    "fire": Command("duetime.cli.intents", "fire", "Make scheduled intents due now."),
+    "revive": Command("duetime.cli.intents", "revive", "Try dead letters again."),
+    "dead-letters": Command("duetime.cli.dead_letters", "app", "List, revive and purge dead letters."),
+    "health": Command("duetime.cli.health", "health", "Say whether the server is on time."),
+    "top": Command("duetime.cli.top", "top", "Watch the server: tiers, lateness, what runs."),
+    "chronoscope": Command("duetime.cli.chronoscope", "chronoscope", "Look into the engine."),
+    "timeline": Command("duetime.cli.timeline", "timeline", "Show what will fire, and whether on time."),
+    "replay": Command("duetime.cli.replay", "replay", "Show an intent or the system as of a moment."),
+    "shell": Command("duetime.cli.shell", "shell", "The same commands, interactively."),
+    "token": Command("duetime.cli.token", "app", "Make tokens for a server."),
+    "backup": Command("duetime.cli.backup", "backup", "Copy a data folder while its server runs."),
     "demo": Command("duetime.cli.demo", "demo", "Watch an engine work, with an account at the end."),
     "simulate": Command("duetime.cli.simulate", "simulate", "Run the engine through seeded faults."),
     "log": Command("duetime.cli.log", "app", "Look into a log: its segments, its records, its damage."),
@@ -92,6 +111,13 @@ def _called(arguments: Sequence[str]) -> Collection[str]:
     return {argument for argument in arguments if not argument.startswith("-")}
 
 
+def exit_code(error: DuetimeError) -> int:
+    """What a failed command leaves with."""
+    if isinstance(error, Damaged):
+        return EXIT_DAMAGED
+    return EXIT_UNREACHABLE if isinstance(error, Unreachable) else EXIT_ERROR
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     if not __debug__:
@@ -105,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         build(_called(given))(args=given, prog_name="duetime")
     except DuetimeError as error:
         output.fail(error)
-        return EXIT_DAMAGED if isinstance(error, Damaged) else EXIT_ERROR
+        return exit_code(error)
     except SystemExit as stop:
         if isinstance(stop.code, str):  # sys.exit("a reason")
             output.words(stop.code)

@@ -8,7 +8,7 @@ only, and a table that is piped is never folded or cut to a width.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TextIO
 
 import msgspec
@@ -48,6 +48,12 @@ def json(value: Any) -> None:
     sys.stdout.write(encoded.decode() + "\n")
 
 
+def json_line(value: Any) -> None:
+    """One of many JSON documents on stdout, each on a line of its own."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()  # somebody may be waiting for it behind a pipe
+
+
 def text(line: str) -> None:
     """One line of data on stdout."""
     sys.stdout.write(line + "\n")
@@ -71,6 +77,32 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     # Rich fills the last column with spaces, which only gets in the way of other tools.
     for line in capture.get().splitlines():
         sys.stdout.write(line.rstrip() + "\n")
+
+
+def facts(found: Mapping[str, str]) -> None:
+    """Names and values on stdout, one a line."""
+    if sys.stdout.isatty():
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(style="bold", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in found.items():
+            grid.add_row(Text(name), Text(value))
+        _console(sys.stdout).print(grid, soft_wrap=False)
+        return
+    width = max(map(len, found), default=0)
+    for name, value in found.items():
+        text(f"{name:<{width}}  {value}".rstrip())
+
+
+def title(name: str) -> None:
+    """A heading of data on stdout."""
+    _console(sys.stdout).print(Text(name, style="bold"))
+
+
+def line(*parts: tuple[str, str] | str) -> None:
+    """One line of data on stdout, parts of it in a colour where there are colours."""
+    _console(sys.stdout).print(Text.assemble(*parts), soft_wrap=True)
+    sys.stdout.flush()  # somebody may be waiting for it behind a pipe
 
 
 def words(message: str, *, style: str | None = None) -> None:

@@ -19,6 +19,7 @@ from duetime.client.http import transition
 from duetime.client.outcomes import Ends
 from duetime.client.problems import Problem, error_of
 from duetime.client.requests import path, query, revision
+from duetime.client.times import moment_ms
 from duetime.client.translate import RawIntent, RawPage
 from duetime.client.transport import Request, Transport
 from duetime.errors import DuetimeError, IdExists, InvalidField, NoSuchIntent
@@ -27,7 +28,7 @@ from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Item, Status
 from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms, Tier
-from duetime.protocol.view import LaneView, Overview, View, Why
+from duetime.protocol.view import LaneView, Overview, TierView, View, Why
 
 # What goes into one request of a batch: well within what a server takes.
 _BATCH_ITEMS, _BATCH_BYTES = 2_000, 2 * 1024 * 1024
@@ -273,5 +274,27 @@ def _chunks(items: tuple[Item, ...]) -> Iterator[tuple[Item, ...]]:
 
 
 def overview_of(shown: dict[str, Any]) -> Overview:
-    """A server's chronoscope as an App's overview."""
-    raise NotImplementedError
+    """A server's chronoscope as an App's overview. What a server does not tell is 0."""
+    tiers = []
+    for tier in shown["tiers"]:
+        permits = tier["permits"]
+        used = permits["max"] - permits["available"]
+        tiers.append(TierView(tier["tier"], permits["max"], used, permits["lent"], tier.get("borrows", 0)))
+    return Overview(
+        at_ms=_moment(shown, "at"),
+        records=shown.get("records", 0),
+        epoch=shown.get("epoch", 0),
+        counts=shown["counts"],
+        tiers=tuple(tiers),
+        lanes=len(shown.get("lanes", ())) + shown.get("moreLanes", 0),
+        entities=shown.get("entities", 0),
+        cohorts=shown.get("cohorts", 0),
+        stale_outcomes=shown.get("staleOutcomes", 0),
+        next_ms=_moment(shown, "next") or None,
+    )
+
+
+def _moment(shown: dict[str, Any], name: str) -> int:
+    """A moment that is shown as text, or in milliseconds."""
+    text = shown.get(name)
+    return moment_ms(text) if isinstance(text, str) else shown.get(f"{name}Ms") or 0

@@ -69,10 +69,10 @@ class Revival(TypedDict, total=False):
 
 
 class Filter(TypedDict, total=False):
-    """Which intents: all conditions hold. `status` and `tier` may be several; `tags` by name."""
+    """Which intents: all conditions hold. `status` may be several; `since` and `until` bound their time."""
 
     status: str | Iterable[str]
-    tier: str | Iterable[str]
+    tier: str
     queue: str
     task: str
     entity: str
@@ -125,7 +125,7 @@ def query(filter: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:
             pairs += [(f"tag.{key}", each) for key, each in value.items()]
         elif name in ("since", "until", "at"):
             pairs.append(({"since": "from", "until": "to"}.get(name, name), moment_text(value)))
-        elif name in ("status", "tier"):
+        elif name == "status":
             pairs.append((name, value if isinstance(value, str) else ",".join(value)))
         else:
             pairs.append((camel(name), str(value)))

@@ -8,6 +8,7 @@ than a few tries, and never sooner than the server asked.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 import ssl
@@ -254,14 +255,21 @@ class Transport:
             refused.retryable = False  # type: ignore[misc]  # the same certificate comes again
             refused.hint = "Check the address; SSL_CERT_FILE names further authorities."  # type: ignore[misc]
             return refused
-        reason = str(error) or type(error).__name__
-        if isinstance(error, TimeoutError):
-            reason = "no answer in time"
         return Unreachable(
-            f"The server cannot be reached: {reason.rstrip('.')}.",
+            f"{self.url} cannot be reached: {_reason(error)}.",
             hint=f"Is `duetime serve` running at {self.url}?",
             url=self.url,
         )
+
+
+def _reason(error: Exception) -> str:
+    """Why a connection failed, in the words of the system."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+        return os.strerror(cause.errno).lower()
+    return (str(cause) or type(error).__name__).rstrip(".")
 
 
 def _aiohttp() -> Any:

@@ -1,0 +1,137 @@
+"""Intents and other answers of a server as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
+
+from duetime.cli import output, seen
+from duetime.cli.when import shown
+from duetime.client.models import Intent
+
+COLUMNS = ("intent", "status", "time", "tier", "target", "tries", "late ms")
+
+
+def target(intent: Intent) -> str:
+    """Where it goes, as `duetime schedule` takes it."""
+    if intent.task is not None:
+        queue = "" if intent.task.queue == "default" else f"@{intent.task.queue}"
+        return f"task:{intent.task.name}{queue}"
+    if intent.entity is not None:
+        return f"entity:{intent.entity.type}/{intent.entity.id}/{intent.entity.message}"
+    if intent.stream is not None:
+        return f"stream:{intent.stream.name}"
+    return intent.callback.url if intent.callback is not None else ""
+
+
+def intents(found: Iterable[Intent], *, errors: bool = False) -> None:
+    """A table of many; of dead letters, with what went wrong."""
+    columns = (*COLUMNS, "error") if errors else COLUMNS
+    output.table(columns, [row(intent, errors) for intent in found], right=("tries", "late ms"))
+
+
+def row(intent: Intent, errors: bool = False) -> list[object]:
+    seen.add(intent.intent_id)
+    late = "" if intent.late_ms is None else intent.late_ms
+    cells: list[object] = [
+        intent.intent_id,
+        intent.status,
+        shown(intent.execute_at),
+        intent.precision_tier,
+        target(intent),
+        intent.attempts,
+        late,
+    ]
+    if errors:
+        cells.append(f"{intent.last_error.kind}: {intent.last_error.message}" if intent.last_error else "")
+    return cells
+
+
+def intent(found: Intent) -> None:
+    """Everything about one: what is not there is not shown."""
+    seen.add(found.intent_id)
+    facts: dict[str, Any] = {"intent": found.intent_id, "status": found.status, "target": target(found)}
+    known = ("intent_id", "status", "task", "entity", "stream", "redelivery", "last_error")
+    for name, value in asdict(found).items():
+        if name in known or value is None or value in ({}, [], ()):
+            continue
+        if name == "callback":
+            value = {key: each for key, each in asdict(value).items() if each not in (None, {}, False)}
+            if list(value) == ["url", "method"] and value["method"] == "POST":
+                continue
+        facts[words(name)] = value
+    retry = found.redelivery
+    facts["retry"] = (
+        f"up to {retry.max_attempts} attempts, {retry.backoff} from {retry.initial_delay_ms} ms"
+        f" to {retry.max_delay_ms} ms{', with jitter' if retry.jitter else ''}"
+    )
+    if found.last_error is not None:
+        error = found.last_error
+        code = f" (HTTP {error.http_status})" if error.http_status else ""
+        facts["last error"] = f"{error.kind}{code}: {error.message}"
+        facts["last error at"] = error.at
+    output.facts({name: cell(value) for name, value in facts.items()})
+
+
+def words(name: str) -> str:
+    """A field's name as words: late_ms, nextAttemptAt."""
+    apart = "".join(f" {sign.lower()}" if sign.isupper() else sign for sign in name)
+    return apart.replace("_", " ").strip()
+
+
+def cell(value: Any) -> str:
+    """A value in one cell: moments as such, data as JSON."""
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "astimezone"):
+        return shown(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def document(value: Mapping[str, Any], heading: str = "") -> None:
+    """Any JSON object: plain values as facts, lists of objects as tables, objects below their names."""
+    plain = {words(name): cell(each) for name, each in value.items() if not _large(each)}
+    if heading:
+        output.text("")
+        output.title(heading)
+    if plain:
+        output.facts(plain)
+    for name, each in value.items():
+        title = f"{heading}, {words(name)}" if heading else words(name)
+        if isinstance(each, Mapping) and _large(each):
+            document(each, title)
+        elif isinstance(each, list) and _large(each):
+            output.text("")
+            output.title(title)
+            objects(each)
+
+
+def _large(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return bool(value)
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def objects(rows: list[Mapping[str, Any]]) -> None:
+    """A table whose columns are the fields of its rows."""
+    flat = [dict(_flat(row)) for row in rows]
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    numbers = [name for name in columns if all(isinstance(row.get(name), int | float | None) for row in flat)]
+    cells = [[cell(row.get(name)) for name in columns] for row in flat]
+    titles = {name: words(name) for name in columns}
+    output.table(list(titles.values()), cells, right=[titles[name] for name in numbers])
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,18 @@
+"""Ids that were shown lately, which the shell offers when one is wanted."""
+
+from __future__ import annotations
+
+_KEPT = 500
+_ids: dict[str, None] = {}
+
+
+def add(id: str) -> None:
+    """This id was shown just now."""
+    _ids.pop(id, None)
+    _ids[id] = None
+    if len(_ids) > _KEPT:
+        del _ids[next(iter(_ids))]
+
+
+def newest_first() -> list[str]:
+    return list(reversed(_ids))

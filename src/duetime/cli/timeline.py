@@ -1,0 +1,61 @@
+"""`duetime timeline`: what will fire, slot by slot, and whether it will be on time."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from duetime.cli import bars, output, render, server, when
+from duetime.client.times import moment_of
+from duetime.clock import SystemClock
+
+
+def timeline(
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From then; else from now.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Until then; else for the next hour.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option("--slots", min=1, help="So many slots.")] = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show what will fire, slot by slot: on a terminal as bars, elsewhere as a table.
+
+    Examples:
+
+      duetime timeline --to "in 24h" --slots 24
+    """
+    now_ms = SystemClock().now_ms()
+    first = None if since is None else moment_of(when.moment(since, now_ms))
+    last = None if until is None else moment_of(when.moment(until, now_ms))
+    answer = server.sent(url, token, lambda client: client.timeline(since=first, until=last, slots=slots))
+    if as_json:
+        output.json(msgspec.Raw(answer))
+        return
+    show(msgspec.json.decode(answer))
+
+
+def show(found: dict[str, Any]) -> None:
+    """The slots, then what they add up to."""
+    slots = found.pop("slots", [])
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        labels = [str(slot.get("from", slot.get("at", ""))) for slot in slots]
+        for line in bars.chart(labels, [count_of(slot) for slot in slots], columns):
+            output.text(line)
+    elif slots:
+        render.objects(slots)
+    output.text("")
+    render.document(found)
+
+
+def count_of(slot: dict[str, Any]) -> int:
+    """How many fire in a slot."""
+    return int(slot.get("count", slot.get("total", 0)))

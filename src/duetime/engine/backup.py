@@ -1,0 +1,162 @@
+"""A copy of a data folder, taken while its engine runs: the store first, then the log up to a moment after.
+
+The order is what makes it whole. A store stands for everything below its checkpoint, and the log has the
+rest; so the log must be copied later, and must still reach back to the copied checkpoint. An engine that cuts
+its log in between is too fast for this copy, and both are taken again. Of the segment that is being written,
+only what was there when the copying began is taken: what comes later could be seen in part.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+from duetime.engine.audit import Report, audit
+from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
+from duetime.log import inspect
+from duetime.log.inspect import SegmentInfo
+from duetime.log.mark import MARK_NAME
+from duetime.log.segment import SEGMENT_HEADER_BYTES
+from duetime.store.sqlite import SqliteStore
+
+# How often a log that was cut meanwhile makes us begin again.
+_TRIES = 5
+_CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class Backup(Struct, rename="camel"):
+    """What was copied."""
+
+    position: int
+    """Everything below this place of the log is in the copy."""
+    checkpoint: int
+    segments: int
+    bytes: int
+    intents: int
+    """Intents in the state the copy adds up to."""
+
+
+class _Overtaken(Exception):
+    """The engine cut its log before it was copied."""
+
+
+def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> Backup:
+    """Copy a data folder to a place where nothing is yet. `others` are small files of the folder."""
+    if not log_folder.is_dir():
+        raise BadConfig(
+            f"There is no log in {log_folder.parent}.", hint="Name the data folder with --data DIR."
+        )
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise InvalidField(f"{to} is not empty.", hint="Name a folder that does not exist yet.")
+    part = to.with_name(f".{to.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        made = _copy(log_folder, store_file, others, part)
+        report = audit(part / log_folder.name, part / store_file.name)
+        _check(report, part)
+        made.intents = report.intents
+        _sync(part)
+        os.rename(part, to)  # an empty folder gives way; nobody sees a half-made copy
+    except OSError as error:
+        raise Unavailable(f"The copy cannot be made: {error}.", hint="Look at the target's disk.") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return made
+
+
+def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) -> Backup:
+    for _ in range(_TRIES):
+        shutil.rmtree(part, ignore_errors=True)
+        (part / log_folder.name).mkdir(parents=True)
+        for file in others:
+            if file.exists():
+                shutil.copy2(file, part / file.name)  # with its permissions: it may hold secrets
+        checkpoint = _copy_store(store_file, part / store_file.name)
+        try:
+            return _copy_log(log_folder, part / log_folder.name, checkpoint)
+        except _Overtaken:
+            continue
+    raise Unavailable(
+        f"The log was cut faster than it could be copied, {_TRIES} times.",
+        hint="Try again when there is less to do, or raise log.history_bytes.",
+    )
+
+
+def _copy_store(store_file: Path, copy: Path) -> int:
+    """The position of the copied checkpoint; 0 if there is none yet."""
+    if not store_file.exists():
+        return 0
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{store_file}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.DatabaseError as error:
+        raise Damaged(f"{store_file}: {error}.") from error
+    with closing(SqliteStore(copy)) as store:
+        found = store.load()
+    return 0 if found is None else found.position
+
+
+def _copy_log(log_folder: Path, copy: Path, checkpoint: int) -> Backup:
+    # The mark first: all that it speaks of is in the segments listed after it.
+    if (log_folder / MARK_NAME).exists():
+        shutil.copyfile(log_folder / MARK_NAME, copy / MARK_NAME)
+    segments = inspect.segments(log_folder)
+    if not segments or segments[0].first > checkpoint or segments[-1].last < checkpoint:
+        raise _Overtaken
+    size = 0
+    for number, info in enumerate(segments):
+        if number and segments[number - 1].last != info.first:
+            raise _Overtaken  # one between them was cut while they were listed
+        try:
+            size += _copy_segment(log_folder / info.file, copy / info.file, info)
+        except FileNotFoundError:
+            if info.last > checkpoint:
+                raise _Overtaken from None
+            # Older than the checkpoint: history that is gone by now, and so is all before it.
+            for older in segments[: number + 1]:
+                (copy / older.file).unlink(missing_ok=True)
+    return Backup(segments[-1].last, checkpoint, len(list(copy.glob("*.seg"))), size, 0)
+
+
+def _copy_segment(file: Path, copy: Path, info: SegmentInfo) -> int:
+    """A sealed one as it is; the newest up to the last frame that was whole."""
+    left = info.bytes if info.sealed else info.last - info.first + SEGMENT_HEADER_BYTES
+    size = left
+    with file.open("rb") as source, copy.open("wb") as target:
+        while left:
+            chunk = source.read(min(left, _CHUNK_BYTES))
+            if not chunk:
+                break
+            target.write(chunk)
+            left -= len(chunk)
+    return size
+
+
+def _check(report: Report, part: Path) -> None:
+    if report.findings:
+        first = report.findings[0]
+        raise Damaged(
+            f"The copy is not sound: {first.place}: {first.what}",
+            hint="`duetime log verify` on the data folder says whether the original is.",
+        )
+    # The look left files of its own behind, which a copy does not need.
+    for extra in part.glob("*.db-*"):
+        extra.unlink()
+
+
+def _sync(part: Path) -> None:
+    """Put every file and name on the medium."""
+    for path in (*part.rglob("*"), part, part.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
