@@ -17,7 +17,7 @@ from rich.table import Table
 
 from bench.figure import Figure
 
-ALL = ("log", "kernel", "durable", "embedded", "burst", "lateness", "memory")
+ALL = ("log", "kernel", "durable", "embedded", "burst", "lateness", "memory", "webhooks")
 
 
 def main(names: list[str]) -> int:

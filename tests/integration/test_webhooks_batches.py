@@ -83,7 +83,7 @@ def test_only_like_goes_with_like():
             channel.deliver(Callback(url, headers={"X": "1"}, batch=True), "headers")
             channel.deliver(Callback(url, batch=True), "tier", tier=Tier.FAST)
             channel.deliver(Callback(url), "single")
-            await channel.answered(7)
+            await channel.answered(8)
             bodies = [request.json for request in receiver.requests]
             groups = sorted(
                 [each["intentId"] for each in body] if isinstance(body, list) else [body["intentId"]]
