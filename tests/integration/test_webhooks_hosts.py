@@ -69,7 +69,7 @@ def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
         async with (
             receiving(http(500)) as receiver,
             receiving(http()) as other,
-            sending(breaker_failures=3, breaker_open_ms=200, connections_per_host_max=1) as channel,
+            sending(breaker_failures=3, breaker_open_ms=500, connections_per_host_max=1) as channel,
         ):
             channel.deliver(Callback(receiver.url), *(f"i{n}" for n in range(10)))
             await channel.answered(10)
