@@ -265,7 +265,7 @@ class Unreachable(Unavailable):
     """The server cannot be reached."""
 
     code, status = 50304, 503
-    hint = "Is `duetime serve` running there?"
+    hint = "Start it with `duetime serve`, or correct the address."
 
 
 class LogUnavailable(Unavailable):

@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from duetime import limits
 from duetime.channels.inline import Finder, InlineChannel
-from duetime.client.backend import Backend
+from duetime.client.backend import Backend, Reads
+from duetime.client.place import url_of
+from duetime.client.remote import RemoteBackend
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.audit import Report, audit
@@ -18,6 +20,7 @@ from duetime.engine.backup import backup as make_backup
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options
+from duetime.engine.reads import EngineReads
 from duetime.errors import BadConfig
 from duetime.log.file import FileLog
 from duetime.log.log import Log
@@ -38,6 +41,9 @@ class Wired(Struct):
     """A backend, and what the client must know of the configuration."""
 
     make_backend: Callable[[], Backend]
+    reads_of: Callable[[Backend], Reads]
+    remote: bool
+    """A server runs the functions, and not this process."""
     default_tier: str
     payload_bytes_max: int
     result_bytes_max: int
@@ -45,27 +51,46 @@ class Wired(Struct):
     processes: int
 
 
-def wire(where: str, find: Finder, config: Config | None = None, clock: Clock | None = None) -> Wired:
-    """What an App stands on: a data folder, or nothing but memory."""
+def wire(
+    where: str,
+    find: Finder,
+    config: Config | None = None,
+    clock: Clock | None = None,
+    token: str | None = None,
+) -> Wired:
+    """What an App stands on: a data folder, nothing but memory, or a server's address."""
     config = config if config is not None else Config()
     if not __debug__:
         raise BadConfig(
             "Duetime does not run under `python -O` or PYTHONOPTIMIZE.",
             hint="Its assertions guard stored data and must stay on; start Python without the option.",
         )
-    if "://" in where:
-        raise BadConfig(
-            f"{where!r} is a server's address, and this version has only the embedded engine.",
-            hint="Give the path of a data folder, or ':memory:'.",
-        )
+    clock = clock if clock is not None else SystemClock()
+    remote = "://" in where
+    if token is not None and not remote:
+        raise BadConfig("A token is for a server, and this is a folder.", hint="Leave the token out.")
+    url = url_of(where) if remote else ""
+
+    def make_backend() -> Backend:
+        return RemoteBackend(url, token, clock.now_ms) if remote else engine(where, find, config, clock)
+
     return Wired(
-        make_backend=lambda: engine(where, find, config, clock if clock is not None else SystemClock()),
+        make_backend=make_backend,
+        reads_of=_reads_of,
+        remote=remote,
         default_tier=config.intents.default_tier,
         payload_bytes_max=config.intents.payload_bytes_max,
         result_bytes_max=config.intents.result_bytes_max,
         threads=config.engine.threads,
         processes=config.engine.processes,
     )
+
+
+def _reads_of(backend: Backend) -> Reads:
+    if isinstance(backend, RemoteBackend):
+        return backend
+    assert isinstance(backend, Engine)
+    return EngineReads(backend)
 
 
 def engine(where: str, find: Finder, config: Config, clock: Clock) -> Engine:

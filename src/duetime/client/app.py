@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from duetime.client.backend import Backend
+from duetime.client.backend import Backend, Reads
+from duetime.client.background import Background
 from duetime.client.call import Call
 from duetime.client.control import Context
 from duetime.client.entity import EntityType
@@ -57,17 +57,22 @@ class _TaskDecorator(Protocol):
 
 
 class App:
-    """Durable work in a data folder (or `":memory:"`). See the guide for everything it can do."""
+    """Durable work in a data folder, in `":memory:"`, or on a server (`"http://localhost:7928"`).
+
+    On a server this process only schedules and looks: its workers run the functions. See the guide.
+    """
 
     def __init__(
         self,
         where: str = "duetime-data",
         *,
+        token: str | None = None,
         config: Config | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """`token`: for a server; else DUETIME_TOKEN."""
         self._observers: list[Callable[[Change], None]] = []
-        self.rewire(where, config=config, clock=clock)
+        self.rewire(where, token=token, config=config, clock=clock)
         self._ids = Ids()
         self.new_id = self._ids.new
         self._tasks: dict[str, FunctionHandler] = {}
@@ -76,15 +81,22 @@ class App:
         self._threads: ThreadPoolExecutor | None = None
         self._processes: ProcessPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._background: Background | None = None
 
-    def rewire(self, where: str, *, config: Config | None = None, clock: Clock | None = None) -> None:
+    def rewire(
+        self,
+        where: str,
+        *,
+        token: str | None = None,
+        config: Config | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         """Put the app, with all its functions, on another place: how tests run it in memory."""
         from duetime import wiring  # picked when an app is made, so importing it costs no engine
 
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
-        self._wired = wiring.wire(where, self._find, config, clock)
+        self._wired = wiring.wire(where, self._find, config, clock, token)
         self.default_tier = self._wired.default_tier
         self.payload_bytes_max = self._wired.payload_bytes_max
 
@@ -201,6 +213,7 @@ class App:
         try:
             # Made now and not before: a program that only imports an app touches no folder.
             self.backend: Backend = self._wired.make_backend()
+            self.reads: Reads = self._wired.reads_of(self.backend)
             for observer in self._observers:
                 self.backend.observe(observer)
             await self.backend.start()
@@ -238,39 +251,15 @@ class App:
     def __enter__(self) -> App:
         if self._loop is not None:
             raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
-        ready: threading.Event = threading.Event()
-        failed: list[BaseException] = []
-        loop = asyncio.new_event_loop()
-
-        def run() -> None:
-            asyncio.set_event_loop(loop)
-            try:
-                loop.run_until_complete(self.start())
-            except BaseException as error:
-                failed.append(error)
-            ready.set()
-            if not failed:
-                loop.run_forever()
-            loop.close()
-
-        self._thread = threading.Thread(target=run, name="duetime", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if failed:
-            self._thread.join()
-            raise failed[0]
+        background = Background("duetime")
+        background.start(self.start)
+        self._background = background
         return self
 
     def __exit__(self, *exc: object) -> None:
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
-            return
-        try:
-            asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            self._thread = None
+        background, self._background = self._background, None
+        if background is not None:
+            background.stop(self.stop())
 
     # For the parts of the client.
 
@@ -289,7 +278,7 @@ class App:
         return self._loop
 
     async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
-        if self._bare is None:
+        if self._bare is None and not self._wired.remote:  # which says by itself that it takes none
             raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
         terms = make_terms(Bare(), options, self.default_tier)
         plan = Plan(terms, options, self.payload_bytes_max)
@@ -307,10 +296,10 @@ class App:
             raise InvalidField(f"limit={limit!r} must be at least 1.")
         statuses = None if status is None else (choice(Status, status, "status"),)
         lane = None if queue is None else f"task:{queue}"
-        return self.backend.page(statuses, lane, before_seq, limit)
+        return await self.reads.page(statuses, lane, before_seq, limit)
 
     async def _overview(self) -> Overview:
-        return self.backend.overview()
+        return await self.reads.overview()
 
     async def _ask(self, command: Command) -> Any:
         return await self.backend.ask(command)

@@ -103,13 +103,13 @@ class Handle(Generic[R]):
         return (await self._view()).status
 
     async def _view(self) -> View:
-        return self._there(self._app.backend.get(self.id))
+        return self._there(await self._app.reads.get(self.id))
 
     async def _why(self) -> Why:
-        return self._there(self._app.backend.why(self.id))
+        return self._there(await self._app.reads.why(self.id))
 
     async def _history(self) -> list[Entry]:
-        return self._there(self._app.backend.history(self.id))
+        return self._there(await self._app.reads.history(self.id))
 
     async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> View:
         await self._app.backend.ask(command)

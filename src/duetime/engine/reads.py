@@ -1,0 +1,34 @@
+"""The engine's reads as an App asks for them: awaited, because a server's have to be."""
+
+from __future__ import annotations
+
+from duetime.engine.engine import Engine
+from duetime.protocol.intent import Entry, Status
+from duetime.protocol.view import LaneView, Overview, View, Why
+
+
+class EngineReads:
+    """Looks at an engine in this process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def get(self, id: str) -> View | None:
+        return self._engine.get(id)
+
+    async def why(self, id: str) -> Why | None:
+        return self._engine.why(id)
+
+    async def history(self, id: str) -> list[Entry] | None:
+        return self._engine.history(id)
+
+    async def page(
+        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
+    ) -> list[View]:
+        return self._engine.page(statuses, lane, before_seq, limit)
+
+    async def overview(self) -> Overview:
+        return self._engine.overview()
+
+    async def lanes(self) -> list[LaneView]:
+        return self._engine.lanes()
