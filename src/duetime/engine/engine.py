@@ -65,6 +65,8 @@ class Engine(Intake):
         self._log = log
         self._store = store
         self._dispatcher = dispatcher
+        self.meter = dispatcher.meter
+        self.wakeups = 0
         self._inbox = Inbox(self._wake)
         self._catalog = Catalog()
         self._waiters = Waiters()
@@ -83,11 +85,14 @@ class Engine(Intake):
         assert not self._started, "an engine is started once"
         self._loop = asyncio.get_running_loop()
         try:
+            began_s = self._loop.time()
             await self._log.open()
             kernel, position = await recover(self._log, self._store)
+            if self.meter is not None:
+                self.meter.begin(kernel.state, self.clock, self._loop.time() - began_s)
             self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
             self.guard = Guard(self._log, kernel.state, self.options)
-            self._syncer = Syncer(self._log, self._fail)
+            self._syncer = Syncer(self._log, self._fail, self.meter)
             self._checkpointer = Checkpointer(
                 self.pump,
                 self._log,
@@ -95,6 +100,7 @@ class Engine(Intake):
                 self._fail,
                 every_ms=self.options.checkpoint_ms,
                 changes_max=self.options.checkpoint_changes,
+                meter=self.meter,
             )
             self._dispatcher.open(self._settle)
             self._alarm: Alarm = make_alarm(self.clock, self._inbox.time)
@@ -207,6 +213,7 @@ class Engine(Intake):
     def _wake(self) -> None:
         if self._wake_up is not None and not self._wake_up.done():
             self._wake_up.set_result(None)
+            self.wakeups += 1
 
     async def _run(self) -> None:
         try:
@@ -279,6 +286,8 @@ class Engine(Intake):
         self._set_alarm()
         self._window.plan()
         self.guard.after(turn)
+        if self.meter is not None:
+            self.meter.turn(turn)
 
     def _set_alarm(self) -> None:
         self._alarm.set(self.pump.kernel.next_ms())

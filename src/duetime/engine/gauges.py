@@ -113,6 +113,23 @@ def is_ready(engine: Engine) -> bool:
     return engine._started and engine._failure is None and not engine._closing
 
 
+def log_directory(engine: Engine) -> str | None:
+    """The folder the log is in; None when it is in memory."""
+    directory: str | None = getattr(engine._log, "directory", None)
+    return directory
+
+
+def credits(engine: Engine, lane: str) -> int:
+    """How many more deliveries of a lane its consumers would take now."""
+    consumers = engine._kernel().state.consumers.values()
+    return sum(consumer.credits.get(lane, 0) for consumer in consumers)
+
+
+def is_closing(engine: Engine) -> bool:
+    """Whether it is on its way down, or there."""
+    return engine._closing
+
+
 def gauges(engine: Engine) -> Gauges:
     """A look at a running engine. Raises what it failed of, or that it does not run."""
     kernel = engine._kernel()
@@ -201,7 +218,8 @@ def _lanes(state: State) -> tuple[list[LaneGauge], int]:
         ready = max(0, state.counts[DUE] - sum(map(_ready, every)))
         running = max(0, state.counts[DISPATCHING] - sum(lane.running for lane in every))
         pushed = "entity" in state.settings.pushed
-        lanes.append(LaneGauge("entity:", ready, running, pushed, paused=False, consumers=0))
+        consumers = 0 if pushed else len(state.consumers)
+        lanes.append(LaneGauge("entity:", ready, running, pushed, paused=False, consumers=consumers))
     return lanes, len(queues) - len(shown)
 
 

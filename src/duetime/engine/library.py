@@ -25,7 +25,7 @@ from duetime.kernel.history import entries_of
 from duetime.kernel.state import State
 from duetime.limits import PAGE_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
-from duetime.protocol.intent import ACKED, DUE, FINAL, SCHEDULED, Entry, Intent, Status
+from duetime.protocol.intent import ACKED, DUE, FINAL, PURGED_MS, SCHEDULED, Entry, Intent, Status
 from duetime.protocol.view import View
 from duetime.store.archive import FIRST, Archive, Filter, Key, Order, key_of, queue_of
 from duetime.store.store import forgotten
@@ -282,6 +282,8 @@ def status_at(entries: list[Entry], at_ms: int) -> Status | None:
 
 
 def _count(counts: dict[tuple[int, int], int], intent: Intent, at_ms: int) -> None:
+    if intent.finished_at_ms == PURGED_MS:
+        return
     was = status_at(entries_of(intent), at_ms)
     if was is not None:
         key = (int(intent.terms.tier), int(was))

@@ -19,7 +19,7 @@ from duetime.kernel.state import State
 from duetime.limits import HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
-from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING
+from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Callback
@@ -165,9 +165,9 @@ class Meter:
         self.rejections: dict[int, int] = {}
         """Refusals by error code."""
         self._starts: dict[tuple[str, int], float] = {}
-        self._dead: deque[tuple[int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
-        """For each slice, how many there were before it."""
-        self._dead_before = 0
+        self._trend: deque[tuple[int, int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
+        """For each slice with a turn in it: its moment, the dead letters and what was due before it."""
+        self._before = (0, 0)
         self._slice = 0
 
     # What the engine tells.
@@ -177,7 +177,7 @@ class Meter:
         self.state = state
         self._clock = clock
         self.recovery_s = recovery_s
-        self._dead_before = self.dead_letters()
+        self._before = self._dead_and_due()
 
     def turn(self, turn: Turn) -> None:
         """A batch was written and applied."""
@@ -186,8 +186,8 @@ class Meter:
         stamp = turn.at_ms // SLICE_MS
         if stamp != self._slice:
             self._slice = stamp
-            self._dead.append((turn.at_ms, self._dead_before))
-        self._dead_before = self.dead_letters()
+            self._trend.append((turn.at_ms, *self._before))
+        self._before = self._dead_and_due()
         size = 0
         for command, answer in zip(turn.batch.commands, turn.answers, strict=True):
             if type(command) is Submit:
@@ -288,8 +288,16 @@ class Meter:
 
     def dead_since(self, since_ms: int) -> int:
         """Intents that became dead letters since this moment, within the last hour, to ten seconds."""
-        before = next((dead for at_ms, dead in self._dead if at_ms >= since_ms), None)
+        before = next((dead for at_ms, dead, _ in self._trend if at_ms >= since_ms), None)
         return 0 if before is None else self.dead_letters() - before
+
+    def due_at(self, since_ms: int) -> int:
+        """How many intents were due at this moment, within the last hour, to ten seconds."""
+        now = self._before[1]
+        return next((due for at_ms, _, due in self._trend if at_ms >= since_ms), now)
+
+    def _dead_and_due(self) -> tuple[int, int]:
+        return self.dead_letters(), 0 if self.state is None else self.state.counts[DUE]
 
     def failed(self, tier: int) -> int:
         """Deliveries of a tier that came back without success."""

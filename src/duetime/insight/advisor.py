@@ -1,27 +1,26 @@
-"""Which tier an objective asks for: the cheapest one that can keep it."""
+"""Which tier a promise needs: the cheapest whose window fits."""
 
 from __future__ import annotations
 
 from duetime.limits import TIER_WINDOW_MS
 from duetime.protocol.terms import Guarantee, Tier
 
-# What is delivered until it is acknowledged may need a second try within the objective.
-_MARGIN = {Guarantee.AT_LEAST_ONCE: 2, Guarantee.AT_MOST_ONCE: 1}
+# What is delivered until it is acknowledged may be delivered again: half of the time is for that.
+MARGIN = {Guarantee.AT_LEAST_ONCE: 2, Guarantee.AT_MOST_ONCE: 1}
 
 
-def choose(max_tardiness_ms: int, guarantee: Guarantee) -> tuple[Tier, str]:
-    """The tier, and why this one."""
-    margin = _MARGIN[guarantee]
+def choose(max_tardiness_ms: int, guarantee: Guarantee = Guarantee.AT_LEAST_ONCE) -> tuple[Tier, str]:
+    """The tier, and why, for an intent that may be so late and no more."""
+    margin = MARGIN[guarantee]
+    kept = f"with a {margin}x margin for {guarantee.name}" if margin > 1 else f"as is for {guarantee.name}"
     for tier in reversed(Tier):
         window_ms = TIER_WINDOW_MS[tier]
-        if margin * window_ms <= max_tardiness_ms:
-            times = f"{margin} x {window_ms} ms" if margin > 1 else f"{window_ms} ms"
+        if window_ms * margin <= max_tardiness_ms:
             return tier, (
-                f"{tier.name} is the cheapest tier that fits: its window of {window_ms} ms"
-                f" ({times} for {guarantee.name}) is within {max_tardiness_ms} ms."
+                f"{tier.name} is the cheapest tier that fits: its window of {window_ms} ms, {kept},"
+                f" is within {max_tardiness_ms} ms."
             )
     window_ms = TIER_WINDOW_MS[Tier.ULTRA]
     return Tier.ULTRA, (
-        f"No tier's window fits {max_tardiness_ms} ms with the margin of {guarantee.name};"
-        f" ULTRA ({window_ms} ms) is the most punctual there is."
+        f"No tier fits {max_tardiness_ms} ms {kept}; ULTRA, with a window of {window_ms} ms, is the nearest."
     )

@@ -30,6 +30,7 @@ from duetime.protocol.intent import (
     DISPATCHING,
     DUE,
     EXPIRED,
+    PURGED_MS,
     SCHEDULED,
     Intent,
     Status,
@@ -258,13 +259,13 @@ class Archive:
         or have a story of their own, come as intents: only their history tells."""
         counts: dict[tuple[int, int], int] = {}
         open_counts: dict[int, int] = {}
-        query = f"SELECT tier, {_STATUS_AT}, count(*) FROM intents WHERE created_at_ms <= :at GROUP BY 1, 2"
+        query = f"SELECT tier, {_STATUS_AT}, count(*) FROM intents WHERE {_THERE} GROUP BY 1, 2"
         for tier, was, count in self._read(query, {"at": at_ms}):
             if was >= 0:
                 counts[tier, was] = count
             else:
                 open_counts[tier] = count
-        query = f"SELECT seq, crc, body FROM intents WHERE created_at_ms <= :at AND {_STATUS_AT} < 0"
+        query = f"SELECT seq, crc, body FROM intents WHERE {_THERE} AND {_STATUS_AT} < 0"
         return Standing(counts, open_counts, (self._intent(row) for row in self._read(query, {"at": at_ms})))
 
     def stood(self, at_ms: int, seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -273,7 +274,7 @@ class Archive:
             listed = ",".join(map(str, part))
             query = (
                 f"SELECT tier, {_STATUS_AT} AS was FROM intents"
-                f" WHERE seq IN ({listed}) AND created_at_ms <= :at AND was >= 0"
+                f" WHERE seq IN ({listed}) AND {_THERE} AND was >= 0"
             )
             yield from self._read(query, {"at": at_ms})
 
@@ -305,6 +306,7 @@ class Archive:
         return intent
 
 
+_THERE = f"created_at_ms <= :at AND finished_at_ms <> {PURGED_MS}"
 # The status a row had at :at as far as its columns tell; -1 where they do not.
 _STATUS_AT = (
     "CASE WHEN ended > 0 AND finished_at_ms <= :at THEN status"

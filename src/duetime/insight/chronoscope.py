@@ -1,0 +1,116 @@
+"""The chronoscope: how punctual each tier is now, what it has to do, and what it does it with."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime.engine.engine import Engine
+from duetime.engine.gauges import Gauges, LaneGauge, LogGauge, PermitsGauge, StoreGauge, TierGauge, gauges
+from duetime.engine.meter import Histogram, Meter
+from duetime.insight.when import iso, iso_or_none
+from duetime.limits import TIER_WINDOW_MS
+from duetime.protocol.intent import Status
+
+
+class Lateness(Struct, rename="camel"):
+    """How late the first hand-overs of the last three minutes were; None when there were none."""
+
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    bound_ms: int
+    count: int
+
+
+class TierScope(Struct, rename="camel"):
+    """One tier."""
+
+    tier: str
+    pending: int
+    ready: int
+    running: int
+    permits: PermitsGauge
+    backpressure: str
+    """OPEN: a permit is free or nothing waits. WAITING: work waits for permits or workers. REFUSING: new work
+    is answered 429, for the bound cannot be held."""
+    load: float
+    """The share of its permits in use."""
+    lateness: Lateness
+    borrows: int
+
+
+class Chronoscope(Struct, rename="camel"):
+    """The whole engine."""
+
+    at: str
+    tiers: list[TierScope]
+    cohorts: int
+    borrows: int
+    borrowed_now: int
+    lanes: list[LaneGauge]
+    more_lanes: int
+    entities: int
+    counts: dict[str, int]
+    next_wake_at: str | None
+    log: LogGauge
+    store: StoreGauge
+    epoch: int
+
+
+def look(engine: Engine, meter: Meter) -> Chronoscope:
+    """Now."""
+    seen: Gauges = gauges(engine)
+    return Chronoscope(
+        at=iso(seen.at_ms),
+        tiers=[
+            _tier(tier, meter.late_ms[number].recent(seen.at_ms), number)
+            for number, tier in enumerate(seen.tiers)
+        ],
+        cohorts=seen.cohorts,
+        borrows=sum(tier.borrows for tier in seen.tiers),
+        borrowed_now=sum(tier.permits.borrowed for tier in seen.tiers),
+        lanes=seen.lanes,
+        more_lanes=seen.more_lanes,
+        entities=seen.entities,
+        counts={status.name: seen.counts[status] for status in Status},
+        next_wake_at=iso_or_none(seen.next_ms),
+        log=seen.log,
+        store=seen.store,
+        epoch=seen.epoch,
+    )
+
+
+def backpressure(tier: TierGauge) -> str:
+    """Whether more can be taken: OPEN, WAITING or REFUSING."""
+    if tier.refuses:
+        return "REFUSING"
+    return "WAITING" if tier.ready else "OPEN"
+
+
+def lateness(recent: Histogram, number: int) -> Lateness:
+    """A tier's lateness in numbers."""
+    return Lateness(
+        p50_ms=_rounded(recent.quantile(0.50)),
+        p95_ms=_rounded(recent.quantile(0.95)),
+        p99_ms=_rounded(recent.quantile(0.99)),
+        bound_ms=TIER_WINDOW_MS[number],
+        count=recent.count,
+    )
+
+
+def _tier(tier: TierGauge, recent: Histogram, number: int) -> TierScope:
+    return TierScope(
+        tier=tier.tier,
+        pending=tier.pending,
+        ready=tier.ready,
+        running=tier.running,
+        permits=tier.permits,
+        backpressure=backpressure(tier),
+        load=round(tier.used / tier.permits.max, 3) if tier.permits.max else 1.0,
+        lateness=lateness(recent, number),
+        borrows=tier.borrows,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

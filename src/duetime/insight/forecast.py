@@ -1,0 +1,222 @@
+"""What will fire, and whether it can be done in time: slots, their peak, capacity, predicted lateness.
+
+The prediction is a plain queue: what becomes due in a slot joins what was left from the one before, and as
+much is done as permits (or workers) and the measured time of a delivery allow. Inside a slot, work is taken
+to come evenly; work that is not submitted yet is not known.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime.engine.engine import Engine
+from duetime.engine.gauges import Gauges, credits, gauges
+from duetime.engine.library import Library, Slot
+from duetime.engine.meter import Histogram, Meter
+from duetime.errors import BadQuery
+from duetime.insight.when import iso, plural, span
+from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
+
+SLOTS_MAX = 500
+# What one engine does at the most, whatever the permits.
+ENGINE_RATE = 10_000.0
+# Taken for a delivery as long as none was measured.
+_ASSUMED_MS = 100.0
+
+
+class TimelineSlot(Struct, rename="camel"):
+    """One slot of time."""
+
+    at: str
+    count: int
+    by_tier: dict[str, int]
+    by_queue: dict[str, int]
+    capacity: int
+    """What could be done in it, all tiers together."""
+    predicted_lateness_ms: float
+
+
+class Peak(Struct, rename="camel"):
+    """The busiest slot."""
+
+    at: str
+    count: int
+    per_second: float
+
+
+class Capacity(Struct, rename="camel"):
+    """What a group of deliveries that share permits or workers can do."""
+
+    name: str
+    """A tier, for what is pushed with its permits; a queue, for what workers ask for."""
+    per_second: float
+    at_once: float
+    delivery_ms: float
+    measured: bool
+    """False: nothing was delivered yet, so the time of a delivery is a guess."""
+
+
+class Timeline(Struct, rename="camel"):
+    """What is to come."""
+
+    start: str = ""
+    end: str = ""
+    slot_ms: int = 0
+    total: int = 0
+    slots: list[TimelineSlot] = []
+    peak: Peak | None = None
+    capacity: list[Capacity] = []
+    predicted_lateness_ms: dict[str, float] = {}
+    """The worst of each tier."""
+    risk: str = "NONE"
+    """NONE, LOW (later than half of a bound) or HIGH (later than a bound)."""
+    narrative: str = ""
+
+
+class _Group(Struct):
+    """Deliveries that wait for the same permits or workers."""
+
+    capacity: Capacity
+    waiting: float = 0.0
+    late_ms: float = 0.0
+
+
+async def timeline(
+    engine: Engine, meter: Meter, library: Library, from_ms: int, to_ms: int, slots: int = 60
+) -> Timeline:
+    """What will fire between two moments, in so many slots."""
+    if to_ms <= from_ms:
+        raise BadQuery("to must be after from.")
+    if not 1 <= slots <= SLOTS_MAX:
+        raise BadQuery(f"slots is from 1 to {SLOTS_MAX}, not {slots}.")
+    slot_ms = max(SECOND_MS, -(-(to_ms - from_ms) // slots))
+    found = await library.slots(from_ms, to_ms, slot_ms)
+    return predict(found, _groups(engine, meter), from_ms, to_ms, slot_ms)
+
+
+def predict(found: list[Slot], groups: dict[str, _Group], from_ms: int, to_ms: int, slot_ms: int) -> Timeline:
+    """The timeline of these counts, done by these groups."""
+    by_slot: dict[int, list[Slot]] = {}
+    for slot in found:
+        by_slot.setdefault(slot.at_ms, []).append(slot)
+    worst = dict.fromkeys(TIER_NAMES, 0.0)
+    shown = []
+    rate = min(ENGINE_RATE, sum(group.capacity.per_second for group in groups.values()))
+    for at_ms in range(from_ms, to_ms, slot_ms):
+        shown.append(_slot(at_ms, slot_ms, by_slot.get(at_ms, []), groups, worst, rate))
+    busiest = max(shown, key=lambda slot: slot.count)
+    peak = (
+        Peak(busiest.at, busiest.count, round(busiest.count * 1000 / slot_ms, 2)) if busiest.count else None
+    )
+    total = sum(slot.count for slot in shown)
+    risk = _risk(worst)
+    return Timeline(
+        start=iso(from_ms),
+        end=iso(to_ms),
+        slot_ms=slot_ms,
+        total=total,
+        slots=shown,
+        peak=peak,
+        capacity=[group.capacity for group in groups.values()],
+        predicted_lateness_ms={tier: round(late_ms, 1) for tier, late_ms in worst.items()},
+        risk=risk,
+        narrative=_narrative(total, peak, slot_ms, worst, risk),
+    )
+
+
+def _slot(
+    at_ms: int,
+    slot_ms: int,
+    found: list[Slot],
+    groups: dict[str, _Group],
+    worst: dict[str, float],
+    rate: float,
+) -> TimelineSlot:
+    by_tier: dict[str, int] = {}
+    by_queue: dict[str, int] = {}
+    touched: set[tuple[str, str]] = set()
+    for slot in found:
+        by_tier[slot.tier] = by_tier.get(slot.tier, 0) + slot.count
+        by_queue[slot.queue] = by_queue.get(slot.queue, 0) + slot.count
+        name = slot.queue if slot.queue in groups else slot.tier
+        groups[name].waiting += slot.count
+        touched.add((slot.tier, name))
+    for group in groups.values():
+        group.waiting = max(0.0, group.waiting - group.capacity.per_second * slot_ms / 1000)
+        group.late_ms = group.waiting * 1000 / group.capacity.per_second if group.capacity.per_second else 0.0
+    for tier, name in touched:
+        worst[tier] = max(worst[tier], groups[name].late_ms)
+    late_ms = max((groups[name].late_ms for _, name in touched), default=0.0)
+    count = sum(by_tier.values())
+    return TimelineSlot(iso(at_ms), count, by_tier, by_queue, round(rate * slot_ms / 1000), round(late_ms, 1))
+
+
+def _groups(engine: Engine, meter: Meter) -> dict[str, _Group]:
+    """Who shares what now: each tier its permits, each queue that is pulled its workers."""
+    seen = gauges(engine)
+    groups: dict[str, _Group] = {}
+    ready = sum(lane.ready for lane in seen.lanes)
+    pushed = sum(lane.ready for lane in seen.lanes if lane.pushed) / ready if ready else 0.0
+    for number, tier in enumerate(seen.tiers):
+        times, measured = _times(meter, number, seen.at_ms)
+        share = _permit_share(meter, number)
+        capacity = _capacity(tier.tier, tier.permits.max / share, times, measured)
+        groups[tier.tier] = _Group(capacity, tier.ready * pushed)
+    for lane in seen.lanes:
+        if lane.pushed:
+            continue
+        at_once = lane.running + credits(engine, lane.name)
+        if at_once:
+            times, measured = _all_times(meter, seen)
+            groups[lane.name] = _Group(_capacity(lane.name, at_once, times, measured), float(lane.ready))
+    return groups
+
+
+def _capacity(name: str, at_once: float, delivery_ms: float, measured: bool) -> Capacity:
+    rate = min(ENGINE_RATE, at_once * 1000 / max(delivery_ms, 0.1))
+    return Capacity(name, round(rate, 2), round(at_once, 1), round(delivery_ms, 2), measured)
+
+
+def _permit_share(meter: Meter, tier: int) -> float:
+    """How much of a permit one delivery takes, given how many of them went in batches."""
+    all_of_tier = sum(
+        count for (of, channel, _), count in meter.deliveries.items() if of == tier and channel == "callback"
+    )
+    batched = meter.batched[tier] / all_of_tier if all_of_tier else 0.0
+    return (1 - batched) + batched / CALLBACK_BATCH_MAX
+
+
+def _times(meter: Meter, tier: int, now_ms: int) -> tuple[float, bool]:
+    """The mean time of a delivery: lately, or ever, or a guess."""
+    for seen in (meter.delivery_ms[tier].recent(now_ms), meter.delivery_ms[tier].total()):
+        if seen.count:
+            return max(seen.mean, 0.1), True
+    return _ASSUMED_MS, False
+
+
+def _all_times(meter: Meter, seen: Gauges) -> tuple[float, bool]:
+    every = Histogram(meter.delivery_ms[0].bounds)
+    for each in meter.delivery_ms:
+        every.merge(each.recent(seen.at_ms))
+    return (max(every.mean, 0.1), True) if every.count else (_ASSUMED_MS, False)
+
+
+def _risk(worst: dict[str, float]) -> str:
+    shares = [worst[name] / TIER_WINDOW_MS[number] for number, name in enumerate(TIER_NAMES)]
+    return "HIGH" if max(shares) > 1 else "LOW" if max(shares) > 0.5 else "NONE"
+
+
+def _narrative(total: int, peak: Peak | None, slot_ms: int, worst: dict[str, float], risk: str) -> str:
+    if peak is None:
+        return "Nothing is scheduled in this time."
+    words = (
+        f"{plural(total, 'intent')} will fire, at the most {peak.count:,} within {span(slot_ms)} at {peak.at}"
+    )
+    if risk == "NONE":
+        return f"{words}: that can be done in time."
+    tier = max(TIER_NAMES, key=lambda name: worst[name] / TIER_WINDOW_MS[TIER_NAMES.index(name)])
+    bound_ms = TIER_WINDOW_MS[TIER_NAMES.index(tier)]
+    late = f"{tier} is expected to be up to {span(worst[tier])} late, its bound is {bound_ms} ms"
+    if risk == "LOW":
+        return f"{words}: {late}; that is close."
+    return f"{words}: {late}. Give it more permits or workers, or spread the work."

@@ -1,0 +1,289 @@
+"""The narrator: is it on time? Looks at the engine when asked, and remembers since when what is wrong.
+
+A quiet server is a healthy one: nothing here grows worse because nothing happens. Looks by the clock it is
+given, so that a test can tell it any story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from duetime.clock import Clock
+from duetime.engine import gauges as inside
+from duetime.engine.engine import Engine
+from duetime.engine.meter import Meter
+from duetime.insight import machine
+from duetime.insight.chronoscope import TierScope, look
+from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSign
+from duetime.insight.when import iso, iso_or_none, plural, span
+from duetime.limits import HOUR_MS, MINUTE_MS, TIER_NAMES, TIER_WINDOW_MS
+from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
+
+UP, DEGRADED = "UP", "DEGRADED"
+
+
+class Vital(Struct, rename="camel"):
+    """One tier's lateness against its bound, in the last minutes. None: nothing was handed out."""
+
+    p50_ms: float | None
+    p99_ms: float | None
+    bound_ms: int
+
+
+class Vitals(Struct, rename="camel"):
+    """The numbers behind the sentence."""
+
+    lateness: dict[str, Vital]
+    due_now: int
+    running: int
+    oldest_due_ms: int | None
+    """For how long the first of what could go has waited."""
+    dead_letters_last_hour: int
+    log_sync_p99_ms: float | None
+    last_sync_at: str | None
+    checkpoint_lag_bytes: int
+    disk_free_bytes: int | None
+    memory_bytes: int
+
+
+class Anomaly(Struct, rename="camel"):
+    """One thing that is not as it should be."""
+
+    code: str
+    severity: str
+    subject: str
+    since: str
+    detail: str
+    meaning: str
+    advice: str
+
+
+class Health(Struct, rename="camel", omit_defaults=True):
+    """The answer to `/health`; `tiers` only in the deep one."""
+
+    status: str
+    narrative: str
+    vitals: Vitals
+    anomalies: list[Anomaly]
+    tiers: list[TierScope] | None = None
+
+
+class Readiness(Struct, rename="camel"):
+    """The answer to `/health/ready`."""
+
+    ready: bool
+    reasons: list[str]
+
+
+class _Watch(Struct):
+    """What is known of one rule's subject."""
+
+    bad_since_ms: int
+    good_since_ms: int | None = None
+    shown: bool = False
+    detail: str = ""
+
+
+class Narrator:
+    """Watches one engine. `breakers` gives the hosts that are left alone just now."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        meter: Meter,
+        breakers: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._clock = clock
+        self._meter = meter
+        self._breakers = breakers
+        self._engine: Engine | None = None
+        self._watches: dict[tuple[str, str], _Watch] = {}
+
+    def follow(self, engine: Engine) -> None:
+        """The engine is made; whether it is ready it says itself."""
+        self._engine = engine
+
+    def ready(self) -> Readiness:
+        """Whether requests are taken, or why not."""
+        reasons = _not_ready(self._engine)
+        return Readiness(not reasons, list(reasons))
+
+    def health(self, *, deep: bool = False) -> Health:
+        """How it is now."""
+        found = self.judge(self.signs())
+        if deep and self._engine is not None and not _not_ready(self._engine):
+            found.tiers = look(self._engine, self._meter).tiers
+        return found
+
+    # Judging.
+
+    def judge(self, signs: Signs) -> Health:
+        """What these signs mean, given those seen before."""
+        anomalies = [each for rule in RULES for each in self._apply(rule, signs)]
+        grave = [each for each in anomalies if each.severity != NOTE]
+        if any(each.severity == DOWN for each in grave):
+            status = DOWN
+        else:
+            status = DEGRADED if grave else UP
+        return Health(status, _narrative(status, signs, anomalies), _vitals(signs), anomalies)
+
+    def _apply(self, rule: Rule, signs: Signs) -> list[Anomaly]:
+        now_ms = signs.now_ms
+        on, still = rule.on(signs), rule.still(signs)
+        for subject in on:
+            self._watches.setdefault((rule.code, subject), _Watch(now_ms))
+        shown = []
+        for code, subject in [key for key in self._watches if key[0] == rule.code]:
+            watch = self._watches[code, subject]
+            if self._goes_on(rule, watch, subject, on, still, now_ms):
+                if watch.shown:
+                    shown.append(_anomaly(rule, subject, watch))
+            else:
+                del self._watches[code, subject]
+        return shown
+
+    def _goes_on(self, rule: Rule, watch: _Watch, subject: str, on: Found, still: Found, now_ms: int) -> bool:
+        """Whether to keep watching it; notes when it becomes an anomaly."""
+        bad = subject in on if not watch.shown else subject in on or subject in still
+        if bad:
+            watch.good_since_ms = None
+            watch.detail = on.get(subject) or still.get(subject, "")
+            watch.shown = watch.shown or now_ms - watch.bad_since_ms >= rule.after_ms
+            return True
+        if not watch.shown:
+            return False  # it was over before it was worth a word
+        if watch.good_since_ms is None:
+            watch.good_since_ms = now_ms
+        return now_ms - watch.good_since_ms < rule.until_ms
+
+    # Looking.
+
+    def signs(self) -> Signs:
+        """What there is to see now."""
+        signs = Signs(
+            now_ms=self._clock.now_ms(),
+            not_ready=_not_ready(self._engine),
+            memory_bytes=machine.memory_bytes(),
+            memory_max_bytes=machine.memory_max_bytes(),
+            breakers=tuple(self._breakers()),
+        )
+        if self._engine is not None:
+            failure = inside.failure(self._engine)
+            if failure is not None:
+                signs.failure, signs.not_ready = str(failure), ()
+            elif not signs.not_ready:
+                _look(self._engine, self._meter, signs)
+        return signs
+
+
+def _not_ready(engine: Engine | None) -> tuple[str, ...]:
+    if engine is None:
+        return ("STARTING",)
+    if inside.failure(engine) is not None:
+        return ("ENGINE_FAILED",)
+    if inside.is_ready(engine):
+        return ()
+    return ("CLOSING",) if inside.is_closing(engine) else ("RECOVERING",)
+
+
+def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
+    """Fill in what a running engine shows."""
+    seen, now_ms = inside.gauges(engine), signs.now_ms
+    tiers = []
+    for number, tier in enumerate(seen.tiers):
+        recent = meter.late_ms[number].recent(now_ms)
+        p50_ms, p99_ms = recent.quantile(0.5), recent.quantile(0.99)
+        tiers.append(TierSign(tier.tier, TIER_WINDOW_MS[number], p50_ms, p99_ms, recent.count, tier.refuses))
+    signs.tiers = tuple(tiers)
+    signs.scheduled, signs.due = seen.counts[SCHEDULED], seen.counts[DUE]
+    signs.running = seen.counts[DISPATCHING]
+    signs.due_before = meter.due_at(now_ms - MINUTE_MS)
+    signs.oldest_due_ms = inside.oldest_due_ms(engine)
+    signs.next_ms = seen.next_ms
+    signs.dead_hour = meter.dead_since(now_ms - HOUR_MS)
+    signs.dead_minutes = meter.dead_since(now_ms - 5 * MINUTE_MS)
+    sync_s = meter.sync_s.recent(now_ms).quantile(0.99)
+    signs.sync_p99_ms = None if sync_s is None else sync_s * 1000
+    signs.last_sync_ms = meter.last_sync_ms
+    signs.checkpoint_lag_bytes = seen.store.checkpoint_lag_bytes
+    signs.disk_free_bytes = seen.log.free_bytes
+    signs.disk_reserve_bytes = engine.options.disk_reserve_bytes
+    signs.paused = tuple(lane.name for lane in seen.lanes if lane.paused)
+    signs.unserved = {
+        lane.name: lane.ready
+        for lane in seen.lanes
+        if lane.ready and not (lane.pushed or lane.paused or lane.consumers or lane.running)
+    }
+
+
+# Telling.
+
+
+def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
+    """One sentence, with numbers, that answers: is it on time?"""
+    if status == DOWN:
+        first = next(each for each in anomalies if each.severity == DOWN)
+        return f"Down: {first.detail.rstrip('.')}."
+    late = [each for each in anomalies if each.code in ("LATE", "REFUSING")]
+    others = [each for each in anomalies if each not in late]
+    beginning = f"Late: {late[0].detail}" if late else f"On time: {_punctual(signs)}"
+    sentence = f"{beginning}; {_work(signs)}"
+    if others:
+        sentence += f". But {others[0].detail}"
+        if len(others) > 1:
+            sentence += f", and {plural(len(others) - 1, 'more thing')} to look at"
+    return sentence + "."
+
+
+def _punctual(signs: Signs) -> str:
+    measured = [each for each in signs.tiers if each.p99_ms is not None]
+    if not measured:
+        return "nothing was due in the last minutes"
+    return "lateness at p99 is " + ", ".join(
+        f"{each.p99_ms:.0f} ms for {each.tier} (bound {each.bound_ms} ms)" for each in measured
+    )
+
+
+def _work(signs: Signs) -> str:
+    words = [f"{plural(signs.running, 'delivery').replace('deliverys', 'deliveries')} under way"]
+    words.append(f"{signs.due:,} due")
+    waiting = plural(signs.scheduled, "intent") + " scheduled"
+    if signs.next_ms is not None and signs.scheduled:
+        waiting += f", the next in {span(max(0, signs.next_ms - signs.now_ms))}"
+    words.append(waiting)
+    if signs.dead_hour:
+        words.append(f"{plural(signs.dead_hour, 'dead letter')} in the last hour")
+    return ", ".join(words)
+
+
+def _vitals(signs: Signs) -> Vitals:
+    oldest_ms = signs.oldest_due_ms
+    seen = {each.tier: each for each in signs.tiers}
+    return Vitals(
+        lateness={
+            name: Vital(*_rounded(seen.get(name)), TIER_WINDOW_MS[number])
+            for number, name in enumerate(TIER_NAMES)
+        },
+        due_now=signs.due,
+        running=signs.running,
+        oldest_due_ms=None if oldest_ms is None else max(0, signs.now_ms - oldest_ms),
+        dead_letters_last_hour=signs.dead_hour,
+        log_sync_p99_ms=None if signs.sync_p99_ms is None else round(signs.sync_p99_ms, 2),
+        last_sync_at=iso_or_none(signs.last_sync_ms),
+        checkpoint_lag_bytes=signs.checkpoint_lag_bytes,
+        disk_free_bytes=signs.disk_free_bytes,
+        memory_bytes=signs.memory_bytes,
+    )
+
+
+def _rounded(tier: TierSign | None) -> tuple[float | None, float | None]:
+    if tier is None or tier.p50_ms is None or tier.p99_ms is None:
+        return None, None
+    return round(tier.p50_ms, 1), round(tier.p99_ms, 1)
+
+
+def _anomaly(rule: Rule, subject: str, watch: _Watch) -> Anomaly:
+    since = iso(watch.bad_since_ms)
+    return Anomaly(rule.code, rule.severity, subject, since, watch.detail, rule.meaning, rule.advice)

@@ -1,0 +1,111 @@
+"""The metrics as a scraper wants them: Prometheus text, OpenMetrics, or JSON. What there is says `table`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client import exposition as text
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from duetime.engine import gauges as inside
+from duetime.engine.engine import Engine
+from duetime.engine.meter import Histogram, Meter
+from duetime.insight.table import COUNTER, GAUGE, METRICS, Source, Spec
+
+__all__ = ["METRICS", "Metrics"]
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+JSON = "application/json"
+
+
+class Metrics:
+    """All metrics of one engine, for a scrape. Also a collector for a registry of one's own."""
+
+    def __init__(self, engine: Engine, meter: Meter) -> None:
+        self._engine = engine
+        self._meter = meter
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(self)
+
+    def describe(self) -> Iterator[Metric]:
+        """What there is, without reading it."""
+        for spec in METRICS:
+            yield _family(spec)
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric as it is now; none while the engine does not run."""
+        source = self._source()
+        if source is None:
+            return
+        for spec in METRICS:
+            family = _family(spec)
+            for labels, value in spec.read(source):
+                _add(family, labels, value)
+            yield family
+
+    def expose(self, accept: str = "") -> tuple[str, bytes]:
+        """The content type and body for an Accept header."""
+        if JSON in accept:
+            return JSON, msgspec.json.encode(self.as_json())
+        if "application/openmetrics-text" in accept:
+            return OPENMETRICS, bytes(openmetrics.generate_latest(self.registry))  # type: ignore[no-untyped-call]
+        return TEXT, text.generate_latest(self.registry)
+
+    def as_json(self) -> dict[str, Any]:
+        """By name: kind, help, and a list of labels and values. Histograms have count, sum and quantiles."""
+        source = self._source()
+        return {
+            spec.name: {
+                "type": spec.kind,
+                "help": spec.help,
+                "values": []
+                if source is None
+                else [
+                    {"labels": dict(zip(spec.labels, labels, strict=True)), **_plain(value)}
+                    for labels, value in spec.read(source)
+                ],
+            }
+            for spec in METRICS
+        }
+
+    def _source(self) -> Source | None:
+        state = self._meter.state
+        if state is None or not inside.is_ready(self._engine):
+            return None
+        return Source(self._engine, self._meter, state, inside.gauges(self._engine))
+
+
+def _family(spec: Spec) -> Any:
+    if spec.kind == COUNTER:
+        return CounterMetricFamily(spec.name, spec.help, labels=spec.labels)
+    if spec.kind == GAUGE:
+        return GaugeMetricFamily(spec.name, spec.help, labels=spec.labels)
+    return HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
+
+
+def _add(family: Any, labels: tuple[str, ...], value: Any) -> None:
+    if not isinstance(value, Histogram):
+        family.add_metric(labels, value)
+        return
+    buckets, count = [], 0
+    for bound, more in zip((*value.bounds, float("inf")), value.counts, strict=True):
+        count += more
+        buckets.append(("+Inf" if bound == float("inf") else repr(float(bound)), count))
+    family.add_metric(labels, buckets, value.sum)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Histogram):
+        return {"value": value}
+    quantiles = {name: value.quantile(share) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))}
+    return {"count": value.count, "sum": value.sum, **quantiles}

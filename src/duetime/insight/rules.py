@@ -1,0 +1,260 @@
+"""What counts as wrong: a table of rules, each with when it begins, when it ends, what it means, what to do.
+
+A rule looks at `Signs` and names what is wrong, by subject (a tier, a lane, a host, or nothing more). It
+begins when `on` has named a subject for `after_ms`, and ends when `still` has not named it for `until_ms`:
+`still` is the weaker condition, so that nothing flickers around a threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from duetime.insight.when import plural, size, span
+from duetime.limits import LOG_HISTORY_BYTES, MINUTE_MS, SECOND_MS
+
+# How grave it is. A note leaves the status as it is: somebody wanted it so, or it concerns one host.
+NOTE, DEGRADED, DOWN = "NOTE", "DEGRADED", "DOWN"
+
+# Fewer deliveries than these say nothing about a percentile.
+_ENOUGH = 5
+
+
+class TierSign(Struct):
+    """One tier's lateness in the last minutes."""
+
+    tier: str
+    bound_ms: int
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    count: int = 0
+    refuses: bool = False
+
+
+class Signs(Struct, kw_only=True):
+    """Everything the rules look at, in plain numbers."""
+
+    now_ms: int
+    failure: str | None = None
+    not_ready: tuple[str, ...] = ()
+    """Why it cannot take requests, in short codes."""
+    tiers: tuple[TierSign, ...] = ()
+    scheduled: int = 0
+    due: int = 0
+    due_before: int = 0
+    """What was due a minute ago."""
+    running: int = 0
+    oldest_due_ms: int | None = None
+    """Since when the first of what could go waits."""
+    next_ms: int | None = None
+    dead_hour: int = 0
+    dead_minutes: int = 0
+    """Dead letters of the last five minutes."""
+    sync_p99_ms: float | None = None
+    last_sync_ms: int = 0
+    checkpoint_lag_bytes: int = 0
+    disk_free_bytes: int | None = None
+    disk_reserve_bytes: int = 0
+    memory_bytes: int = 0
+    memory_max_bytes: int = 0
+    breakers: tuple[str, ...] = ()
+    """Hosts that are left alone for a while."""
+    paused: tuple[str, ...] = ()
+    unserved: dict[str, int] = {}
+    """Lanes with ready work that nobody asks for."""
+
+
+Found = dict[str, str]
+"""What is wrong: by subject, in numbers."""
+Look = Callable[[Signs], Found]
+
+
+class Rule(Struct, frozen=True):
+    """One thing that may be wrong."""
+
+    code: str
+    severity: str
+    on: Look
+    still: Look
+    meaning: str
+    advice: str
+    after_ms: int = 0
+    until_ms: int = 0
+
+
+def _late(share: float) -> Look:
+    return lambda signs: {
+        each.tier: f"{each.tier} is {each.p99_ms:.0f} ms late at p99, its bound is {each.bound_ms} ms"
+        for each in signs.tiers
+        if each.p99_ms is not None and each.count >= _ENOUGH and each.p99_ms > share * each.bound_ms
+    }
+
+
+def _refusing(signs: Signs) -> Found:
+    return {each.tier: f"{each.tier} refuses new work" for each in signs.tiers if each.refuses}
+
+
+def _surge(least: int, factor: int) -> Look:
+    def look(signs: Signs) -> Found:
+        usual = (signs.dead_hour - signs.dead_minutes) / 11  # per five minutes of the rest of the hour
+        if signs.dead_minutes < max(least, factor * usual):
+            return {}
+        return {"": f"{plural(signs.dead_minutes, 'dead letter')} in five minutes"}
+
+    return look
+
+
+def _disk(times: float, least: float = 0) -> Look:
+    def look(signs: Signs) -> Found:
+        free, reserve = signs.disk_free_bytes, signs.disk_reserve_bytes
+        if free is None or not least * reserve <= free < times * reserve:
+            return {}
+        return {"": f"{size(free)} are free"}
+
+    return look
+
+
+def _sync(limit_ms: float) -> Look:
+    def look(signs: Signs) -> Found:
+        p99_ms = signs.sync_p99_ms
+        return {"": f"a sync takes {span(p99_ms)} at p99"} if p99_ms is not None and p99_ms > limit_ms else {}
+
+    return look
+
+
+def _lag(limit: int) -> Look:
+    def look(signs: Signs) -> Found:
+        lag = signs.checkpoint_lag_bytes
+        return {"": f"a restart would read {size(lag)} of the log"} if lag > limit else {}
+
+    return look
+
+
+def _memory(share: float) -> Look:
+    def look(signs: Signs) -> Found:
+        if signs.memory_bytes <= share * signs.memory_max_bytes or not signs.memory_max_bytes:
+            return {}
+        return {"": f"{size(signs.memory_bytes)} of {size(signs.memory_max_bytes)} are in use"}
+
+    return look
+
+
+def _growing(least: int, factor: float) -> Look:
+    def look(signs: Signs) -> Found:
+        grown = signs.due - signs.due_before
+        if grown < least or signs.due < factor * signs.due_before:
+            return {}
+        return {"": f"{plural(signs.due, 'intent')} are due, {grown:,} more than a minute ago"}
+
+    return look
+
+
+def _backed(least: int) -> Look:
+    return lambda signs: {"": f"{plural(signs.due, 'intent')} are due"} if signs.due >= least else {}
+
+
+def _failed(signs: Signs) -> Found:
+    return {} if signs.failure is None else {"": signs.failure}
+
+
+def _not_ready(signs: Signs) -> Found:
+    return {code: f"not ready: {code}" for code in signs.not_ready}
+
+
+def _breakers(signs: Signs) -> Found:
+    return {host: f"{host} is left alone for a while" for host in signs.breakers}
+
+
+def _paused(signs: Signs) -> Found:
+    return {lane: f"{lane} is paused" for lane in signs.paused}
+
+
+def _unserved(signs: Signs) -> Found:
+    return {
+        lane: f"{plural(ready, 'intent')} of {lane} wait and no worker asks for them"
+        for lane, ready in signs.unserved.items()
+    }
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "ENGINE_FAILED", DOWN, _failed, _failed,
+        "The engine stopped itself so that nothing wrong is served. What was acknowledged is safe.",
+        "Look at the cause, repair it, and start the server again; `duetime log verify` looks for damage.",
+    ),
+    Rule(
+        "NOT_READY", DOWN, _not_ready, _not_ready,
+        "The engine does not take requests yet, or no more.",
+        "Wait: recovery reads the log behind the last checkpoint. `/health/ready` says when it is done.",
+    ),
+    Rule(
+        "LATE", DEGRADED, _late(1.0), _late(0.8),
+        "Intents of this tier are handed out later than its bound.",
+        "Give the tier more permits or the queue more workers, make deliveries shorter, or use a lower tier.",
+        after_ms=5 * SECOND_MS, until_ms=30 * SECOND_MS,
+    ),
+    Rule(
+        "REFUSING", DEGRADED, _refusing, _refusing,
+        "New work of this tier is answered 429, because its bound cannot be held.",
+        "Callers wait and repeat by themselves. Give the tier more permits, or send less.",
+        until_ms=10 * SECOND_MS,
+    ),
+    Rule(
+        "DEAD_LETTERS", DEGRADED, _surge(10, 3), _surge(5, 2),
+        "Many more intents than usual end as dead letters.",
+        "Look at their errors (`duetime dead-letters`), repair the cause, then revive them.",
+        until_ms=MINUTE_MS,
+    ),
+    Rule(
+        "DISK_FULL", DEGRADED, _disk(1.0), _disk(1.2),
+        "So little room is left that new work is refused; what was accepted goes on.",
+        "Make room on the disk of the data folder; the engine goes on by itself.",
+    ),
+    Rule(
+        "DISK_LOW", DEGRADED, _disk(4.0, 1.0), _disk(5.0, 1.2),
+        "The disk of the data folder is nearly full; new work will be refused when it is.",
+        "Make room, or shorten `intents.retention_ms` or `log.history_bytes`.",
+        after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
+    ),
+    Rule(
+        "SYNC_SLOW", DEGRADED, _sync(250.0), _sync(100.0),
+        "The disk takes long to make writes durable; DURABLE requests wait that long.",
+        "Look for another heavy writer on the disk, or use a faster one.",
+        after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
+    ),
+    Rule(
+        "CHECKPOINT_LAG", DEGRADED, _lag(LOG_HISTORY_BYTES), _lag(LOG_HISTORY_BYTES // 2),
+        "The store is far behind the log: a restart would take long, and memory holds what is not written.",
+        "The disk may be slow or full; less load lets it catch up.",
+        after_ms=30 * SECOND_MS, until_ms=10 * SECOND_MS,
+    ),
+    Rule(
+        "MEMORY_HIGH", DEGRADED, _memory(0.85), _memory(0.75),
+        "The process uses most of the memory it may have.",
+        "Memory follows what is due soon and running: shorten `store.horizon_ms`, or give it more.",
+        after_ms=30 * SECOND_MS, until_ms=30 * SECOND_MS,
+    ),
+    Rule(
+        "BACKLOG_GROWING", DEGRADED, _growing(1_000, 1.2), _backed(500),
+        "More becomes due than is done.",
+        "Add workers or permits; the timeline shows what is still to come.",
+        after_ms=30 * SECOND_MS, until_ms=10 * SECOND_MS,
+    ),
+    Rule(
+        "NO_CONSUMER", DEGRADED, _unserved, _unserved,
+        "Work is ready and no worker or subscriber asks for it. It waits, within its deadline.",
+        "Start a worker for this queue, or a subscriber of this stream.",
+        after_ms=10 * SECOND_MS, until_ms=2 * SECOND_MS,
+    ),
+    Rule(
+        "BREAKER_OPEN", NOTE, _breakers, _breakers,
+        "A host failed many times in a row; callbacks to it wait and are tried again.",
+        "Look at the host; it is asked again by itself.",
+    ),
+    Rule(
+        "PAUSED", NOTE, _paused, _paused,
+        "Somebody paused this lane; its intents wait.",
+        "Resume it when the reason is gone.",
+    ),
+)  # fmt: skip

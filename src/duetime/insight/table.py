@@ -1,0 +1,313 @@
+"""Every metric there is, in one table: name, kind, labels, meaning, and how it is read.
+
+Nothing is kept for a scrape: the meter and the kernel's own counters are read as they are. Names say their
+unit; labels have few values (a queue's name is the widest, and only the busiest hundred are shown).
+Counters of moves (submitted, completed ...) are kept with the state, so they go on after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from duetime.engine.engine import Engine
+from duetime.engine.gauges import Gauges
+from duetime.engine.meter import Histogram, Meter, moves, moves_to, standing
+from duetime.insight import machine
+from duetime.kernel.state import State
+from duetime.limits import TIER_NAMES
+from duetime.protocol.intent import (
+    ACKED,
+    BLOCKED,
+    CANCELED,
+    DEAD_LETTERED,
+    DISPATCHING,
+    EXPIRED,
+    SCHEDULED,
+    Status,
+)
+
+Values = Iterable[tuple[tuple[str, ...], Any]]
+"""For each combination of labels, its number or histogram."""
+
+
+class Source(Struct):
+    """What a metric is read from."""
+
+    engine: Engine
+    meter: Meter
+    state: State
+    gauges: Gauges
+
+
+class Spec(Struct, frozen=True):
+    """One metric: its name, kind, labels, what it means, and how it is read."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+    read: Callable[[Source], Values]
+
+
+def _by_tier(read: Callable[[State, int], float]) -> Callable[[Source], Values]:
+    return lambda source: [((name,), read(source.state, tier)) for tier, name in enumerate(TIER_NAMES)]
+
+
+def _to(status: Status) -> Callable[[Source], Values]:
+    return _by_tier(lambda state, tier: moves_to(state, status, tier))
+
+
+def _one(read: Callable[[Source], Any]) -> Callable[[Source], Values]:
+    return lambda source: [((), read(source))]
+
+
+def _made(state: State, tier: int) -> int:
+    return moves(state, tier, SCHEDULED, SCHEDULED) + moves(state, tier, BLOCKED, BLOCKED)
+
+
+def _per_tier_gauge(name: str) -> Callable[[Source], Values]:
+    return lambda source: [((tier.tier,), getattr(tier, name)) for tier in source.gauges.tiers]
+
+
+def _per_tier_permits(name: str) -> Callable[[Source], Values]:
+    return lambda source: [((tier.tier,), getattr(tier.permits, name)) for tier in source.gauges.tiers]
+
+
+def _statuses(source: Source) -> Values:
+    for tier, name in enumerate(TIER_NAMES):
+        for status, count in zip(Status, standing(source.state, tier), strict=True):
+            yield (name, status.name), count
+
+
+def _deliveries(source: Source) -> Values:
+    for (tier, channel, outcome), count in sorted(source.meter.deliveries.items()):
+        yield (TIER_NAMES[tier], channel, outcome), count
+
+
+def _tier_histograms(read: Callable[[Meter, int], Histogram]) -> Callable[[Source], Values]:
+    return lambda source: [
+        ((name,), _in_seconds(read(source.meter, tier))) for tier, name in enumerate(TIER_NAMES)
+    ]
+
+
+def _in_seconds(histogram: Histogram) -> Histogram:
+    """The same in seconds, from milliseconds."""
+    found = Histogram(tuple(bound / 1000 for bound in histogram.bounds))
+    found.counts, found.sum = list(histogram.counts), histogram.sum / 1000
+    return found
+
+
+def _disk_free(source: Source) -> Values:
+    free = source.gauges.log.free_bytes
+    return [] if free is None else [((), free)]
+
+
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+_TIER = ("tier",)
+
+METRICS: tuple[Spec, ...] = (
+    Spec("duetime_intents_submitted_total", COUNTER, _TIER, "Intents accepted.", _by_tier(_made)),
+    Spec(
+        "duetime_intents_duplicate_total",
+        COUNTER,
+        (),
+        "Submits answered with an intent that was there already, by its idempotency key.",
+        _one(lambda s: s.meter.duplicates),
+    ),
+    Spec("duetime_intents_completed_total", COUNTER, _TIER, "Intents that became ACKED.", _to(ACKED)),
+    Spec(
+        "duetime_intents_failed_total",
+        COUNTER,
+        _TIER,
+        "Deliveries that came back failed, rejected or lost, since the start.",
+        lambda s: [((name,), s.meter.failed(tier)) for tier, name in enumerate(TIER_NAMES)],
+    ),
+    Spec(
+        "duetime_intents_retried_total",
+        COUNTER,
+        _TIER,
+        "Intents that wait for another attempt after one that did not end them.",
+        _by_tier(lambda state, tier: moves(state, tier, DISPATCHING, SCHEDULED)),
+    ),
+    Spec(
+        "duetime_intents_dead_total", COUNTER, _TIER, "Intents that became dead letters.", _to(DEAD_LETTERED)
+    ),
+    Spec("duetime_intents_expired_total", COUNTER, _TIER, "Intents that became EXPIRED.", _to(EXPIRED)),
+    Spec("duetime_intents_canceled_total", COUNTER, _TIER, "Intents that became CANCELED.", _to(CANCELED)),
+    Spec(
+        "duetime_intents_revived_total",
+        COUNTER,
+        _TIER,
+        "Dead letters that were scheduled again.",
+        _by_tier(lambda state, tier: moves(state, tier, DEAD_LETTERED, SCHEDULED)),
+    ),
+    Spec(
+        "duetime_deliveries_total",
+        COUNTER,
+        ("tier", "channel", "outcome"),
+        "Deliveries that came back, by outcome: done, failed, snoozed, rejected, lost.",
+        _deliveries,
+    ),
+    Spec(
+        "duetime_stale_outcomes_total",
+        COUNTER,
+        (),
+        "Outcomes refused because their delivery was not the current one.",
+        _one(lambda s: s.gauges.stale),
+    ),
+    Spec(
+        "duetime_borrowed_permits_total",
+        COUNTER,
+        _TIER,
+        "How often a tier used a permit of a lower one.",
+        _per_tier_gauge("borrows"),
+    ),
+    Spec(
+        "duetime_wakeups_total",
+        COUNTER,
+        (),
+        "How often the engine's loop was woken from its sleep.",
+        _one(lambda s: s.engine.wakeups),
+    ),
+    Spec(
+        "duetime_rejected_total",
+        COUNTER,
+        ("reason",),
+        "Requests refused, by error code.",
+        lambda s: [((str(code),), count) for code, count in sorted(s.meter.rejections.items())],
+    ),
+    Spec(
+        "duetime_lateness_seconds",
+        HISTOGRAM,
+        _TIER,
+        "First hand-over less the moment it was due: how late.",
+        _tier_histograms(lambda meter, tier: meter.late_ms[tier].total()),
+    ),
+    Spec(
+        "duetime_queue_wait_seconds",
+        HISTOGRAM,
+        _TIER,
+        "How long each delivery, retries included, waited after it was due.",
+        _tier_histograms(lambda meter, tier: meter.wait_ms[tier]),
+    ),
+    Spec(
+        "duetime_delivery_duration_seconds",
+        HISTOGRAM,
+        _TIER,
+        "From the hand-over to the outcome.",
+        _tier_histograms(lambda meter, tier: meter.delivery_ms[tier].total()),
+    ),
+    Spec(
+        "duetime_execution_duration_seconds",
+        HISTOGRAM,
+        ("channel",),
+        "How long a channel had a delivery.",
+        lambda s: [((channel,), each) for channel, each in s.meter.execution_s.items()],
+    ),
+    Spec(
+        "duetime_append_seconds",
+        HISTOGRAM,
+        (),
+        "Appending one batch to the log.",
+        _one(lambda s: s.meter.append_s),
+    ),
+    Spec(
+        "duetime_sync_seconds", HISTOGRAM, (), "One sync of the log.", _one(lambda s: s.meter.sync_s.total())
+    ),
+    Spec(
+        "duetime_batch_size",
+        HISTOGRAM,
+        (),
+        "Submits, outcomes and commands in one batch.",
+        _one(lambda s: s.meter.batch),
+    ),
+    Spec(
+        "duetime_checkpoint_seconds",
+        HISTOGRAM,
+        (),
+        "One checkpoint of the store.",
+        _one(lambda s: s.meter.checkpoint_s),
+    ),
+    Spec(
+        "duetime_intents",
+        GAUGE,
+        ("tier", "status"),
+        "Intents by status; final ones as they ended, ever.",
+        _statuses,
+    ),
+    Spec(
+        "duetime_ready",
+        GAUGE,
+        ("queue",),
+        "Intents that are due and wait in a lane; all entities as one.",
+        lambda s: [((lane.name,), lane.ready) for lane in s.gauges.lanes],
+    ),
+    Spec("duetime_running", GAUGE, _TIER, "Deliveries under way.", _per_tier_gauge("running")),
+    Spec("duetime_permits_max", GAUGE, _TIER, "Delivery permits.", _per_tier_permits("max")),
+    Spec(
+        "duetime_permits_used", GAUGE, _TIER, "Permits in use, lent ones included.", _per_tier_gauge("used")
+    ),
+    Spec(
+        "duetime_permits_borrowed",
+        GAUGE,
+        _TIER,
+        "Permits of lower tiers it uses now.",
+        _per_tier_permits("borrowed"),
+    ),
+    Spec(
+        "duetime_permits_lent", GAUGE, _TIER, "Permits higher tiers use of it now.", _per_tier_permits("lent")
+    ),
+    Spec("duetime_hot_intents", GAUGE, (), "Intents in memory.", _one(lambda s: s.gauges.store.hot)),
+    Spec(
+        "duetime_cold_intents", GAUGE, (), "Live intents on disk only.", _one(lambda s: s.gauges.store.cold)
+    ),
+    Spec(
+        "duetime_unwritten_intents",
+        GAUGE,
+        (),
+        "Intents changed since the last checkpoint began.",
+        _one(lambda s: s.gauges.store.unwritten),
+    ),
+    Spec(
+        "duetime_log_bytes",
+        GAUGE,
+        (),
+        "Bytes on the log that can be read.",
+        _one(lambda s: s.gauges.log.bytes),
+    ),
+    Spec("duetime_log_segments", GAUGE, (), "Files of the log.", _one(lambda s: s.gauges.log.segments)),
+    Spec(
+        "duetime_checkpoint_lag_bytes",
+        GAUGE,
+        (),
+        "Bytes on the log behind the last checkpoint: what a restart reads.",
+        _one(lambda s: s.gauges.store.checkpoint_lag_bytes),
+    ),
+    Spec("duetime_disk_free_bytes", GAUGE, (), "Bytes the log may still take.", _disk_free),
+    Spec(
+        "duetime_memory_bytes",
+        GAUGE,
+        (),
+        "Resident memory of the process.",
+        _one(lambda s: machine.memory_bytes()),
+    ),
+    Spec(
+        "duetime_recovery_seconds",
+        GAUGE,
+        (),
+        "How long the last start took to recover.",
+        _one(lambda s: s.meter.recovery_s),
+    ),
+    Spec("duetime_leader", GAUGE, (), "1 on the node that writes.", _one(lambda s: 1)),
+    Spec("duetime_epoch", GAUGE, (), "The writer's epoch.", _one(lambda s: s.gauges.epoch)),
+    Spec(
+        "duetime_replication_lag_seconds",
+        GAUGE,
+        (),
+        "How far this node is behind the log.",
+        _one(lambda s: 0.0),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Spans of deliveries, where OpenTelemetry is installed; without it, the caller's own traceparent goes on.
+
+A delivery's span is a child of the trace its intent was made in, and its own `traceparent` goes out with the
+delivery, so that whoever receives it continues the same trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from duetime.limits import TIER_NAMES
+from duetime.protocol.effect import Deliver
+from duetime.protocol.outcome import Done, Outcome, Snoozed
+
+
+class Span(Protocol):
+    """One delivery's part of a trace."""
+
+    traceparent: str | None
+    """What goes out with the delivery."""
+
+    def end(self, outcome: Outcome) -> None:
+        """The outcome came."""
+
+
+class Tracing(Protocol):
+    """Begins spans."""
+
+    def begin(self, delivery: Deliver) -> Span: ...
+
+
+class NoSpan:
+    """Hands on what the intent came with."""
+
+    __slots__ = ("traceparent",)
+
+    def __init__(self, traceparent: str | None) -> None:
+        self.traceparent = traceparent
+
+    def end(self, outcome: Outcome) -> None:
+        """Nobody keeps it."""
+
+
+class NoTracing:
+    """Where OpenTelemetry is not installed."""
+
+    def begin(self, delivery: Deliver) -> Span:
+        return NoSpan(delivery.traceparent)
+
+
+class _OpenSpan:
+    __slots__ = ("_failed", "_span", "traceparent")
+
+    def __init__(self, span: Any, traceparent: str | None, failed: Any) -> None:
+        self._span = span
+        self._failed = failed
+        self.traceparent = traceparent
+
+    def end(self, outcome: Outcome) -> None:
+        kind = type(outcome).__name__.lower()
+        self._span.set_attribute("duetime.outcome", kind)
+        if not isinstance(outcome, Done | Snoozed):
+            self._span.set_status(self._failed, getattr(outcome, "message", kind))
+        self._span.end()
+
+
+class OpenTelemetry:
+    """Spans of the process's tracer provider, or of the one given."""
+
+    def __init__(self, provider: Any = None) -> None:
+        from opentelemetry import trace
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._trace = trace
+        self._propagator = TraceContextTextMapPropagator()
+        self._tracer = trace.get_tracer("duetime", tracer_provider=provider)
+
+    def begin(self, delivery: Deliver) -> Span:
+        carrier = {} if delivery.traceparent is None else {"traceparent": delivery.traceparent}
+        parent = self._propagator.extract(carrier)
+        span = self._tracer.start_span(
+            f"deliver {type(delivery.terms.target).__name__.lower()}",
+            context=parent,
+            kind=self._trace.SpanKind.PRODUCER,
+            attributes={
+                "duetime.intent_id": delivery.id,
+                "duetime.delivery": delivery.delivery,
+                "duetime.attempt": delivery.attempt,
+                "duetime.tier": TIER_NAMES[delivery.terms.tier],
+                "duetime.lane": delivery.terms.lane,
+                "duetime.late_ms": delivery.late_ms,
+            },
+        )
+        out: dict[str, str] = {}
+        self._propagator.inject(out, context=self._trace.set_span_in_context(span, parent))
+        traceparent = out.get("traceparent", delivery.traceparent)
+        return _OpenSpan(span, traceparent, self._trace.StatusCode.ERROR)
+
+
+def make_tracing(provider: Any = None) -> Tracing:
+    """What there is: OpenTelemetry, or nothing."""
+    try:
+        return OpenTelemetry(provider)
+    except ImportError:
+        return NoTracing()

@@ -1,0 +1,40 @@
+"""Moments as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso(at_ms: int) -> str:
+    """A moment in ISO-8601, UTC, with milliseconds."""
+    seconds, millis = divmod(at_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{millis:03d}Z"
+
+
+def iso_or_none(at_ms: int | None) -> str | None:
+    """The same for what may not have been yet: None or 0."""
+    return iso(at_ms) if at_ms else None
+
+
+def span(ms: float) -> str:
+    """A length of time in the unit a person would use."""
+    if ms < 1_000:
+        return f"{ms:.0f} ms"
+    for unit, one in (("s", 1_000), ("min", 60_000), ("h", 3_600_000)):
+        if ms < one * 100 or unit == "h":
+            return f"{ms / one:.1f} {unit}" if ms < one * 10 else f"{ms / one:.0f} {unit}"
+    raise AssertionError("hours hold everything")
+
+
+def size(count: float) -> str:
+    """Bytes in the unit a person would use."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 intent`, `2,000 intents`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
