@@ -19,7 +19,7 @@ def timeline(
         str | None, typer.Option("--from", metavar="TIME", help="From then; else from now.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Until then; else for the next hour.")
+        str | None, typer.Option("--to", metavar="TIME", help="Until then; else as long as the server says.")
     ] = None,
     slots: Annotated[int | None, typer.Option("--slots", min=1, help="So many slots.")] = None,
     as_json: output.JsonFlag = False,
@@ -43,12 +43,15 @@ def timeline(
 
 
 def show(found: dict[str, Any]) -> None:
-    """The slots, then what they add up to."""
+    """The sentence, then the slots, then what they add up to."""
     slots = found.pop("slots", [])
+    narrative = found.pop("narrative", "")
+    if narrative:
+        output.text(narrative)
+        output.text("")
     if sys.stdout.isatty():
         columns = shutil.get_terminal_size().columns
-        labels = [str(slot.get("from", slot.get("at", ""))) for slot in slots]
-        for line in bars.chart(labels, [count_of(slot) for slot in slots], columns):
+        for line in bars.chart(labels(slots), [slot.get("count", 0) for slot in slots], columns):
             output.text(line)
     elif slots:
         render.objects(slots)
@@ -56,6 +59,12 @@ def show(found: dict[str, Any]) -> None:
     render.document(found)
 
 
-def count_of(slot: dict[str, Any]) -> int:
-    """How many fire in a slot."""
-    return int(slot.get("count", slot.get("total", 0)))
+def labels(slots: list[dict[str, Any]]) -> list[str]:
+    """When each slot begins; the day only where it changes."""
+    shown, day = [], ""
+    for slot in slots:
+        at = str(slot.get("at", ""))
+        date, _, clock = at.partition("T")
+        shown.append(f"{date if date != day else '':<10} {clock[:8]}Z")
+        day = date
+    return shown

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from msgspec import Struct
 from rich.console import Console, Group, RenderableType
@@ -18,7 +19,6 @@ from rich.text import Text
 
 from duetime.cli import chronoscope, health, output, server, when
 from duetime.client.http import Client
-from duetime.client.models import Health
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
 from duetime.errors import Unavailable
@@ -31,7 +31,7 @@ class Frame(Struct):
     """What is known at one moment."""
 
     at_ms: int
-    health: Health | None = None
+    health: dict[str, Any] = {}
     scope: dict[str, Any] = {}
     problem: str = ""
 
@@ -57,7 +57,7 @@ def top(
             await _watch(client, every, count)
 
     with contextlib.suppress(KeyboardInterrupt):
-        server.ask(url, token, run)
+        server.ask(url, token, run, as_sent=True)
 
 
 async def _print(client: Client, every_s: float, count: int, as_json: bool) -> None:
@@ -91,12 +91,13 @@ async def _look(client: Client, patient: bool = False) -> Frame:
     """One look. Once it has worked, a server that is away for a while is waited for."""
     now_ms = SystemClock().now_ms()
     try:
-        found, scope = await asyncio.gather(client.health(), client.chronoscope())
+        asked: list[Any] = [client.health(), client.chronoscope()]
+        found, scope = await asyncio.gather(*asked)
+        return Frame(now_ms, msgspec.json.decode(found), msgspec.json.decode(scope))
     except Unavailable as error:
         if not patient:
             raise
         return Frame(now_ms, problem=error.message)
-    return Frame(now_ms, found, scope)
 
 
 @contextlib.contextmanager
@@ -145,19 +146,21 @@ def picture(frame: Frame, last: Frame | None, url: str, height: int) -> Renderab
     head = Text.assemble(("duetime top  ", "bold"), f"{url}  {at}  ", ("q: leave", "dim"), no_wrap=True)
     if frame.problem:
         return Group(head, Text(frame.problem, style="bold red"), Text("Waiting for it to come back."))
-    assert frame.health is not None
+    status = frame.health.get("status", "")
     state = Text.assemble(
-        (frame.health.status, health.COLOURS.get(frame.health.status, "bold")), f"  {frame.health.narrative}"
+        (status, health.COLOURS.get(status, "bold")), f"  {frame.health.get('narrative', '')}"
     )
     came, ended = rates(frame, last)
     counts = "  ".join(f"{name.lower()} {number}" for name, number in frame.scope.get("counts", {}).items())
     flow = Text(f"{came:.0f} new/s, {ended:.0f} ended/s   {counts}")
-    anomalies = [
-        Text(f"! {each.code}: {each.meaning} {each.action}", "yellow") for each in frame.health.anomalies
-    ]
+    anomalies = [_anomaly(each) for each in frame.health.get("anomalies", [])]
     lanes = frame.scope.get("lanes", [])
     room = max(3, min(LANES_SHOWN, height - 16 - len(anomalies)))
     return Group(head, state, *anomalies, Text(), flow, Text(), _tiers(frame), Text(), _lanes(lanes, room))
+
+
+def _anomaly(found: dict[str, Any]) -> Text:
+    return Text(f"! {found.get('code')}: {found.get('detail', '')} {found.get('advice', '')}", "yellow")
 
 
 def _tiers(frame: Frame) -> Table:
@@ -188,7 +191,6 @@ def _grid(columns: tuple[str, ...], right: tuple[str, ...]) -> Table:
 
 
 def _plain(frame: Frame) -> None:
-    assert frame.health is not None
-    output.text(f"{frame.health.status}  {frame.health.narrative}")
+    output.text(f"{frame.health.get('status', '')}  {frame.health.get('narrative', '')}")
     rows = [chronoscope.tier_row(tier) for tier in frame.scope.get("tiers", [])]
     output.table(chronoscope.COLUMNS, rows, right=chronoscope.COLUMNS[1:-1])

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from duetime.client import models
+from duetime.client import models, scope
 from duetime.client.background import Background
 from duetime.client.call import Call
 from duetime.client.dead_letters import DeadLetters
@@ -162,16 +162,16 @@ class Client:
         """The counters and histograms, as Prometheus reads them."""
         return self.call(self._metrics())
 
-    def chronoscope(self) -> Call[dict[str, Any]]:
+    def chronoscope(self) -> Call[scope.Chronoscope]:
         """The engine from inside: tiers, permits, lateness, log and store."""
-        return self.ask(Request("GET", "/v1/admin/chronoscope"), dict[str, Any])
+        return self.ask(Request("GET", "/v1/admin/chronoscope"), scope.Chronoscope)
 
     def timeline(
         self, *, since: Moment | None = None, until: Moment | None = None, slots: int | None = None
-    ) -> Call[dict[str, Any]]:
+    ) -> Call[scope.Timeline]:
         """What will fire, slot by slot, and whether it will be on time."""
         pairs = query({}, since=since, until=until, slots=slots)
-        return self.ask(Request("GET", "/v1/admin/timeline", pairs), dict[str, Any])
+        return self.ask(Request("GET", "/v1/admin/timeline", pairs), scope.Timeline)
 
     def resize(self, tier: str, concurrency: int) -> Call[dict[str, Any]]:
         """Give a tier another number of delivery permits, at once."""

@@ -215,9 +215,12 @@ class Anomaly(Model, frozen=True):
     """Something that is not as it should be, and what to do."""
 
     code: str
+    severity: str = ""
+    subject: str = ""
     since: datetime | None = None
+    detail: str = ""
     meaning: str = ""
-    action: str = ""
+    advice: str = ""
 
 
 class Health(Model, frozen=True):
@@ -233,9 +236,7 @@ class Segment(Model, frozen=True):
     """One segment of the log."""
 
     file: str
-    first: int
     bytes: int
-    last: int = 0
+    first_position: int = 0
     frames: int = 0
-    records: int = 0
     sealed: bool = False
