@@ -32,6 +32,8 @@ TERMS_BYTES_MAX: Final = 64 * 1024
 ID_CHARS_MAX: Final = 128
 NAME_CHARS_MAX: Final = 256
 KEY_CHARS_MAX: Final = 256
+# A lane is named by its kind and two names at the most.
+LANE_CHARS_MAX: Final = 2 * NAME_CHARS_MAX + 16
 URL_CHARS_MAX: Final = 2_048
 TAGS_MAX: Final = 32
 TAG_CHARS_MAX: Final = 256
@@ -98,10 +100,26 @@ CALLBACK_BATCH_MAX: Final = 200
 CALLBACK_LINGER_MS: Final = (2, 5, 10, 50, 100)
 RESPONSE_BYTES_MAX: Final = 256 * 1024
 
+# gRPC. Calls and streams of one connection at a time; streams of transitions and deliveries of all of them.
+GRPC_STREAMS_PER_CONNECTION: Final = 1_000
+GRPC_STREAMS_MAX: Final = 10_000
+# Deliveries in one message, and their bytes: hundreds together cost little more than one alone, and a client
+# takes 4 MiB unless it says otherwise.
+DELIVERIES_MAX: Final = 500
+DELIVERIES_BYTES_MAX: Final = 1024 * 1024
+ACKS_MAX: Final = 10_000
+# Credits of one connection together with what it holds: what a server may have to keep in mind for it.
+CREDITS_MAX: Final = 10_000
+# Streams and queues one connection may ask for.
+SOURCES_MAX: Final = 100
+HEARTBEAT_MS: Final = 10_000
+
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
     "one intent always fits a frame"
 )
+assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1024, "every client can read it"
+assert 3 * HEARTBEAT_MS <= LEASE_MS, "two heartbeats may be lost"
 assert FRAME_BYTES_MAX < SEGMENT_BYTES_MAX, "one frame always fits a segment"
 assert len(TIER_NAMES) == len(TIER_WINDOW_MS) == len(TIER_SLOT_MS) == len(TIER_PERMITS)
 assert all(8 * slot <= window for slot, window in zip(TIER_SLOT_MS, TIER_WINDOW_MS, strict=True)), (

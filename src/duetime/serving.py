@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from duetime.api import tokens
+from duetime.api.admin import Admin, DeadLetters
+from duetime.api.admin_routes import admin_routes, dead_letter_routes, health_routes
 from duetime.api.app import Route, build
 from duetime.api.auth import Gate, Role
 from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
 from duetime.api.http import Load
+from duetime.api.insights import HealthRoutes, InsightRoutes
 from duetime.api.intents import Intents
 from duetime.api.page import document_routes
 from duetime.api.repeats import Repeats
@@ -23,8 +26,13 @@ from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
+from duetime.engine.library import Library
+from duetime.engine.meter import Meter
+from duetime.insight.health import Narrator
+from duetime.insight.metrics import Metrics
 from duetime.protocol.terms import Callback, Tier
-from duetime.wiring import in_folder, options
+from duetime.store.archive import Archive
+from duetime.wiring import LOG_FOLDER, STORE_FILE, in_folder, options
 
 # What the server hands out by itself; everything else is asked for by subscribers and workers.
 PUSHED = ("callback",)
@@ -34,17 +42,32 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     """A server that is ready to run."""
     clock = clock if clock is not None else SystemClock()
     folder = Path(config.data.dir)
-    engine = _engine(config, folder, clock)
-    service = Service(
-        Defaults(tier=Tier[config.intents.default_tier], payload_bytes_max=config.intents.payload_bytes_max)
+    meter = Meter()
+    webhooks = _webhooks(config, clock)
+    engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks}, meter))
+    library = Library(Archive(folder / STORE_FILE))
+    defaults = Defaults(
+        tier=Tier[config.intents.default_tier], payload_bytes_max=config.intents.payload_bytes_max
     )
+    service = Service(defaults, library)
     events = Events(service)
-    gate = _gate(folder)
-    routes: list[Route] = [*intent_routes(Intents(service)), *event_routes(EventStream(events))]
+    narrator = Narrator(clock, meter, webhooks.left_alone)
+    narrator.follow(engine)
+    routes: list[Route] = [
+        *intent_routes(Intents(service)),
+        *event_routes(EventStream(events)),
+        *dead_letter_routes(DeadLetters(service)),
+        *admin_routes(
+            Admin(service, folder / LOG_FOLDER), InsightRoutes(service, meter, Metrics(engine, meter))
+        ),
+        *health_routes(HealthRoutes(narrator)),
+    ]
     routes += document_routes(routes)
+    gate = _gate(folder)
     load = Load(config.server.requests_max, config.server.request_bytes_max)
 
     def ready(engine: Engine) -> None:
+        library.follow(engine)
         service.engine = engine
 
     return Server(
@@ -55,6 +78,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
             gate=gate,
             ready=ready,
             stopping=events.close,
+            stopped=library.close,
             insecure=insecure,
             drain_ms=config.engine.drain_ms,
         )
@@ -73,19 +97,22 @@ def new_token(folder: Path, role: str, name: str) -> str:
     return tokens.new(folder, role, name)
 
 
-def _engine(config: Config, folder: Path, clock: Clock) -> Engine:
+def _engine(config: Config, folder: Path, clock: Clock, dispatcher: Dispatcher) -> Engine:
     log, store = in_folder(folder, config)
-    webhooks = WebhookChannel(
+    return Engine(log, store, clock, dispatcher, options(config, config.store.horizon_ms, PUSHED))
+
+
+def _webhooks(config: Config, clock: Clock) -> WebhookChannel:
+    settings = config.webhooks
+    return WebhookChannel(
         WebhookOptions(
-            secret=config.webhooks.secret,
-            connections_per_host_max=config.webhooks.connections_per_host_max,
-            refuse_link_local=config.webhooks.refuse_link_local and not is_loopback(config.server.host),
+            secret=settings.secret,
+            connections_per_host_max=settings.connections_per_host_max,
+            refuse_link_local=settings.refuse_link_local and not is_loopback(config.server.host),
             result_bytes_max=config.intents.result_bytes_max,
         ),
         clock,
     )
-    dispatcher = Dispatcher({Callback: webhooks})
-    return Engine(log, store, clock, dispatcher, options(config, config.store.horizon_ms, PUSHED))
 
 
 def _gate(folder: Path) -> Gate:

@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.api import moments
-from duetime.api.filters import Match, match_from
+from duetime.api.filters import filter_from
 from duetime.api.http import Answer, Call
 from duetime.api.service import Service
 from duetime.errors import BadQuery
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Intent
+from duetime.protocol.intent import Intent, Status
+from duetime.store.archive import Filter
 
 # Events kept, how long recording goes on without a listener, and how often a quiet stream says it lives.
 _KEPT = 10_000
@@ -56,9 +58,24 @@ class Event(Struct, frozen=True):
 
     place: Place
     intent: Intent
-    status: str
+    status: Status
     text: bytes
     shown: EventOut
+
+
+class Wanted(Struct, frozen=True):
+    """Which events a listener wants. The status is the event's, not what became of the intent since."""
+
+    filter: Filter
+    intent_id: str | None = None
+
+    def matches(self, event: Event) -> bool:
+        if self.intent_id is not None and event.intent.id != self.intent_id:
+            return False
+        statuses = self.filter.statuses
+        if statuses and event.status not in statuses:
+            return False
+        return replace(self.filter, statuses=()).matches(event.intent)
 
 
 class Events:
@@ -142,7 +159,7 @@ class Events:
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = _shown(change, intent)
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
-        self._ring.append(Event(place, intent, change.new.name, text, shown))
+        self._ring.append(Event(place, intent, change.new, text, shown))
         self._wake()
 
     def _wake(self) -> None:
@@ -183,10 +200,10 @@ class EventStream:
         self._events = events
 
     async def __call__(self, call: Call) -> Answer | None:
-        match = match_from(call.query, {"status", "tier", "queue", "task", "entity", "intentId"})
+        wanted = Wanted(filter_from(call.query, "intentId"), call.query.get("intentId"))
         last = call.header(b"last-event-id")
         with self._events.listening():
-            place = self._events.newest() if last is None else _place(last)
+            place = self._events.newest() if last is None else place_from(last)
             await call.send(
                 {
                     "type": "http.response.start",
@@ -200,12 +217,12 @@ class EventStream:
             )
             gone = asyncio.ensure_future(_gone(call))
             try:
-                await self._send(call, match, place, gone)
+                await self._send(call, wanted, place, gone)
             finally:
                 gone.cancel()
         return None
 
-    async def _send(self, call: Call, match: Match, place: Place, gone: asyncio.Future[None]) -> None:
+    async def _send(self, call: Call, wanted: Wanted, place: Place, gone: asyncio.Future[None]) -> None:
         events = self._events
         text = b"retry: 1000\n\n"
         if events.gap_behind(place):
@@ -214,7 +231,7 @@ class EventStream:
             found = events.after(place)
             if found:
                 place = found[-1].place
-                text += b"".join(event.text for event in found if match(event.intent, event.status))
+                text += b"".join(event.text for event in found if wanted.matches(event))
             if text:
                 await call.send({"type": "http.response.body", "body": text, "more_body": True})
                 text = b""
@@ -231,7 +248,7 @@ async def _gone(call: Call) -> None:
         pass
 
 
-def _place(text: str) -> Place:
+def place_from(text: str) -> Place:
     position, _, number = text.partition(".")
     if not (position.isdigit() and number.isdigit() and len(text) < 64):
         raise BadQuery(f"Last-Event-ID {text[:64]!r} is not the id of an event.")

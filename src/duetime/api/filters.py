@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from duetime.api import moments
 from duetime.api.compose import tier_named
 from duetime.errors import BadQuery, DuetimeError
-from duetime.protocol.intent import Intent, Status
-from duetime.protocol.terms import Entity, Task, Tier
+from duetime.protocol.intent import Status
+from duetime.protocol.terms import Tier
+from duetime.store.archive import Filter
 
-Match = Callable[[Intent, str], bool]
+NAMES: Final = frozenset({"status", "tier", "queue", "task", "entity", "from", "to"})
 
 
 def statuses_from(text: str) -> tuple[Status, ...]:
@@ -71,40 +72,19 @@ def check_names(query: Mapping[str, str], known: Iterable[str], *, tags: bool = 
             )
 
 
-def entity_from(text: str) -> tuple[str, str | None]:
-    """TYPE or TYPE/ID."""
-    kind, slash, id = text.partition("/")
-    if not kind or (slash and not id):
+def filter_from(query: Mapping[str, str], *others: str) -> Filter:
+    """The filter a query says. `others` are parameters that mean something else."""
+    check_names(query, {*NAMES, *others}, tags=True)
+    entity = query.get("entity")
+    if entity is not None and (entity.startswith("/") or entity.endswith("/") or not entity):
         raise BadQuery("entity must be TYPE or TYPE/ID.", parameter="entity")
-    return kind, id or None
-
-
-def match_from(query: Mapping[str, str], known: set[str]) -> Match:
-    """A test of one intent, for streams of events."""
-    check_names(query, known)
-    wanted: list[Callable[[Intent], Any]] = []
-    names = frozenset(status.name for status in statuses_from(query["status"])) if "status" in query else None
-    if "tier" in query:
-        tier = tier_from(query["tier"])
-        wanted.append(lambda intent: intent.terms.tier is tier)
-    if "queue" in query:
-        lane = f"task:{query['queue']}"
-        wanted.append(lambda intent: intent.terms.lane == lane)
-    if "task" in query:
-        task = query["task"]
-        wanted.append(
-            lambda intent: isinstance(intent.terms.target, Task) and intent.terms.target.name == task
-        )
-    if "entity" in query:
-        kind, entity_id = entity_from(query["entity"])
-        wanted.append(
-            lambda intent: (
-                isinstance(intent.terms.target, Entity)
-                and intent.terms.target.kind == kind
-                and entity_id in (None, intent.terms.target.id)
-            )
-        )
-    if "intentId" in query:
-        id = query["intentId"]
-        wanted.append(lambda intent: intent.id == id)
-    return lambda intent, status: (names is None or status in names) and all(test(intent) for test in wanted)
+    return Filter(
+        statuses=statuses_from(query["status"]) if "status" in query else (),
+        tier=tier_from(query["tier"]) if "tier" in query else None,
+        queue=query.get("queue"),
+        task=query.get("task"),
+        entity=entity,
+        tags={name.removeprefix("tag."): value for name, value in query.items() if name.startswith("tag.")},
+        from_ms=time_from(query, "from"),
+        to_ms=time_from(query, "to"),
+    )

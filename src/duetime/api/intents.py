@@ -9,12 +9,14 @@ from msgspec import Raw
 
 from duetime import errors
 from duetime.api import problems
+from duetime.api.filters import filter_from, number_from
 from duetime.api.http import Answer, Call
 from duetime.api.repeats import request_id
 from duetime.api.service import Service
-from duetime.api.wire import IntentOut, NewIntent, Nothing, PatchIntent, ReviveIntent
+from duetime.api.wire import IntentOut, NewIntent, Nothing, PageOut, PatchIntent, ReviveIntent
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
-from duetime.limits import BATCH_CREATE_MAX
+from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX
+from duetime.store.archive import Filter
 
 encode = msgspec.json.Encoder().encode
 _new = msgspec.json.Decoder(NewIntent)
@@ -22,6 +24,7 @@ _patch = msgspec.json.Decoder(PatchIntent)
 _revive = msgspec.json.Decoder(ReviveIntent)
 _nothing = msgspec.json.Decoder(Nothing)
 _array = msgspec.json.Decoder(list[Raw])
+PAGING = ("order", "limit", "cursor")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
 
@@ -49,7 +52,10 @@ class Intents:
         return Answer(encode(await self._service.create_many(news, request_id(call))))
 
     async def get(self, call: Call) -> Answer:
-        return _shown(self._service.get(call.params["id"]))
+        return _shown(await self._service.get(call.params["id"]))
+
+    async def page(self, call: Call) -> Answer:
+        return Answer(encode(await page_of(self._service, call, filter_from(call.query, *PAGING))))
 
     async def history(self, call: Call) -> Answer:
         return Answer(encode(self._service.history(call.params["id"])))
@@ -80,6 +86,13 @@ class Intents:
         return _shown(
             await self._service.revive(call.params["id"], revive, expected_revision(call), request_id(call))
         )
+
+
+async def page_of(service: Service, call: Call, filter: Filter) -> PageOut:
+    """One page of a list, as the query says."""
+    query = call.query
+    limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    return await service.page(filter, query.get("order", "newest"), query.get("cursor"), limit)
 
 
 def expected_revision(call: Call) -> int:

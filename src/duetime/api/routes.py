@@ -16,12 +16,13 @@ from duetime.api.wire import (
     IntentOut,
     NewIntent,
     Nothing,
+    PageOut,
     PatchIntent,
     ReviveIntent,
     WhyOut,
 )
 from duetime.errors import DuetimeError
-from duetime.limits import KEY_CHARS_MAX
+from duetime.limits import KEY_CHARS_MAX, PAGE_MAX
 
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
 REQUEST_ID: Final = Parameter(
@@ -50,7 +51,15 @@ FILTERS: Final = (
     Parameter("tier", "A precision tier."),
     Parameter("queue", "The queue of a task."),
     Parameter("task", "The name of a task."),
-    Parameter("entity", "TYPE or TYPE/ID of an entity."),
+    Parameter("entity", "TYPE or TYPE/ID of an entity. Tags are asked for as tag.NAME=VALUE."),
+)
+LIST: Final = (
+    *FILTERS,
+    Parameter("from", "Not before this time of execution."),
+    Parameter("to", "Before this time of execution."),
+    Parameter("order", "Newest first, or by due time.", {"type": "string", "enum": ["newest", "due"]}),
+    Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
+    Parameter("cursor", "Where to go on: nextCursor of the page before."),
 )
 _SUBMIT_ERRORS: Final = (
     e.NotJson, e.TooLarge, e.KeyFinished, e.KeyReused, e.IdExists, e.TimeMissing, e.DeadlineTooEarly,
@@ -81,6 +90,11 @@ def intent_routes(intents: Intents) -> list[Route]:
             name="createIntents", summary="Create many intents in one append", tag="Intents",
             body=list[NewIntent], ndjson=True, answers={200: BatchOut}, parameters=(REQUEST_ID,),
             errors=_BATCH_ERRORS, write=True,
+        ),
+        Route(
+            method="GET", path="/v1/intents", handler=intents.page, role=Role.read, name="listIntents",
+            summary="Intents, newest first or by due time", tag="Intents", answers={200: PageOut},
+            parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
         Route(
             method="GET", path=one, handler=intents.get, role=Role.read, name="getIntent",

@@ -53,6 +53,8 @@ class Parts(Struct):
     """Called when recovery is done."""
     stopping: Callable[[], None]
     """Called when no new work is taken any more: streams end."""
+    stopped: Callable[[], None]
+    """Called when everything is written down."""
     sides: list[Side] = []
     insecure: bool = False
     drain_ms: int = 30_000
@@ -136,6 +138,7 @@ class Server:
             serving, *(_within(side.stop, left_s()) for side in parts.sides), return_exceptions=True
         )
         await parts.engine.close(round(left_s() * 1000))
+        parts.stopped()
 
     def _config(self) -> uvicorn.Config:
         settings = self._parts.settings

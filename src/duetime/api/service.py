@@ -17,23 +17,29 @@ from duetime.api.wire import (
     HistoryOut,
     IntentOut,
     NewIntent,
+    PageOut,
     PatchIntent,
     ReviveIntent,
     WhyOut,
 )
 from duetime.engine.engine import Engine
+from duetime.engine.library import Library
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
+from duetime.kernel import query
 from duetime.protocol.command import Cancel, Command, FireNow
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
+from duetime.protocol.view import View
+from duetime.store.archive import Filter
 
 
 class Service:
     """What can be done with intents. `engine` is there once recovery is done."""
 
-    def __init__(self, defaults: Defaults) -> None:
+    def __init__(self, defaults: Defaults, library: Library) -> None:
         self.engine: Engine | None = None
+        self.library = library
         self._composer = Composer(defaults)
         self.show = Shower()
 
@@ -52,8 +58,17 @@ class Service:
         terms, item = self._composer.new(new, engine.now_ms(), request)
         return self._made(await engine.submit_one(terms, item, terms.ack))
 
-    def get(self, id: str) -> IntentOut:
-        return self.show(self._find(id))
+    async def get(self, id: str) -> IntentOut:
+        """An intent as it is now; while the engine recovers, as it was at the last checkpoint."""
+        view = await self.library.get(id)
+        if view is None:
+            raise _no_such(id)
+        return self.show(view)
+
+    async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> PageOut:
+        """Some of the intents that are meant, in a stable order."""
+        page = await self.library.page(filter, order, cursor, limit)
+        return PageOut(items=[self.show(view) for view in page.items], next_cursor=page.next_cursor)
 
     def history(self, id: str) -> HistoryOut:
         entries = self.running.history(id)
@@ -74,8 +89,9 @@ class Service:
 
     def why(self, id: str) -> WhyOut:
         engine = self.running
-        intent, why = self._find(id), engine.why(id)
-        assert why is not None
+        intent, why = engine.intent(id), engine.why(id)
+        if intent is None or why is None:
+            raise _no_such(id)
         return WhyOut(
             intent_id=id,
             status=intent.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
@@ -87,18 +103,18 @@ class Service:
     async def patch(
         self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(id, self._composer.patch(id, patch, revision, request))
+        return await self._ask(self._composer.patch(id, patch, revision, request))
 
     async def cancel(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
-        return await self._ask(id, Cancel(id, revision, request))
+        return await self._ask(Cancel(id, revision, request))
 
     async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
-        return await self._ask(id, FireNow(id, revision, request))
+        return await self._ask(FireNow(id, revision, request))
 
     async def revive(
         self, id: str, revive: ReviveIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(id, self._composer.revive(id, revive, revision, request))
+        return await self._ask(self._composer.revive(id, revive, revision, request))
 
     # Many.
 
@@ -155,21 +171,15 @@ class Service:
 
     def _made(self, reply: Reply) -> tuple[IntentOut, bool]:
         if type(reply) is Intent:
-            return self.show(reply), False
+            return self.show(query.view(reply)), False
         if isinstance(reply, Existing):
-            return self.show(reply.intent), True
+            return self.show(query.view(reply.intent)), True
         assert isinstance(reply, Refusal)
         raise errors.made(reply.error, reply.message, reply.details)
 
-    def _find(self, id: str) -> Intent:
-        intent = self.running.intent(id)
-        if intent is None:
-            raise _no_such(id)
-        return intent
-
-    async def _ask(self, id: str, command: Command) -> IntentOut:
-        await self.running.ask(command)
-        return self.get(id)
+    async def _ask(self, command: Command) -> IntentOut:
+        view: View = await self.running.ask(command)
+        return self.show(view)
 
 
 def _no_such(id: str) -> NoSuchIntent:

@@ -19,10 +19,10 @@ from duetime.api.wire import (
     TaskOut,
 )
 from duetime.insight.advisor import choose
-from duetime.protocol.intent import SCHEDULED, Error, Intent, Rare
+from duetime.protocol.intent import Error
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
+from duetime.protocol.view import View
 
-_NO_RARE = Rare()
 _KEPT = 4_096
 
 
@@ -32,31 +32,29 @@ class Shower:
     def __init__(self) -> None:
         self._parts: dict[int, tuple[Terms, dict[str, Any]]] = {}
 
-    def __call__(self, intent: Intent) -> IntentOut:
-        rare = intent.rare if intent.rare is not None else _NO_RARE
-        status = intent.status
+    def __call__(self, view: View) -> IntentOut:
         return IntentOut(
-            intent_id=intent.id,
-            status=status.name,  # type: ignore[arg-type]  # the names are those of the Literal, tested
-            execute_at=shown(intent.execute_at_ms),
-            deadline=shown_or_none(intent.deadline_ms),
-            payload=Raw(intent.payload) if intent.payload else None,
-            after=rare.after,
-            idempotency_key=rare.key,
-            traceparent=rare.traceparent,
-            attempts=intent.attempt,
-            delivery=intent.delivery,
-            revision=intent.revision,
-            created_at=shown(intent.created_at_ms),
-            updated_at=shown(intent.updated_at_ms),
-            due_at=shown_or_none(intent.due_at_ms),
-            first_dispatch_at=shown_or_none(intent.first_dispatch_at_ms),
-            finished_at=shown_or_none(intent.finished_at_ms),
-            next_attempt_at=shown_or_none(intent.wake_at_ms) if status is SCHEDULED else None,
-            late_ms=intent.late_ms if intent.late_ms >= 0 else None,
-            last_error=_error(rare.last_error),
-            result=Raw(rare.result) if rare.result is not None else None,
-            **self._of_terms(intent.terms),
+            intent_id=view.id,
+            status=view.status.name,  # type: ignore[arg-type]  # the names are those of the Literal, tested
+            execute_at=shown(view.execute_at_ms),
+            deadline=shown_or_none(view.deadline_ms),
+            payload=Raw(view.payload) if view.payload else None,
+            after=view.after,
+            idempotency_key=view.key,
+            traceparent=view.traceparent,
+            attempts=view.attempts,
+            delivery=view.delivery,
+            revision=view.revision,
+            created_at=shown(view.created_at_ms),
+            updated_at=shown(view.updated_at_ms),
+            due_at=shown_or_none(view.due_at_ms),
+            first_dispatch_at=shown_or_none(view.first_dispatch_at_ms),
+            finished_at=shown_or_none(view.finished_at_ms),
+            next_attempt_at=shown_or_none(view.next_attempt_at_ms),
+            late_ms=view.late_ms,
+            last_error=_error(view.last_error),
+            result=Raw(view.result) if view.result is not None else None,
+            **self._of_terms(view.terms),
         )
 
     def _of_terms(self, terms: Terms) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from duetime import limits
 
@@ -185,7 +185,7 @@ class FilterIn(_In, frozen=True):
     task: Name | None = None
     entity: Annotated[str, Meta(description="TYPE, or TYPE/ID")] | None = None
     tags: Tags | None = None
-    from_: Time | None = None
+    from_: Time | None = field(default=None, name="from")
     to: Time | None = None
 
 

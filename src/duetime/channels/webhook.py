@@ -134,6 +134,10 @@ class WebhookChannel:
     def running(self) -> int:
         return len(self._open) + len(self._outcomes)
 
+    def left_alone(self) -> list[str]:
+        """The hosts whose breaker is open."""
+        return [origin for origin, host in self._hosts.items() if host.breaker.is_open]
+
     async def close(self) -> None:
         self._closed = True
         self._open.clear()

@@ -1,0 +1,206 @@
+"""The routes of operators: dead letters, lanes, tiers, the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.api.compose import tier_named
+from duetime.api.filters import check_names, filter_from
+from duetime.api.http import Answer, Call
+from duetime.api.intents import PAGING, encode, page_of
+from duetime.api.service import Service
+from duetime.api.wire import FailedOut, FilterIn, LaneOut, ManyDeadLetters, ManyOut, TierOut, TierPatch
+from duetime.errors import BadQuery, DuetimeError, InvalidField, NoSuchIntent, UnknownTier, made
+from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
+from duetime.log import inspect
+from duetime.protocol.command import Pause, Purge, Resize, Resume, Revive
+from duetime.protocol.intent import DEAD_LETTERED
+from duetime.protocol.reply import Refusal, Reply
+from duetime.store.archive import Filter
+
+_many = msgspec.json.Decoder(ManyDeadLetters)
+_tier = msgspec.json.Decoder(TierPatch)
+# How many commands wait at a time: enough to fill a batch.
+_TOGETHER = 500
+
+Verb = Callable[[list[str]], Awaitable[list[Any]]]
+
+
+class SegmentOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One file of the log."""
+
+    file: str
+    first_position: int
+    bytes: int
+    frames: int
+    sealed: bool
+
+
+class SegmentsOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The files of the log, oldest first."""
+
+    segments: list[SegmentOut]
+    bytes: int
+
+
+class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Lanes that hold something, are paused, or are asked for."""
+
+    lanes: list[LaneOut]
+
+
+class DeadLetters:
+    """Handlers for many dead letters at once."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def page(self, call: Call) -> Answer:
+        filter = _dead(filter_from(call.query, *PAGING))
+        return Answer(encode(await page_of(self._service, call, filter)))
+
+    async def revive(self, call: Call) -> Answer:
+        return await self._do(call, self._revive)
+
+    async def purge(self, call: Call) -> Answer:
+        return await self._do(call, self._purge)
+
+    async def _do(self, call: Call, verb: Verb) -> Answer:
+        many = call.read(_many)
+        if (many.intent_ids is None) == (many.filter is None):
+            raise InvalidField(
+                "Exactly one of intentIds and filter is needed.",
+                hint='{"filter": {}} means all dead letters, up to limit.',
+                path="$",
+            )
+        ids = many.intent_ids if many.intent_ids is not None else await self._found(many)
+        failed: list[FailedOut] = []
+        for start in range(0, len(ids), _TOGETHER):
+            part = ids[start : start + _TOGETHER]
+            for id, answer in zip(part, await verb(part), strict=True):
+                if isinstance(answer, DuetimeError):
+                    failed.append(FailedOut(intent_id=id, error_code=answer.code, message=answer.message))
+        return Answer(encode(ManyOut(matched=len(ids), done=len(ids) - len(failed), failed=failed)))
+
+    async def _found(self, many: ManyDeadLetters) -> list[str]:
+        assert many.filter is not None
+        filter = _dead(filter_from(_as_query(many.filter)))
+        ids: list[str] = []
+        cursor: str | None = None
+        while len(ids) < many.limit:
+            limit = min(PAGE_MAX, many.limit - len(ids))
+            page = await self._service.library.page(filter, "newest", cursor, limit)
+            ids += [view.id for view in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return ids
+
+    async def _revive(self, ids: list[str]) -> list[Any]:
+        engine = self._service.running
+        asked = [engine.ask(Revive(id)) for id in ids]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, DuetimeError):
+                raise answer
+        return list(answers)
+
+    async def _purge(self, ids: list[str]) -> list[Any]:
+        replies: list[Reply] = await self._service.running.ask(Purge(tuple(ids)))
+        return [
+            made(reply.error, reply.message, reply.details) if isinstance(reply, Refusal) else reply
+            for reply in replies
+        ]
+
+
+class Admin:
+    """Handlers for the engine as a whole."""
+
+    def __init__(self, service: Service, log_folder: Path) -> None:
+        self._service = service
+        self._log_folder = log_folder
+
+    async def resize(self, call: Call) -> Answer:
+        """Another number of permits, at once."""
+        try:
+            tier = tier_named(call.params["tier"], "tier")
+        except UnknownTier as error:
+            raise NoSuchIntent(error.message, hint=error.hint) from None
+        concurrency = call.read(_tier).concurrency
+        await self._service.running.ask(Resize(tier, concurrency))
+        return Answer(encode(TierOut(tier=tier.name, concurrency=concurrency)))
+
+    async def lanes(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        lanes = [
+            LaneOut(
+                name=lane.name,
+                paused=lane.paused,
+                pushed=lane.pushed,
+                pending=lane.pending,
+                ready=lane.ready,
+                running=lane.running,
+                consumers=lane.consumers,
+            )
+            for lane in self._service.running.lanes()
+        ]
+        return Answer(encode(LanesOut(lanes=lanes)))
+
+    async def pause(self, call: Call) -> Answer:
+        lane = _lane(call)
+        await self._service.running.ask(Pause(lane))
+        return Answer(b"{}")
+
+    async def resume(self, call: Call) -> Answer:
+        lane = _lane(call)
+        await self._service.running.ask(Resume(lane))
+        return Answer(b"{}")
+
+    async def segments(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        found = await asyncio.to_thread(inspect.segments, self._log_folder)
+        segments = [
+            SegmentOut(file=s.file, first_position=s.first, bytes=s.bytes, frames=s.frames, sealed=s.sealed)
+            for s in found
+        ]
+        return Answer(encode(SegmentsOut(segments=segments, bytes=sum(s.bytes for s in found))))
+
+
+def _dead(filter: Filter) -> Filter:
+    if filter.statuses and filter.statuses != (DEAD_LETTERED,):
+        raise BadQuery("Dead letters have the status DEAD_LETTERED.", parameter="status")
+    return replace(filter, statuses=(DEAD_LETTERED,))
+
+
+def _as_query(filter: FilterIn) -> dict[str, str]:
+    """A filter of a body, as a query would say it."""
+    query = {
+        name: str(value)
+        for name, value in (
+            ("status", filter.status),
+            ("tier", filter.tier),
+            ("queue", filter.queue),
+            ("task", filter.task),
+            ("entity", filter.entity),
+            ("from", filter.from_),
+            ("to", filter.to),
+        )
+        if value is not None
+    }
+    return query | {f"tag.{name}": value for name, value in (filter.tags or {}).items()}
+
+
+def _lane(call: Call) -> str:
+    lane = call.params["lane"]
+    if ":" not in lane or len(lane) > LANE_CHARS_MAX:
+        raise InvalidField(
+            f"{lane[:64]!r} is not a lane.", hint="Lanes are named like task:default or stream:news."
+        )
+    return lane

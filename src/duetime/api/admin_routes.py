@@ -1,0 +1,116 @@
+"""The route table of operators: dead letters, lanes, tiers, the log, health and metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from duetime import errors as e
+from duetime.api.admin import Admin, DeadLetters, LanesOut, SegmentsOut
+from duetime.api.app import Route
+from duetime.api.auth import Role
+from duetime.api.insights import HealthRoutes, InsightRoutes
+from duetime.api.routes import LIST, REQUEST_ID
+from duetime.api.wire import ManyDeadLetters, ManyOut, Nothing, PageOut, TierOut, TierPatch
+from duetime.insight.chronoscope import Chronoscope
+from duetime.insight.health import Health, Readiness
+
+_NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
+
+
+def dead_letter_routes(letters: DeadLetters) -> list[Route]:
+    many: dict[str, Any] = {
+        "method": "POST",
+        "role": Role.admin,
+        "tag": "Dead letters",
+        "body": ManyDeadLetters,
+        "answers": {200: ManyOut},
+        "parameters": (REQUEST_ID,),
+        "errors": (e.NotJson, e.InvalidField, e.UnknownTier, e.BadQuery, e.KeyReused, *_NOT_NOW),
+        "write": True,
+    }
+    return [
+        Route(
+            method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
+            name="listDeadLetters", summary="Dead letters, with their reasons", tag="Dead letters",
+            answers={200: PageOut}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
+        ),
+        Route(
+            path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",
+            summary="Schedule many dead letters again", **many,
+        ),
+        Route(
+            path="/v1/admin/dead-letters/purge", handler=letters.purge, name="purgeDeadLetters",
+            summary="Forget many dead letters now", **many,
+        ),
+    ]  # fmt: skip
+
+
+def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
+    lane: dict[str, Any] = {
+        "method": "POST",
+        "role": Role.admin,
+        "tag": "Operation",
+        "body": Nothing,
+        "body_required": False,
+        "answers": {200: Nothing},
+        "parameters": (REQUEST_ID,),
+        "errors": (e.NotJson, e.InvalidField, e.KeyReused, *_NOT_NOW),
+        "write": True,
+    }
+    read: dict[str, Any] = {"method": "GET", "role": Role.read, "tag": "Operation"}
+    return [
+        Route(
+            path="/v1/admin/chronoscope", handler=insights.chronoscope, name="getChronoscope",
+            summary="Every tier in numbers: waiting, running, permits, lateness",
+            answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/lanes", handler=admin.lanes, name="listLanes", summary="The lanes in numbers",
+            answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/lanes/{lane:path}/pause", handler=admin.pause, name="pauseLane",
+            summary="Hand out nothing more of a lane", **lane,
+        ),
+        Route(
+            path="/v1/admin/lanes/{lane:path}/resume", handler=admin.resume, name="resumeLane",
+            summary="Hand out a lane's intents again", **lane,
+        ),
+        Route(
+            method="PATCH", path="/v1/admin/tiers/{tier}", handler=admin.resize, role=Role.admin,
+            name="resizeTier", summary="Give a tier another number of permits, at once", tag="Operation",
+            body=TierPatch, answers={200: TierOut}, parameters=(REQUEST_ID,),
+            errors=(e.NotJson, e.NoSuchIntent, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
+        ),
+        Route(
+            path="/v1/admin/log/segments", handler=admin.segments, name="listSegments",
+            summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery,), **read,
+        ),
+        Route(
+            method="GET", path="/metrics", handler=insights.metrics, role=Role.read, name="getMetrics",
+            summary="Metrics for Prometheus, or as JSON", tag="Health", answers={200: str},
+            media_type="text/plain",
+        ),
+    ]  # fmt: skip
+
+
+def health_routes(health: HealthRoutes) -> list[Route]:
+    own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Health"}
+    return [
+        Route(
+            path="/health", handler=health.health, name="getHealth", summary="Is it on time?",
+            answers={200: Health, 503: Health}, **own,
+        ),
+        Route(
+            path="/health/live", handler=health.live, name="getLive", summary="Is it alive?",
+            answers={200: dict[str, str]}, **own,
+        ),
+        Route(
+            path="/health/ready", handler=health.ready, name="getReady", summary="Is recovery done?",
+            answers={200: Readiness, 503: Readiness}, **own,
+        ),
+        Route(
+            path="/health/deep", handler=health.deep, name="getDeepHealth",
+            summary="Is it on time, with every tier", answers={200: Health, 503: Health}, **own,
+        ),
+    ]  # fmt: skip
