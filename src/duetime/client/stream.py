@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -24,26 +25,26 @@ class Stream(Generic[T]):
     async def __anext__(self) -> T:
         if self._loop() is asyncio.get_running_loop():
             return await self._generator.__anext__()
-        return await asyncio.wrap_future(self._elsewhere(self._next()))
+        return await asyncio.wrap_future(self._elsewhere(self._next))
 
     async def aclose(self) -> None:
         if self._loop() is asyncio.get_running_loop():
             await self._generator.aclose()
         else:
-            await asyncio.wrap_future(self._elsewhere(self._end()))
+            await asyncio.wrap_future(self._elsewhere(self._end))
 
     def __iter__(self) -> Iterator[T]:
         return self
 
     def __next__(self) -> T:
         try:
-            found: T = self._elsewhere(self._next()).result()
+            found: T = self._elsewhere(self._next).result()
         except StopAsyncIteration:
             raise StopIteration from None
         return found
 
     def close(self) -> None:
-        self._elsewhere(self._end()).result()
+        self._elsewhere(self._end).result()
 
     async def _next(self) -> T:
         return await self._generator.__anext__()
@@ -51,6 +52,7 @@ class Stream(Generic[T]):
     async def _end(self) -> None:
         await self._generator.aclose()
 
-    def _elsewhere(self, step: Any) -> Any:
+    def _elsewhere(self, step: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         """A step on the loop the client lives on, asked for from outside of it."""
-        return asyncio.run_coroutine_threadsafe(step, self._loop())
+        loop = self._loop()
+        return asyncio.run_coroutine_threadsafe(step(), loop)

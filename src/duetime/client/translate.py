@@ -281,7 +281,10 @@ def _target_of(shown: RawIntent) -> Target:
     if shown.callback is None:
         raise InvalidField(f"The server shows {shown.intent_id!r} without a target this version knows.")
     hook = shown.callback
-    return Callback(hook.url, hook.method, hook.headers or None, _body(hook.body), hook.batch)
+    body = _body(hook.body)
+    if body is not None and body.startswith(b'"'):
+        body = msgspec.json.decode(body, type=str).encode()  # text is sent as it is, not as JSON
+    return Callback(hook.url, hook.method, hook.headers or None, body, hook.batch)
 
 
 def _body(raw: Raw) -> bytes | None:
