@@ -17,15 +17,16 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.engine.engine import Engine
 from duetime.errors import BadQuery
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
-from duetime.kernel.state import State
+from duetime.kernel.state import LIVE, State
 from duetime.limits import PAGE_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
-from duetime.protocol.intent import ACKED, DUE, FINAL, PURGED_MS, SCHEDULED, Entry, Intent, Status
+from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
 from duetime.protocol.view import View
 from duetime.store.archive import FIRST, Archive, Filter, Key, Order, key_of, queue_of
 from duetime.store.store import forgotten
@@ -103,6 +104,8 @@ class Library:
         how = _order(order)
         if how == "due" and ACKED in filter.statuses:
             raise BadQuery("What is acknowledged is listed newest first only.", hint="Use order=newest.")
+        if how == "due" and not filter.statuses:
+            filter = replace(filter, statuses=LIVE)
         if not 1 <= limit <= PAGE_MAX:
             raise BadQuery(f"limit is from 1 to {PAGE_MAX}, not {limit}.")
         place = _place(cursor, how) if cursor else FIRST
@@ -259,14 +262,10 @@ class _Search:
     def _candidates(self, end: Key | None) -> list[tuple[Key, Intent]]:
         """What is in memory and seems to fit. Looked at again on the loop before it is shown."""
         matches, order, after = self._filter.matches, self._order, self._after
-        live = order == "due" and not self._filter.statuses
         return [
             (key, intent)
             for intent in self._changed
-            if after < (key := key_of(intent, order))
-            and (end is None or key <= end)
-            and matches(intent)
-            and not (live and intent.status in FINAL)
+            if after < (key := key_of(intent, order)) and (end is None or key <= end) and matches(intent)
         ]
 
 

@@ -55,7 +55,6 @@ _decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
 
 _RARE = (BLOCKED, DEAD_LETTERED, EXPIRED, CANCELED)
 _IS_RARE = "status IN (3, 5, 6, 7)"  # as the index says it, or SQLite does not use it
-_LIVE = (SCHEDULED, DUE, DISPATCHING, BLOCKED)
 # A lane for people: all entities of a type together.
 _QUEUE = "CASE WHEN lane GLOB 'entity:*/*' THEN substr(lane, 1, instr(lane, '/') - 1) ELSE lane END"
 
@@ -182,11 +181,10 @@ class Archive:
 
     def page(self, filter: Filter, order: Order, after: Key, limit: int, marks: Marks) -> Scan:
         """Up to `limit` intents behind a place. Fewer, with an end, when that was too far to look."""
-        statuses = filter.statuses or (_LIVE if order == "due" else ())
         where, values = _conditions(filter)
         scans = [
             self._scan(source, where, values, order, after, limit)
-            for source in _sources(statuses, order)
+            for source in _sources(filter.statuses, order)
         ]  # fmt: skip
         ends = [end for _, end in scans if end is not None]
         end = min(ends) if ends else None
@@ -325,7 +323,7 @@ class _Source(Struct, frozen=True):
 
 
 def _sources(statuses: tuple[Status, ...], order: Order) -> list[_Source]:
-    """From where to read intents with these statuses; none given: all of them."""
+    """From where to read intents with these statuses; none given, newest first: all of them."""
     numbers = ", ".join(str(int(status)) for status in statuses)
     wanted = f"status IN ({numbers})" if statuses else "1"
     if order == "newest" and (not statuses or SCHEDULED in statuses or ACKED in statuses):
