@@ -16,6 +16,8 @@ from duetime.store.store import Job, Store, pause, settled
 
 # How often the checkpoint of a large backlog may be put off: the log's tail is what a restart reads.
 _PUT_OFF_MAX = 5
+# How many ended intents may wait in memory for a large backlog, in checkpoints' worth of them.
+_KEPT_MAX = 10
 
 
 class Checkpointer:
@@ -54,10 +56,11 @@ class Checkpointer:
         if self._closed or self._task is not None or not self._store.unwritten():
             return
         # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
-        # that is about to run would only be written twice.
+        # that is about to run would only be written twice, so most should have ended; but not any number
+        # of ended ones is kept.
         ended = self._pump.kernel.state.ended - self._ended
-        enough = max(self._changes_max, self._store.unwritten() // 2)
-        if ended >= enough or self._store.deferred() >= self._changes_max // 2:
+        most = min(self._store.unwritten() * 3 // 4, _KEPT_MAX * self._changes_max)
+        if ended >= max(self._changes_max, most) or self._store.deferred() >= self._changes_max // 2:
             self._start()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._every_s, self._look)
