@@ -14,4 +14,4 @@ class Ids:
         self._next = count().__next__
 
     def new(self, now_ms: int) -> str:
-        return f"{now_ms:011x}-{self._process}-{self._next():x}"
+        return f"{now_ms:011x}-{self._process}-{self._next():06x}"  # in a width that sorts as text

@@ -1,0 +1,122 @@
+"""Starting and stopping: SIGTERM finishes what is under way, kill loses nothing, the port answers early."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import urllib.error
+
+import pytest
+
+from tests.http.server import ServerProcess
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_exit_code_0(tmp_path, number):
+    server = ServerProcess(tmp_path / "data").start()
+    id = server.create()["intentId"]
+    server.signal(number)
+    assert server.wait(30) == 0
+    assert not [line for line in server.words if "Traceback" in line or "ERROR" in line]
+    server.start()
+    assert server.ask("GET", f"/v1/intents/{id}").status == 200
+    assert server.stop() == 0
+
+
+def test_what_is_under_way_is_finished(tmp_path, hooks, fresh):
+    id = fresh()
+    url = hooks.hold(id)
+    with ServerProcess(tmp_path / "data") as server:
+        server.create(intentId=id, delayMs=0, callback={"url": url})
+        hooks.take(id)
+        server.signal(signal.SIGTERM)
+        hooks.let_go(id)
+        assert server.wait(30) == 0
+        server.start()
+        shown = server.ask("GET", f"/v1/intents/{id}").json
+        assert shown["status"] == "ACKED" and shown["delivery"] == 1
+        assert hooks.count(id) == 0, "it is not delivered again"
+
+
+def test_what_takes_too_long_is_handed_back(tmp_path, hooks, fresh):
+    id = fresh()
+    url = hooks.hold(id)
+    with ServerProcess(tmp_path / "data", engine__drain_ms=300) as server:
+        server.create(intentId=id, delayMs=0, callback={"url": url})
+        hooks.take(id)
+        assert server.stop() == 0
+        hooks.let_go(id)
+        server.start()
+        assert hooks.take(id).json["delivery"] == 2
+
+
+def test_a_second_signal_stops_at_once(tmp_path, hooks, fresh):
+    id = fresh()
+    url = hooks.hold(id)
+    with ServerProcess(tmp_path / "data") as server:
+        server.create(intentId=id, delayMs=0, callback={"url": url})
+        hooks.take(id)
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGINT)
+        assert server.wait(20) != 0
+
+
+def test_nothing_new_is_taken_while_it_stops(tmp_path, hooks, fresh):
+    """A refusal or a closed door: never a 201 for something that is lost."""
+    id = fresh()
+    url = hooks.hold(id)
+    made, unexpected = [], []
+    with ServerProcess(tmp_path / "data") as server:
+        server.create(intentId=id, delayMs=0, callback={"url": url})
+        hooks.take(id)
+        stopping = threading.Event()
+
+        def create():
+            while True:
+                try:
+                    answer = server.ask(
+                        "POST", "/v1/intents", {"delayMs": 9_000_000, "stream": {"name": "n"}}
+                    )
+                except (urllib.error.URLError, ConnectionError):
+                    return
+                if answer.status == 201:
+                    made.append(answer.json["intentId"])
+                elif answer.status != 503:
+                    unexpected.append(answer)
+                if len(made) > 20:
+                    stopping.set()
+
+        thread = threading.Thread(target=create)
+        thread.start()
+        assert stopping.wait(20)
+        server.signal(signal.SIGTERM)
+        hooks.let_go(id)
+        assert server.wait(30) == 0
+        thread.join(30)
+        server.start()
+        assert not unexpected
+        assert all(server.ask("GET", f"/v1/intents/{each}").status == 200 for each in made)
+
+
+def test_durable_answers_survive_a_kill(tmp_path):
+    with ServerProcess(tmp_path / "data") as server:
+        ids = [server.create(ackLevel="DURABLE", payload=number)["intentId"] for number in range(20)]
+        server.ask("POST", f"/v1/intents/{ids[0]}/cancel")
+        server.kill()
+        server.start()
+        shown = [server.ask("GET", f"/v1/intents/{id}").json for id in ids]
+        assert [each["payload"] for each in shown] == list(range(20))
+        assert [each["status"] for each in shown] == ["CANCELED"] + ["SCHEDULED"] * 19
+
+
+def test_two_servers_do_not_share_a_folder(tmp_path):
+    with ServerProcess(tmp_path / "data") as server:
+        with pytest.raises(AssertionError, match="is held by process"):
+            ServerProcess(tmp_path / "data").start()
+        assert server.ask("GET", "/openapi.json").status == 200
+
+
+def test_a_port_that_is_taken_is_said(tmp_path, server):
+    port = server.url.rsplit(":", 1)[1]
+    with pytest.raises(AssertionError, match="cannot be used"):
+        ServerProcess(tmp_path / "data", "--port", port).start()
