@@ -25,7 +25,7 @@ from duetime.errors import DuetimeError
 Json = dict[str, Any]
 
 _REF: Final = "#/components/schemas/{name}"
-_PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
+_PATH_PARAMETER: Final = re.compile(r"{(\w+)(?::path)?}")
 _JSON: Final = "application/json"
 _PROBLEM: Final = problems.MEDIA_TYPE.decode()
 _ABOUT: Final = (
@@ -56,7 +56,8 @@ def document(routes: Iterable[Route]) -> Json:
     schemas, components = _schemas(routes)
     paths: Json = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        path = _PATH_PARAMETER.sub(r"{\1}", route.path)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
