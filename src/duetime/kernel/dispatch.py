@@ -58,18 +58,27 @@ def _push(state: State) -> None:
     tiers = state.tiers
     hungry = [(tier, permits) for tier, permits in enumerate(tiers.all) if permits.tracks]
     for tier, permits in hungry:
-        while permits.tracks and (permits.used < permits.max or permits.packable()):
-            _push_track(state, permits, tier)
-    for tier, permits in hungry:
         aside: list[tuple[int, int, Track]] = []
-        while permits.tracks and (lender := tiers.lender(tier)) >= 0:
-            if permits.tracks[0][2].lane.packed and lender != tier:
-                # These share their own tier's permits; those behind them may still borrow.
-                aside.append(heappop(permits.tracks))
-            else:
-                _push_track(state, permits, lender)
+        while permits.tracks and (permits.used < permits.max or permits.packable()):
+            _push_first(state, permits, tier, aside)
         for entry in aside:
             heappush(permits.tracks, entry)
+    for tier, permits in hungry:
+        aside = []
+        while permits.tracks and (lender := tiers.lender(tier)) >= 0:
+            _push_first(state, permits, lender, aside)
+        for entry in aside:
+            heappush(permits.tracks, entry)
+
+
+def _push_first(state: State, permits: Permits, permit: int, aside: list[tuple[int, int, Track]]) -> None:
+    """Hand out from the first track, or put it aside: those behind it may go where it may not."""
+    track, lent = permits.tracks[0][2], state.tiers.all[permit]
+    # Packed deliveries share their own tier's permits and borrow none.
+    if lent.held_back(track) or (track.lane.packed and lent is not permits):
+        aside.append(heappop(permits.tracks))
+    else:
+        _push_track(state, permits, permit)
 
 
 def _push_track(state: State, permits: Permits, permit: int) -> None:
@@ -82,14 +91,17 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
     lane = track.lane
     head = track.head()
     borrowed = lent is not permits
-    packed = lane.packed
+    packed, polite = lane.packed, lane.polite
     limit = lent.max if not borrowed else min(lent.max, lent.used + lent.max // 2 - lent.lent)
     while head is not None and head[1] == seq and (lane.serial or head[0] == rank):
         if lent.used >= limit and not (packed and lent.packed % lent.pack):
             break
+        if polite and lent.held_back(track):
+            break
         intent = head[2]
         track.pop()
         if not unfit(state, intent):
+            track.out += 1
             if packed:
                 lent.take_packed()
             else:

@@ -6,7 +6,7 @@ walks every intent in the store. Tests and every step of the simulator call them
 
 from __future__ import annotations
 
-from duetime.kernel.lanes import Lane, rank_of
+from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.state import LIVE, State
 from duetime.limits import TIER_SLOT_MS
 from duetime.protocol.intent import (
@@ -19,7 +19,6 @@ from duetime.protocol.intent import (
     Intent,
     Status,
 )
-from duetime.protocol.terms import PACKED_LANE
 from duetime.store.store import SEQ_MAX
 
 _ALL = 1 << 30
@@ -54,6 +53,7 @@ def check_quick(state: State) -> None:
 def _check_out(state: State) -> None:
     """What DISPATCHING intents hold is what permits, lanes and counts say."""
     used, lent, packed = ([0] * len(state.tiers.all) for _ in range(3))
+    out: dict[Track, int] = {}
     running: dict[str, int] = {}
     total = 0
     for consumer, held in state.out.items():
@@ -66,7 +66,9 @@ def _check_out(state: State) -> None:
                 assert intent.permit == -1 and intent.wake_at_ms, f"{id!r} was pulled: a lease, no permit"
             else:
                 assert intent.permit >= 0 and not intent.wake_at_ms, f"{id!r} was pushed: a permit, no lease"
-                if intent.terms.lane == PACKED_LANE:
+                track = state.lanes[intent.terms.lane].track(intent.terms.tier)
+                out[track] = out.get(track, 0) + 1
+                if track.lane.packed:
                     packed[intent.permit] += 1
                 else:
                     used[intent.permit] += 1
@@ -81,6 +83,9 @@ def _check_out(state: State) -> None:
             f"tier {number} says {permits.used} permits used and {permits.lent} lent, its intents {found}"
         )
     for lane in state.lanes.values():
+        for track in lane.tracks.values():
+            count = out.get(track, 0)
+            assert track.out == count, f"a track of {lane.name!r} says {track.out} are out, {count} are"
         count = running.pop(lane.name, 0)
         assert lane.running == count, f"lane {lane.name!r} says {lane.running} run, {count} do"
     assert not running, f"intents run in lanes that are not there: {running}"
@@ -143,6 +148,8 @@ def _check_not_idle(state: State, lane: Lane) -> None:
             lender = state.tiers.lender(tier)
             if lane.packed and lender != tier:
                 continue  # it does not borrow; whether it could be packed depends on who is first in line
+            if lender >= 0 and state.tiers.all[lender].held_back(track):
+                continue  # it leaves the rest to others
             assert lender < 0, f"{head.id!r} could have a permit of tier {tier} and waits"
         else:
             assert not lane.turns, f"{head.id!r} waits in {lane.name!r} while consumers ask for it"

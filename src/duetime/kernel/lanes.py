@@ -32,7 +32,7 @@ class Track:
     Most come in the order in which they go: those stand in a queue, and only the others in a heap.
     """
 
-    __slots__ = ("_heap", "_queue", "lane", "listed")
+    __slots__ = ("_heap", "_queue", "lane", "listed", "out")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
@@ -40,6 +40,8 @@ class Track:
         self._heap: list[Ready] = []
         self.listed: tuple[int, int] | None = None
         """The place under which the tier's heap knows this track."""
+        self.out = 0
+        """Its pushed deliveries that are under way."""
 
     def __lt__(self, other: Track) -> bool:
         """In a heap, a dropped lane's track may meet its successor's at the same place: either may go first,
@@ -98,15 +100,18 @@ class Lane:
     """What a lane allows, and what is under way in it."""
 
     __slots__ = (
-        "holder", "name", "packed", "paused", "pending", "pushed", "running", "serial", "tracks", "turns",
+        "holder", "name", "packed", "paused", "pending", "polite", "pushed", "running", "serial", "tracks",
+        "turns",
     )  # fmt: skip
 
     def __init__(self, name: str, *, serial: bool, pushed: bool) -> None:
         self.name = name
         self.serial = serial
         self.pushed = pushed
-        self.packed = name == PACKED_LANE
+        self.packed = name.endswith(PACKED_LANE) and name.startswith("callback:")
         """Whether its deliveries share permits."""
+        self.polite = name.startswith("callback:")
+        """Whether it leaves permits to others: one host that does not answer must not hold them all."""
         self.paused = False
         self.pending = 0
         """Live intents; in a serial lane only those that are due, out or holding it."""

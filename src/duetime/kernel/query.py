@@ -105,6 +105,11 @@ def _why_due(state: State, intent: Intent) -> Why:
             return Why("no-worker", f"No worker asks for the lane {lane.name!r}.", data)
         return Why("waiting-for-turn", "Others in its lane go first.", data)
     tier = state.tiers.all[intent.terms.tier]
+    track = lane.track(intent.terms.tier)
+    if lane.polite and tier.used < tier.max and tier.held_back(track):
+        data["out"] = track.out
+        text = f"{track.out} callbacks to its host are under way, and the rest of the permits is for others."
+        return Why("host-busy", text, data)
     data["permits_max"], data["used"] = tier.max, tier.used
     name = TIER_NAMES[intent.terms.tier]
     return Why("no-permit", f"All {tier.max} permits of {name} are in use, or others go first.", data)

@@ -90,6 +90,7 @@ def take_back(state: State, intent: Intent) -> None:
             state.tiers.all[intent.permit].give_back_packed()
         else:
             state.tiers.give_back(intent.terms.tier, intent.permit)
+        lane.track(intent.terms.tier).out -= 1
         intent.permit = -1
     held = state.out[intent.consumer]
     del held[intent.id]

@@ -54,6 +54,7 @@ def _place(state: State, intent: Intent) -> None:
         lane.running += 1
         state.out.setdefault(intent.consumer, {})[intent.id] = intent
         if intent.permit >= 0:
+            lane.track(intent.terms.tier).out += 1
             if lane.packed:
                 state.tiers.all[intent.permit].take_packed()
             else:

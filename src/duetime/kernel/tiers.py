@@ -6,12 +6,18 @@ all, so nothing can wait while it holds some.
 
 Batched callbacks are packed: as many as fit one request share one permit of their own tier. How many
 permits they use depends on nothing but how many are out.
+
+A polite track (the callbacks of one host) takes a permit only while it holds less than a few times what is
+free. Alone it gets four fifths of a tier; however many hosts hang, something is left for the next one.
 """
 
 from __future__ import annotations
 
 from duetime.kernel.lanes import Track
 from duetime.limits import CALLBACK_BATCH_MAX, TIER_NAMES, TIER_PERMITS
+
+# How many times the free permits a polite track may hold.
+_SHARE = 4
 
 
 class Permits:
@@ -39,6 +45,14 @@ class Permits:
     def packable(self) -> bool:
         """Whether the first in line is packed and a permit that is out has room for it."""
         return self.packed % self.pack > 0 and bool(self.tracks) and self.tracks[0][2].lane.packed
+
+    def held_back(self, track: Track) -> bool:
+        """Whether a polite track holds so many permits that the rest is left to others."""
+        if not track.lane.polite:
+            return False
+        if not track.lane.packed:
+            return track.out >= _SHARE * (self.max - self.used)
+        return self.packed % self.pack == 0 and track.out // self.pack >= _SHARE * (self.max - self.used)
 
     def take_packed(self) -> None:
         if self.packed % self.pack == 0:

@@ -115,8 +115,8 @@ class Bare(Struct, frozen=True, array_like=True, tag="bare", gc=False):
 Target = Callback | Task | Entity | Stream | Bare
 
 
-# The lane of callbacks that may go together: many of them share one delivery permit.
-PACKED_LANE = "callback:batch"
+# How the lanes end whose callbacks may go together: many of them share one delivery permit.
+PACKED_LANE = "#batch"
 
 
 def lane_of(target: Target) -> str:
@@ -126,8 +126,10 @@ def lane_of(target: Target) -> str:
             return f"task:{queue}"
         case Entity(kind, name, _):
             return f"entity:{kind}/{name}"
-        case Callback():
-            return PACKED_LANE if target.batch else "callback:"
+        case Callback(url):
+            # A lane for each host, so that a slow one is in nobody else's way.
+            host = url.split("/", 3)[2] if url.count("/") > 1 else ""
+            return f"callback:{host}{PACKED_LANE if target.batch else ''}"
         case Stream(name):
             return f"stream:{name}"
         case Bare():

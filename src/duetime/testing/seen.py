@@ -40,7 +40,7 @@ class Seen:
     @property
     def packed(self) -> bool:
         """Whether it shares a permit with others."""
-        return self.lane == PACKED_LANE
+        return self.lane.endswith(PACKED_LANE)
 
 
 class Row:

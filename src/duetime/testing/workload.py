@@ -175,7 +175,9 @@ class Workload:
         random = self._random
         match random.choice(KINDS):
             case "callback":
-                return Callback("https://example.com/hook", batch=random.random() < 0.5)
+                return Callback(
+                    f"https://h{random.randint(0, 1)}.example.com/hook", batch=random.random() < 0.5
+                )
             case "task":
                 return Task("work", f"q{random.randint(0, 1)}")
             case "stream":
