@@ -39,7 +39,7 @@ from duetime.protocol.command import Advance, Command, Drain
 from duetime.protocol.effect import Effect
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Settlement
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import View
 from duetime.store.store import Store
@@ -77,6 +77,7 @@ class Engine(Intake):
         self._pump_task: asyncio.Task[None] | None = None
         self._close_task: asyncio.Task[None] | None = None
         self._quiet: list[asyncio.Future[None]] = []
+        self.on_failure: Callable[[Exception], None] = lambda error: None
 
     # Life.
 
@@ -207,6 +208,7 @@ class Engine(Intake):
         self._waiters.fail(self._failure)
         self._notify_quiet()
         self._wake()
+        self.on_failure(self._failure)
 
     # The loop: append, apply, act.
 
@@ -339,6 +341,8 @@ class Engine(Intake):
         answer = await future
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
+        if isinstance(answer, Existing):
+            return query.view(answer.intent)
         return query.view(answer) if isinstance(answer, Intent) else answer
 
     async def advance(self) -> None:
