@@ -224,7 +224,8 @@ class EventStream:
 
     async def _send(self, call: Call, wanted: Wanted, place: Place, gone: asyncio.Future[None]) -> None:
         events = self._events
-        text = b"retry: 1000\n\n"
+        # The place from the beginning: who is cut off before the first event misses nothing either.
+        text = b"retry: 1000\nid: %d.%d\n\n" % place
         if events.gap_behind(place):
             text += _GAP
         while not gone.done():
