@@ -46,8 +46,11 @@ class Completing(Completer):
             before = shlex.split(line[: len(line) - len(word)])
         except ValueError:
             return  # inside quotes
-        for offer in offers(before, word):
-            yield Completion(offer, -len(word))
+        found = offers(before, word)
+        for offer in found:
+            # The only one is complete, unless it is the beginning of a target.
+            end = " " if len(found) == 1 and not offer.endswith((":", "/")) else ""
+            yield Completion(offer + end, -len(word), display=offer)
 
 
 def offers(before: list[str], word: str) -> list[str]:

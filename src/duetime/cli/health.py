@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from duetime.cli import output, render, server
+from duetime.cli import chronoscope, output, render, server
 from duetime.client.models import Health
 
 COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
@@ -41,12 +41,10 @@ def show(found: Health, everything: dict[str, Any]) -> None:
     for anomaly in everything.get("anomalies", []):
         output.text("")
         output.facts({render.words(name): render.cell(value) for name, value in anomaly.items()})
-    rest = {
-        name: value for name, value in everything.items() if name not in ("status", "narrative", "anomalies")
-    }
-    vitals = rest.pop("vitals", {})
-    if vitals:
+    output.text("")
+    render.document(everything.get("vitals", {}))
+    tiers = everything.get("tiers")
+    if tiers:
         output.text("")
-        render.document(vitals)
-    for name, value in rest.items():
-        render.document({name: value} if not isinstance(value, dict) else value, render.words(name))
+        rows = [chronoscope.tier_row(tier) for tier in tiers]
+        output.table(chronoscope.COLUMNS, rows, right=chronoscope.COLUMNS[1:-1])

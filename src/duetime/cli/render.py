@@ -77,7 +77,9 @@ def intent(found: Intent) -> None:
 
 
 def words(name: str) -> str:
-    """A field's name as words: late_ms, nextAttemptAt."""
+    """A field's name as words: late_ms, nextAttemptAt. A constant stays as it is."""
+    if name.isupper():
+        return name
     apart = "".join(f" {sign.lower()}" if sign.isupper() else sign for sign in name)
     return apart.replace("_", " ").strip()
 
@@ -104,13 +106,25 @@ def document(value: Mapping[str, Any], heading: str = "") -> None:
     if plain:
         output.facts(plain)
     for name, each in value.items():
+        if not _large(each):
+            continue
         title = f"{heading}, {words(name)}" if heading else words(name)
-        if isinstance(each, Mapping) and _large(each):
+        rows = _rows(each)
+        if rows is None:
             document(each, title)
-        elif isinstance(each, list) and _large(each):
+        else:
             output.text("")
             output.title(title)
-            objects(each)
+            objects(rows)
+
+
+def _rows(value: Any) -> list[Mapping[str, Any]] | None:
+    """A list of objects, or an object of objects by name, as rows of a table."""
+    if isinstance(value, list):
+        return value
+    if len(value) > 1 and all(isinstance(each, Mapping) and each for each in value.values()):
+        return [{"name": name, **each} for name, each in value.items()]
+    return None
 
 
 def _large(value: Any) -> bool:

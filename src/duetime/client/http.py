@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from contextlib import aclosing
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -260,10 +261,11 @@ class Client:
     async def _events(
         self, request: Request, reconnect_s: float, after: str
     ) -> AsyncGenerator[models.Transition, None]:
-        async for event in self._transport.events(request, reconnect_s, last_id=after):
-            found = transition(event)
-            if found is not None:
-                yield found
+        async with aclosing(self._transport.events(request, reconnect_s, last_id=after)) as events:
+            async for event in events:
+                found = transition(event)
+                if found is not None:
+                    yield found
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

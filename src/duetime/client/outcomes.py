@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from duetime.client.http import RECONNECT_S, transition
 from duetime.client.transport import Request, Transport
@@ -54,8 +55,9 @@ class Ends:
         request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         self._own += 1
         try:
-            async for _ in self._transport.events(request, RECONNECT_S, self._ended(id)):
-                return
+            async with aclosing(self._transport.events(request, RECONNECT_S, self._ended(id))) as events:
+                async for _ in events:
+                    return
         finally:
             self._own -= 1
 
@@ -93,10 +95,11 @@ class Ends:
             return False
 
         try:
-            async for event in self._transport.events(request, RECONNECT_S, connected):
-                found = transition(event)
-                if found is not None:
-                    self._tell(found.intent_id if not found.gap else None)
+            async with aclosing(self._transport.events(request, RECONNECT_S, connected)) as events:
+                async for event in events:
+                    found = transition(event)
+                    if found is not None:
+                        self._tell(found.intent_id if not found.gap else None)
         except DuetimeError as error:
             if not listening.done():
                 listening.set_exception(error)

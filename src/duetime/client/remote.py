@@ -241,14 +241,13 @@ class RemoteBackend:
     async def _watch_events(self) -> None:
         request = Request("GET", "/v1/events", accept="text/event-stream")
         try:
-            async for event in self._transport.events(request, _FOREVER_S):
-                found = transition(event)
-                if found is None:
-                    continue
-                if found.gap:
-                    _logger.warning("Some transitions were not kept by the server: observers miss them.")
-                    continue
-                self._tell(translate.change_of(found))
+            async with contextlib.aclosing(self._transport.events(request, _FOREVER_S)) as events:
+                async for event in events:
+                    found = transition(event)
+                    if found is not None and found.gap:
+                        _logger.warning("Some transitions were not kept by the server: observers miss them.")
+                    elif found is not None:
+                        self._tell(translate.change_of(found))
         except DuetimeError as error:
             _logger.error("Observers are told nothing more: %s", error)
 
