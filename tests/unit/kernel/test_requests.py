@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from duetime.kernel.kernel import Applied
 from duetime.protocol.command import Cancel, FireNow, Patch, Purge, Revive, Submit
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.outcome import Rejected
-from duetime.protocol.reply import Existing, Refusal
-from tests.unit.kernel.bench import T0, Bench, terms
+from duetime.protocol.reply import Existing, Refusal, Reply
+from tests.unit.kernel.bench import T0, Bench, replies, terms
 
 HOUR_MS = 3_600_000
+
+
+def one(applied: Applied) -> Reply:
+    return replies(applied)[0]
 
 
 @pytest.mark.parametrize(
@@ -52,16 +57,17 @@ def test_only_the_newest_requests_are_remembered():
     bench.submit("x", delay=HOUR_MS)
     for number in range(12):
         bench.do(Patch("x", priority=number, request=f"r{number}"))
-    assert bench.intent("x").rare.requests == tuple(f"r{number}" for number in range(4, 12))
+    rare = bench.intent("x").rare
+    assert rare is not None and rare.requests == tuple(f"r{number}" for number in range(4, 12))
 
 
 def test_an_intent_is_made_once():
     bench = Bench()
     item = Item("x", 0, T0 + HOUR_MS, request="r")
-    assert isinstance(bench.do(Submit((terms(),), (item,))).answer[0], Intent)
-    again = bench.do(Submit((terms(),), (item,))).answer[0]
+    assert isinstance(one(bench.do(Submit((terms(),), (item,)))), Intent)
+    again = one(bench.do(Submit((terms(),), (item,))))
     assert isinstance(again, Existing) and again.intent.id == "x"
-    other = bench.do(Submit((terms(),), (Item("x", 0, T0 + HOUR_MS, request="s"),))).answer[0]
+    other = one(bench.do(Submit((terms(),), (Item("x", 0, T0 + HOUR_MS, request="s"),))))
     assert isinstance(other, Refusal) and other.error == "IdExists"
 
 
@@ -70,9 +76,10 @@ def test_purged_dead_letters_are_gone_and_free_their_key():
     bench.do(Submit((terms(),), (Item("x", 0, T0, key="k", fingerprint=1),)))
     bench.submit("lives", delay=HOUR_MS)
     bench.settle("x", Rejected("bad", "no"))
-    gone, missing, alive = bench.do(Purge(("x", "nobody", "lives"))).answer
+    gone, missing, alive = replies(bench.do(Purge(("x", "nobody", "lives"))))
     assert isinstance(gone, Intent)
-    assert (missing.error, alive.error) == ("NoSuchIntent", "NotDeadLettered")
+    assert isinstance(missing, Refusal) and missing.error == "NoSuchIntent"
+    assert isinstance(alive, Refusal) and alive.error == "NotDeadLettered"
     assert bench.store.get("x") is None and bench.store.by_key("k") is None
-    made = bench.do(Submit((terms(),), (Item("x", 0, T0, key="k", fingerprint=2),))).answer[0]
+    made = one(bench.do(Submit((terms(),), (Item("x", 0, T0, key="k", fingerprint=2),))))
     assert isinstance(made, Intent)
