@@ -12,7 +12,7 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test unit lint format coverage slow simulate bench docs build clean
+.PHONY: help setup run demo test unit lint format coverage slow simulate bench docs proto build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench: $(STAMP) ## run the benchmarks, print a table, save bench/results/<date>.
 
 docs: $(STAMP) ## write the generated pages of docs/ again
 	@$(BIN)/python -m tools.generate_docs
+
+proto: $(STAMP) ## make the gRPC messages of src/duetime/v1 out of proto/ again
+	@$(BIN)/python -m tools.generate_proto
 
 build: $(STAMP) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --outdir dist .

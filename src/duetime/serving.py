@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,17 @@ from duetime.api.app import Route, build
 from duetime.api.auth import Gate, Role
 from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
+from duetime.api.grpc.parts import GrpcParts
 from duetime.api.http import Load
 from duetime.api.insights import HealthRoutes, InsightRoutes
 from duetime.api.intents import Intents
 from duetime.api.page import document_routes
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
-from duetime.api.server import Listening, Parts, Server, is_loopback, on_signals
+from duetime.api.server import Listening, Parts, Server, Side, is_loopback, on_signals
 from duetime.api.service import Service
+from duetime.channels.channel import Channel
+from duetime.channels.stream import StreamChannel
 from duetime.channels.webhook import WebhookChannel, WebhookOptions
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
@@ -30,9 +34,11 @@ from duetime.engine.library import Library
 from duetime.engine.meter import Meter
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
-from duetime.protocol.terms import Callback, Tier
+from duetime.protocol.terms import Callback, Entity, Stream, Target, Task, Tier
 from duetime.store.archive import Archive
 from duetime.wiring import LOG_FOLDER, STORE_FILE, in_folder, options
+
+_logger = logging.getLogger("duetime")
 
 # What the server hands out by itself; everything else is asked for by subscribers and workers.
 PUSHED = ("callback",)
@@ -44,7 +50,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     folder = Path(config.data.dir)
     meter = Meter()
     webhooks = _webhooks(config, clock)
-    engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks}, meter))
+    streams = StreamChannel(clock)
+    pulled: dict[type[Target], Channel] = dict.fromkeys((Stream, Task, Entity), streams)
+    engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks, **pulled}, meter))
     library = Library(Archive(folder / STORE_FILE))
     defaults = Defaults(
         tier=Tier[config.intents.default_tier], payload_bytes_max=config.intents.payload_bytes_max
@@ -65,6 +73,19 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     routes += document_routes(routes)
     gate = _gate(folder)
     load = Load(config.server.requests_max, config.server.request_bytes_max)
+    repeats = Repeats(clock)
+
+    grpc = GrpcParts(
+        settings=config.server,
+        service=service,
+        gate=gate,
+        load=load,
+        repeats=repeats,
+        events=events,
+        narrator=narrator,
+        channel=streams,
+        result_bytes_max=config.intents.result_bytes_max,
+    )
 
     def ready(engine: Engine) -> None:
         library.follow(engine)
@@ -74,11 +95,12 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         Parts(
             settings=config.server,
             engine=engine,
-            application=build(routes, gate, load, Repeats(clock)),
+            application=build(routes, gate, load, repeats),
             gate=gate,
             ready=ready,
             stopping=events.close,
             stopped=library.close,
+            sides=_sides(grpc),
             insecure=insecure,
             drain_ms=config.engine.drain_ms,
         )
@@ -100,6 +122,16 @@ def new_token(folder: Path, role: str, name: str) -> str:
 def _engine(config: Config, folder: Path, clock: Clock, dispatcher: Dispatcher) -> Engine:
     log, store = in_folder(folder, config)
     return Engine(log, store, clock, dispatcher, options(config, config.store.horizon_ms, PUSHED))
+
+
+def _sides(parts: GrpcParts) -> list[Side]:
+    """The gRPC port, where its packages are installed."""
+    try:
+        from duetime.api.grpc.side import GrpcSide
+    except ModuleNotFoundError as error:
+        _logger.info("There is no gRPC: %s. Install it: pip install 'duetime[grpc]'.", error)
+        return []
+    return [GrpcSide(parts)]
 
 
 def _webhooks(config: Config, clock: Clock) -> WebhookChannel:

@@ -1,0 +1,126 @@
+"""What every call shares: its token, its size, how many there may be, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from duetime.api.auth import Gate, Role
+from duetime.api.grpc.refusals import Context, refuse
+from duetime.api.http import Answer, Call, Load
+from duetime.api.repeats import Repeats, request_id
+from duetime.errors import Busy, NotJson
+from duetime.v1.stub import SERVICE
+
+M = TypeVar("M", bound=Message)
+
+Handler = Callable[[Any, str | None], Awaitable[Message]]
+"""A request and the id it was given, to an answer."""
+
+
+class Unary:
+    """One call with one answer."""
+
+    def __init__(self, name: str, kind: type[Message], handler: Handler, role: Role | None) -> None:
+        self.name = name
+        self.kind = kind
+        self.handler = handler
+        self.role = role
+
+    @property
+    def writes(self) -> bool:
+        return self.role is Role.submit
+
+
+class Door:
+    """Where calls come in."""
+
+    def __init__(self, gate: Gate, load: Load, repeats: Repeats) -> None:
+        self._gate = gate
+        self._load = load
+        self._repeats = repeats
+
+    def check(self, context: Context, role: Role) -> None:
+        """Raise unless the token in the call's metadata allows it."""
+        self._gate.check_token(token_of(context), role)
+
+    def behaviour(self, unary: Unary) -> Callable[[bytes, Context], Awaitable[bytes]]:
+        """What grpc calls: bytes in, bytes out."""
+
+        async def call(body: bytes, context: Context) -> bytes:
+            try:
+                return await self._answer(unary, body, context)
+            except Exception as error:
+                await refuse(context, error, unary.name)
+
+        return call
+
+    async def _answer(self, unary: Unary, body: bytes, context: Context) -> bytes:
+        load, counted = self._load, unary.role is not None  # health is asked under any load
+        load.under_way += counted
+        try:
+            if unary.role is not None:
+                self.check(context, unary.role)
+            if counted and load.under_way > load.requests_max:
+                raise Busy(f"{load.requests_max} requests are under way, the most there may be.", waitMs=100)
+            request = read(unary.kind, body)
+            if not unary.writes:
+                return (await unary.handler(request, None)).SerializeToString()
+            return await self._once(unary, request, body, context)
+        finally:
+            load.under_way -= counted
+
+    async def _once(self, unary: Unary, request: Message, body: bytes, context: Context) -> bytes:
+        """A write: repeated with the id of the first, it is done once."""
+        call = _as_call(unary, body, context)
+
+        async def handle(call: Call) -> Answer:
+            return Answer((await unary.handler(request, request_id(call))).SerializeToString())
+
+        answer = await self._repeats.once(call, handle)
+        if answer.headers:
+            context.set_trailing_metadata(
+                tuple((name.decode(), value.decode()) for name, value in answer.headers)
+            )
+        return answer.body
+
+
+def _as_call(unary: Unary, body: bytes, context: Context) -> Call:
+    """The call as the HTTP side sees one, so that both share what they remember of requests."""
+    id = header(context, "x-duetime-request-id")
+    scope = {
+        "method": "GRPC",
+        "path": f"/{SERVICE}/{unary.name}",
+        "query_string": b"",
+        "headers": [] if id is None else [(b"x-duetime-request-id", id.encode())],
+    }
+    return Call(scope, body, None, None)  # type: ignore[arg-type]  # nothing is received or sent through it
+
+
+def read(kind: type[M], body: bytes) -> M:
+    """Bytes as a message."""
+    message = kind()
+    try:
+        message.ParseFromString(body)
+    except DecodeError as error:
+        raise NotJson(
+            f"The message cannot be read: {error}.", hint=f"Send a duetime.v1.{kind.__name__}."
+        ) from None
+    return message
+
+
+def header(context: Context, name: str) -> str | None:
+    for key, value in context.invocation_metadata() or ():
+        if key == name:
+            return value if isinstance(value, str) else value.decode("latin-1")
+    return None
+
+
+def token_of(context: Context) -> str | None:
+    token = header(context, "x-duetime-token")
+    if token is not None:
+        return token
+    bearer = header(context, "authorization")
+    return bearer[7:].strip() if bearer is not None and bearer[:7].lower() == "bearer " else None

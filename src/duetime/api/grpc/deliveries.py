@@ -1,0 +1,123 @@
+"""Everybody who takes deliveries over gRPC: how they come in, and how they are sent home when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any
+
+import grpc.aio
+from msgspec import Struct
+
+from duetime.api.auth import Role
+from duetime.api.grpc.calls import Door, read
+from duetime.api.grpc.parcels import Packer
+from duetime.api.grpc.refusals import Context, refuse
+from duetime.api.grpc.session import Session
+from duetime.api.service import Service
+from duetime.channels.stream import StreamChannel
+from duetime.errors import Busy, InvalidField, NotReady
+from duetime.limits import GRPC_STREAMS_MAX
+from duetime.protocol.command import Drain
+from duetime.protocol.terms import AckLevel
+from duetime.v1 import deliveries_pb2 as pb
+
+# How long a connection may take to say who it is.
+_HELLO_S = 30.0
+# How long a client may take to read the last words.
+_LAST_WORDS_S = 2.0
+_CONSUMER_CHARS_MAX = 100
+
+
+class DeliveriesParts(Struct):
+    """What deliveries need."""
+
+    service: Service
+    channel: StreamChannel
+    door: Door
+    result_bytes_max: int
+
+
+class DeliveryCalls:
+    """The bidirectional call, and all who are in it."""
+
+    def __init__(self, parts: DeliveriesParts) -> None:
+        self._parts = parts
+        self._packer = Packer()
+        self._sessions: set[Session] = set()
+        self._nobody = asyncio.Event()
+        self._nobody.set()
+        self._open = 0
+        self._stopping = False
+
+    async def behaviour(self, requests: object, context: Context) -> None:
+        """What grpc calls."""
+        self._open += 1
+        try:
+            self._parts.door.check(context, Role.worker)
+            if self._stopping:
+                raise NotReady("The server stops.")
+            if self._open > GRPC_STREAMS_MAX:
+                raise Busy(f"{GRPC_STREAMS_MAX} take deliveries already.", waitMs=1_000)
+            hello = await _hello(context)
+            if hello is not None:
+                await self._run(context, hello)
+        except Exception as error:
+            await refuse(context, error, "Deliveries")
+        finally:
+            self._open -= 1
+
+    async def _run(self, context: Context, hello: pb.Hello) -> None:
+        parts = self._parts
+        name = f"{_name(hello.consumer)}~{secrets.token_hex(6)}"
+        session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
+        if self._stopping:
+            raise NotReady("The server stops.")
+        self._sessions.add(session)
+        self._nobody.clear()
+        try:
+            await session.run(name, hello)
+        finally:
+            self._sessions.discard(session)
+            if not self._sessions:
+                self._nobody.set()
+
+    async def stop(self, within_s: float) -> None:
+        """Hand out nothing more, take outcomes for a while, and let everybody go."""
+        self._stopping = True
+        engine = self._parts.service.engine
+        if engine is not None:
+            engine.request(Drain(), AckLevel.ASYNC, lambda answer: None)
+        sessions = list(self._sessions)
+        for session in sessions:
+            session.go_away(round(1000 * within_s))
+        waiting = [asyncio.ensure_future(session.quiet.wait()) for session in sessions]
+        everybody: asyncio.Future[Any] = asyncio.gather(*waiting, return_exceptions=True)
+        nobody: asyncio.Future[Any] = asyncio.ensure_future(self._nobody.wait())
+        await asyncio.wait({everybody, nobody}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        everybody.cancel()
+        for session in list(self._sessions):
+            session.end()
+        await asyncio.wait({nobody}, timeout=_LAST_WORDS_S)
+        nobody.cancel()
+
+
+async def _hello(context: Context) -> pb.Hello | None:
+    """The first message; None if there is none."""
+    try:
+        async with asyncio.timeout(_HELLO_S):
+            body = await context.read()
+    except TimeoutError:
+        raise InvalidField(f"Nothing was said for {_HELLO_S:.0f} seconds.", hint="Say Hello first.") from None
+    if body is grpc.aio.EOF:
+        return None
+    message = read(pb.ClientMessage, body)
+    if message.WhichOneof("message") != "hello":
+        raise InvalidField("The first message is not Hello.", hint="Say Hello first.")
+    return message.hello
+
+
+def _name(consumer: str) -> str:
+    if not (1 <= len(consumer) <= _CONSUMER_CHARS_MAX and consumer.isprintable()):
+        raise InvalidField(f"A consumer's name has 1 to {_CONSUMER_CHARS_MAX} printable characters.")
+    return consumer

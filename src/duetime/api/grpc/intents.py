@@ -1,0 +1,99 @@
+"""Intents over gRPC: every call is one operation of the service."""
+
+from __future__ import annotations
+
+import msgspec
+
+from duetime.api.auth import Role
+from duetime.api.filters import filter_from, number_from
+from duetime.api.grpc import convert, refusals
+from duetime.api.grpc.calls import Unary
+from duetime.api.intents import PAGING
+from duetime.api.service import Service
+from duetime.errors import InvalidField, NotJson, TooLarge
+from duetime.insight.health import Narrator
+from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX
+from duetime.v1 import intents_pb2 as pb
+
+
+class IntentCalls:
+    """Messages in, messages out."""
+
+    def __init__(self, service: Service, narrator: Narrator) -> None:
+        self._service = service
+        self._narrator = narrator
+
+    def table(self) -> list[Unary]:
+        return [
+            Unary("Create", pb.CreateRequest, self.create, Role.submit),
+            Unary("CreateBatch", pb.CreateBatchRequest, self.create_batch, Role.submit),
+            Unary("Get", pb.GetRequest, self.get, Role.read),
+            Unary("List", pb.ListRequest, self.list, Role.read),
+            Unary("Patch", pb.PatchRequest, self.patch, Role.submit),
+            Unary("Cancel", pb.CancelRequest, self.cancel, Role.submit),
+            Unary("FireNow", pb.FireNowRequest, self.fire_now, Role.submit),
+            Unary("Revive", pb.ReviveRequest, self.revive, Role.submit),
+            Unary("Health", pb.HealthRequest, self.health, None),
+        ]
+
+    async def create(self, request: pb.CreateRequest, id: str | None) -> pb.CreateResponse:
+        if not request.HasField("intent"):
+            raise InvalidField("There is no intent in the request.", path="$")
+        shown, existing = await self._service.create(convert.new_intent(request.intent), id)
+        return pb.CreateResponse(intent=convert.intent(shown), existing=existing)
+
+    async def create_batch(self, request: pb.CreateBatchRequest, id: str | None) -> pb.CreateBatchResponse:
+        if not request.intents:
+            raise NotJson("There is no intent in the batch.", hint="Send at least one.")
+        if len(request.intents) > BATCH_CREATE_MAX:
+            raise TooLarge(
+                f"{len(request.intents)} intents are in the batch; {BATCH_CREATE_MAX} are allowed."
+            )
+        made = await self._service.create_many(convert.new_intents(request.intents), id)
+        return pb.CreateBatchResponse(
+            items=[
+                pb.CreateBatchResponse.Item(
+                    status=item.status,
+                    intent=None if item.intent is None else convert.intent(item.intent),
+                    error=None if item.error is None else refusals.problem(item.error),
+                )
+                for item in made.items
+            ],
+            created=made.created,
+            existing=made.existing,
+            failed=made.failed,
+        )
+
+    async def get(self, request: pb.GetRequest, id: str | None) -> pb.Intent:
+        return convert.intent(await self._service.get(request.intent_id))
+
+    async def list(self, request: pb.ListRequest, id: str | None) -> pb.ListResponse:
+        query = convert.list_query(request)
+        limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+        order = query.get("order", "newest")
+        page = await self._service.page(filter_from(query, *PAGING), order, query.get("cursor"), limit)
+        return pb.ListResponse(intents=map(convert.intent, page.items), next_cursor=page.next_cursor)
+
+    async def patch(self, request: pb.PatchRequest, id: str | None) -> pb.Intent:
+        patch = convert.patch_intent(request)
+        return convert.intent(
+            await self._service.patch(request.intent_id, patch, convert.revision(request), id)
+        )
+
+    async def cancel(self, request: pb.CancelRequest, id: str | None) -> pb.Intent:
+        return convert.intent(await self._service.cancel(request.intent_id, convert.revision(request), id))
+
+    async def fire_now(self, request: pb.FireNowRequest, id: str | None) -> pb.Intent:
+        return convert.intent(await self._service.fire_now(request.intent_id, convert.revision(request), id))
+
+    async def revive(self, request: pb.ReviveRequest, id: str | None) -> pb.Intent:
+        revive = convert.revive_intent(request)
+        return convert.intent(
+            await self._service.revive(request.intent_id, revive, convert.revision(request), id)
+        )
+
+    async def health(self, request: pb.HealthRequest, id: str | None) -> pb.HealthResponse:
+        health = self._narrator.health()
+        return pb.HealthResponse(
+            status=health.status, narrative=health.narrative, report=msgspec.json.encode(health)
+        )

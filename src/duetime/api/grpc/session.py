@@ -1,0 +1,316 @@
+"""One connection that takes deliveries: what it says becomes commands, what it is handed is written to it.
+
+The connection's name is its own and never used again, so that a client that comes back is not taken for the
+connection it had. When the connection ends, in whatever way, the engine is told that its consumer left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import grpc.aio
+
+from duetime.api.grpc import parcels
+from duetime.api.grpc.calls import read
+from duetime.api.grpc.refusals import Context
+from duetime.channels.stream import StreamChannel
+from duetime.engine.engine import Engine
+from duetime.errors import DuetimeError, InvalidField, LogUnavailable
+from duetime.kernel.kernel import Answer
+from duetime.limits import (
+    ACKS_MAX,
+    BATCH_BYTES_MAX,
+    BATCH_ITEMS_MAX,
+    CREDITS_MAX,
+    DELIVERIES_BYTES_MAX,
+    DELIVERIES_MAX,
+    HEARTBEAT_MS,
+)
+from duetime.protocol.command import Beat, Command, Demand, Leave, Settle
+from duetime.protocol.outcome import Done, Settlement
+from duetime.protocol.terms import AckLevel
+from duetime.v1 import deliveries_pb2 as pb
+
+_logger = logging.getLogger("duetime.api")
+
+# Answers that wait to be written before nothing more is read.
+_ANSWERS_MAX = 64
+# Every message is a sign of life; so often it is written down when it says nothing else.
+_SIGN_S = 1.0
+# What an outcome costs on the log besides its id and its result, at the most.
+_SETTLEMENT_BYTES = 64
+# How soon to say again that a consumer left, when the log had no room for it.
+_AGAIN_S = 1.0
+
+
+class Session:
+    """One connection, from Hello to its end."""
+
+    def __init__(
+        self,
+        context: Context,
+        engine: Engine,
+        channel: StreamChannel,
+        packer: parcels.Packer,
+        result_bytes: int,
+    ) -> None:
+        self._context = context
+        self._engine = engine
+        self._channel = channel
+        self._packer = packer
+        self._result_bytes = result_bytes
+        self._loop = asyncio.get_running_loop()
+        self._answers: list[pb.ServerMessage] = []
+        self._room = asyncio.Event()
+        self._sources: set[str] = set()
+        self._seen_s = self._loop.time()
+        self._ending = False
+        self._drained = False
+        self.quiet = asyncio.Event()
+        """Draining, and nothing is out any more."""
+
+    async def run(self, name: str, hello: pb.Hello) -> None:
+        """See it through. What was sent and has no outcome in the end is tried again."""
+        if hello.ack_mode not in (pb.ACK_MODE_AUTO, pb.ACK_MODE_MANUAL):
+            raise InvalidField("Hello must say ACK_MODE_AUTO or ACK_MODE_MANUAL.")
+        credits = parcels.credits_of(hello.credits)
+        if not credits:
+            raise InvalidField("Hello must name at least one stream or queue.")
+        self._subscriber = self._channel.join(name, auto=hello.ack_mode == pb.ACK_MODE_AUTO)
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            welcome = pb.Welcome(consumer=name, heartbeat_ms=HEARTBEAT_MS, credits_max=CREDITS_MAX)
+            await self._write(pb.ServerMessage(welcome=welcome))
+            tasks = [self._loop.create_task(self._deliver()), self._loop.create_task(self._listen(credits))]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            self._leave()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def go_away(self, grace_ms: int) -> None:
+        """The server stops: hand out nothing more, and say so."""
+        self._subscriber.drain()
+        self._answers.append(pb.ServerMessage(going_away=pb.GoingAway(grace_ms=grace_ms)))
+        self._subscriber.wake()
+
+    def end(self) -> None:
+        """Write what is still to be written, and end."""
+        self._ending = True
+        self._subscriber.wake()
+
+    # Out.
+
+    async def _deliver(self) -> None:
+        """Write: answers, what to drop, deliveries; as many together as there are."""
+        subscriber = self._subscriber
+        while True:
+            answers, self._answers = self._answers, []
+            self._room.set()
+            for answer in answers:
+                await self._write(answer)
+            deliveries, dropped = subscriber.take(DELIVERIES_MAX, DELIVERIES_BYTES_MAX)
+            if dropped:
+                await self._write(parcels.aborts(dropped))
+            if deliveries:
+                await self._write(self._packer.pack(deliveries))
+                subscriber.written(deliveries)
+            if answers or deliveries or dropped or self._answers:
+                continue
+            if subscriber.draining and not len(subscriber):
+                self.quiet.set()
+                if self._drained:
+                    self._drained = False
+                    await self._write(pb.ServerMessage(drained=pb.Drained()))
+                    continue
+            if self._ending:
+                return
+            await subscriber.news()
+
+    async def _write(self, message: pb.ServerMessage) -> None:
+        """Returns when the transport has taken it, not when it is somewhere in between."""
+        await self._context.write(message.SerializeToString())
+
+    async def _answer(self, message: pb.ServerMessage) -> None:
+        self._answers.append(message)
+        self._subscriber.wake()
+        while len(self._answers) > _ANSWERS_MAX:
+            self._room.clear()
+            await self._room.wait()
+
+    # In.
+
+    async def _listen(self, credits: dict[str, int]) -> None:
+        await self._demand(credits)
+        while True:
+            body = await self._context.read()
+            if body is grpc.aio.EOF:
+                return
+            await self._hear(read(pb.ClientMessage, body))
+
+    async def _hear(self, message: pb.ClientMessage) -> None:
+        match message.WhichOneof("message"):
+            case "acks":
+                await self._settle(message.acks)
+            case "credits":
+                await self._demand(parcels.credits_of(message.credits.credits))
+            case "heartbeat":
+                await self._alive(always=True)
+            case "drain":
+                await self._drain()
+            case "hello":
+                raise InvalidField("Hello is said once, at the beginning.")
+            case _:
+                raise InvalidField("The message says nothing.")
+
+    async def _settle(self, acks: pb.Acks) -> None:
+        if len(acks.acks) > ACKS_MAX:
+            raise InvalidField(f"{len(acks.acks)} acks are in one message; {ACKS_MAX} are allowed.")
+        credits = parcels.credits_of(acks.credits)
+        now_ms = self._engine.now_ms()
+        settlements = [parcels.settlement(ack, now_ms, self._result_bytes) for ack in acks.acks]
+        self._subscriber.answered((each.id, each.delivery) for each in settlements)
+        if self._engine.meter is not None and settlements:
+            self._engine.meter.settled(settlements)
+        parts = list(_chunks(settlements))
+        waiting: list[Any] = [self._count(part) for part in parts]
+        if credits:
+            waiting.append(self._demand(credits))
+        counted = await asyncio.gather(*waiting)
+        flat = [each for part in counted[: len(parts)] for each in part]
+        await self._answer(parcels.results(acks.number, settlements, flat))
+        await self._alive()
+
+    async def _count(self, settlements: list[Settlement]) -> list[bool]:
+        """Hand in outcomes, and learn which of them counted."""
+        size = sum(map(_bytes, settlements))
+        try:
+            counted: list[bool] = await self._ask(Settle(tuple(settlements)), AckLevel.BATCH_DEFERRED, size)
+        except LogUnavailable:  # no room: they are kept until there is, and nobody knows yet
+            self._channel.settle(settlements)
+            return [True] * len(settlements)
+        return counted
+
+    async def _demand(self, credits: dict[str, int]) -> None:
+        subscriber = self._subscriber
+        self._reconcile()
+        if subscriber.draining:
+            return
+        parcels.check_credits(sum(credits.values()) + sum(subscriber.credits.values()) + len(subscriber))
+        self._sources |= credits.keys()
+        for lane, more in credits.items():
+            if more:
+                subscriber.credits[lane] = subscriber.credits.get(lane, 0) + more
+        self._seen_s = self._loop.time()
+        await asyncio.gather(
+            *(self._ask(Demand(subscriber.name, lane, more)) for lane, more in credits.items() if more)
+        )
+
+    async def _drain(self) -> None:
+        """The client wants nothing more: a claim of nothing takes its credits back."""
+        self._subscriber.drain()
+        self._subscriber.credits.clear()
+        await asyncio.gather(
+            *(self._ask(Demand(self._subscriber.name, lane, 0, standing=False)) for lane in self._sources)
+        )
+        self._drained = True
+        self._subscriber.wake()
+
+    async def _alive(self, *, always: bool = False) -> None:
+        """The client lives. Worth a record only if it holds something, and not after every message."""
+        self._reconcile()
+        now_s = self._loop.time()
+        if len(self._subscriber) and (always or now_s - self._seen_s >= _SIGN_S):
+            self._seen_s = now_s
+            await self._ask(Beat(self._subscriber.name))
+        await self._renew()
+
+    # The kernel's view and ours.
+
+    def _reconcile(self) -> None:
+        """Drop what the kernel took back because the client was silent for too long."""
+        held = self._engine.pump.kernel.state.out.get(self._subscriber.name, {})
+        if len(self._subscriber) > len(held):
+            self._subscriber.keep({(intent.id, intent.delivery) for intent in held.values()})
+
+    async def _renew(self) -> None:
+        """Credits are void when a lease runs out; a client that lives after all has them again."""
+        subscriber, state = self._subscriber, self._engine.pump.kernel.state
+        consumer = state.consumers.get(subscriber.name)
+        standing = consumer.credits if consumer is not None else {}
+        if subscriber.draining or all(
+            standing.get(lane, 0) >= credits for lane, credits in subscriber.credits.items()
+        ):
+            return
+        ours = subscriber.places()
+        coming: dict[str, int] = {}  # used up already, and on the way to us
+        for intent in state.out.get(subscriber.name, {}).values():
+            if (intent.id, intent.delivery) not in ours:
+                coming[intent.terms.lane] = coming.get(intent.terms.lane, 0) + 1
+        void = {
+            lane: credits - standing.get(lane, 0) - coming.get(lane, 0)
+            for lane, credits in subscriber.credits.items()
+        }
+        await asyncio.gather(
+            *(self._ask(Demand(subscriber.name, lane, more)) for lane, more in void.items() if more > 0)
+        )
+
+    async def _ask(self, command: Command, ack: AckLevel = AckLevel.ASYNC, size: int = 512) -> Any:
+        future: asyncio.Future[Answer] = self._loop.create_future()
+
+        def reply(answer: Answer | Exception) -> None:
+            if future.done():
+                return
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        self._engine.request(command, ack, reply, size)
+        return await future
+
+    def _leave(self) -> None:
+        self._channel.leave(self._subscriber)
+        leave(self._engine, self._subscriber.name)
+
+
+def leave(engine: Engine, name: str) -> None:
+    """Tell the engine that a consumer is gone; again, while its log has no room."""
+
+    def reply(answer: Answer | Exception) -> None:
+        if isinstance(answer, LogUnavailable):
+            asyncio.get_running_loop().call_later(_AGAIN_S, leave, engine, name)
+        elif isinstance(answer, Exception) and not isinstance(answer, DuetimeError):
+            _logger.error("%r left, and the engine could not be told.", name, exc_info=answer)
+
+    engine.request(Leave(name), AckLevel.ASYNC, reply)
+
+
+def _chunks(settlements: list[Settlement]) -> Iterator[list[Settlement]]:
+    """Parts that each fit a frame of the log."""
+    part: list[Settlement] = []
+    size = 0
+    for each in settlements:
+        more = _bytes(each)
+        if part and (len(part) >= BATCH_ITEMS_MAX or size + more > BATCH_BYTES_MAX):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += more
+    if part:
+        yield part
+
+
+def _bytes(settlement: Settlement) -> int:
+    outcome = settlement.outcome
+    size = _SETTLEMENT_BYTES + 4 * len(settlement.id)
+    if type(outcome) is Done:
+        return size + len(outcome.result or b"")
+    return size + 4 * len(getattr(outcome, "message", ""))

@@ -1,0 +1,76 @@
+"""Transitions over gRPC: the same ring and the same ids as the server-sent events."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from duetime.api.auth import Role
+from duetime.api.events import Events, Place, Wanted, place_from
+from duetime.api.filters import filter_from
+from duetime.api.grpc import convert
+from duetime.api.grpc.calls import Door, read
+from duetime.api.grpc.refusals import Context, refuse
+from duetime.errors import Busy, NotReady
+from duetime.limits import GRPC_STREAMS_MAX
+from duetime.v1 import intents_pb2 as pb
+
+# How long a quiet watch waits before it looks whether it is still wanted.
+_LOOK_S = 60.0
+# Transitions in one message.
+_TOGETHER = 1_000
+
+
+class Watches:
+    """Everybody who watches."""
+
+    def __init__(self, events: Events, door: Door) -> None:
+        self._events = events
+        self._door = door
+        self._open = 0
+
+    async def behaviour(self, body: bytes, context: Context) -> None:
+        """What grpc calls."""
+        self._open += 1
+        try:
+            self._door.check(context, Role.read)
+            if self._open > GRPC_STREAMS_MAX:
+                raise Busy(f"{GRPC_STREAMS_MAX} watch already.", waitMs=1_000)
+            await self._watch(read(pb.WatchIntentsRequest, body), context)
+        except Exception as error:
+            await refuse(context, error, "WatchIntents")
+        finally:
+            self._open -= 1
+
+    async def _watch(self, request: pb.WatchIntentsRequest, context: Context) -> NoReturn:
+        id = request.intent_id if request.HasField("intent_id") else None
+        wanted = Wanted(filter_from(convert.query(request)), id)
+        events = self._events
+        with events.listening():
+            place = (
+                place_from(request.last_event_id) if request.HasField("last_event_id") else events.newest()
+            )
+            await context.write(
+                pb.WatchIntentsResponse(
+                    gap=events.gap_behind(place), last_event_id=convert.event_id(place)
+                ).SerializeToString()
+            )
+            while not events.closed:
+                place = await self._send(context, wanted, place)
+                await events.wait(_LOOK_S)
+        raise NotReady("The server stops.")
+
+    async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:
+        """Everything that came after a place. Who is too slow for the ring is told so."""
+        gap = self._events.gap_behind(place)
+        found = self._events.after(place)
+        for start in range(0, len(found), _TOGETHER):
+            part = found[start : start + _TOGETHER]
+            place = part[-1].place
+            transitions = [convert.transition(event) for event in part if wanted.matches(event)]
+            if transitions or gap:
+                message = pb.WatchIntentsResponse(
+                    transitions=transitions, gap=gap, last_event_id=convert.event_id(place)
+                )
+                gap = False
+                await context.write(message.SerializeToString())
+        return place

@@ -1,0 +1,278 @@
+"""Subscribers and workers that pull: each delivery names the one who asked for it, and goes to it.
+
+The channel knows connections, not transports: whoever serves one takes parcels of deliveries out of its
+`Subscriber`, writes them, and says so. A delivery is *out* from the moment the kernel hands it over until it
+has an outcome or is not wanted any more. What was never written is handed back without counting as an
+attempt; what was written and has no outcome when its subscriber leaves is lost, which the kernel decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from duetime.channels.channel import Settler
+from duetime.clock import Clock
+from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Settlement, Snoozed
+from duetime.protocol.terms import Stream
+
+Place = tuple[str, int]
+"""The id of an intent, and the number of its delivery."""
+
+_NEVER_S = float("inf")
+_DONE = Done()
+_BACK = Snoozed(0)
+# What a delivery takes besides its payload, roughly.
+_DELIVERY_BYTES = 200
+
+
+class Dropped(Struct, frozen=True):
+    """A delivery whose outcome is not wanted any more, and why: cancelled, timeout or lease."""
+
+    id: str
+    delivery: int
+    reason: str
+
+
+class _Out(Struct):
+    """A delivery without an outcome."""
+
+    delivery: Deliver
+    until_s: float
+    written: bool = False
+
+
+class Subscriber:
+    """One connection that takes deliveries."""
+
+    def __init__(self, channel: StreamChannel, name: str, auto: bool) -> None:
+        self.name = name
+        self.auto = auto
+        """An outcome is not waited for: what is written is done."""
+        self.credits: dict[str, int] = {}
+        """By lane: asked for and not handed over yet."""
+        self.draining = False
+        self._channel = channel
+        self._out: dict[Place, _Out] = {}
+        self._queue: deque[Deliver] = deque()
+        self._dropped: list[Dropped] = []
+        self._news: asyncio.Future[None] | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._watch_at_s = _NEVER_S
+
+    # What the connection does.
+
+    def take(self, items_max: int, bytes_max: int) -> tuple[list[Deliver], list[Dropped]]:
+        """What is to be written now: deliveries in order, and those that the other side should drop."""
+        queue, out = self._queue, self._out
+        taken: list[Deliver] = []
+        late: list[Settlement] = []
+        size = 0
+        while queue and len(taken) < items_max and size < bytes_max:
+            delivery = queue.popleft()
+            entry = out.get((delivery.id, delivery.delivery))
+            if entry is None:
+                continue
+            if 0 < delivery.deadline_ms <= self._channel.clock.now_ms():
+                del out[delivery.id, delivery.delivery]
+                text = f"the deadline passed at {delivery.deadline_ms} before it was sent"
+                late.append(Settlement(delivery.id, delivery.delivery, Expired(text)))
+                continue
+            entry.written = True
+            size += _DELIVERY_BYTES + len(delivery.payload)
+            taken.append(delivery)
+        if late:
+            self._channel.settle(late)
+        dropped, self._dropped = self._dropped, []
+        return taken, dropped
+
+    def written(self, deliveries: Iterable[Deliver]) -> None:
+        """They are on their way. Who needs no outcome is done with them."""
+        if not self.auto:
+            return
+        done = [
+            Settlement(each.id, each.delivery, _DONE)
+            for each in deliveries
+            if self._out.pop((each.id, each.delivery), None) is not None
+        ]
+        if done:
+            self._channel.settle(done)
+
+    def answered(self, places: Iterable[Place]) -> None:
+        """Outcomes came; whoever calls hands them in."""
+        for place in places:
+            self._out.pop(place, None)
+
+    def keep(self, places: set[Place]) -> None:
+        """Only these are out, the kernel says: the other leases ran out."""
+        for place, entry in list(self._out.items()):
+            if place not in places:
+                self._drop(place, entry, "lease")
+        self.wake()
+
+    def drain(self) -> None:
+        """Take nothing more: what was not written goes back."""
+        self.draining = True
+        self._hand_back()
+        self.wake()
+
+    async def news(self) -> None:
+        """Wait until there may be something to take, or something else has changed."""
+        if self._queue or self._dropped:
+            return
+        if self._news is None:
+            self._news = asyncio.get_running_loop().create_future()
+        await self._news
+
+    def wake(self) -> None:
+        if self._news is not None:
+            if not self._news.done():
+                self._news.set_result(None)
+            self._news = None
+
+    def places(self) -> set[Place]:
+        return set(self._out)
+
+    def __len__(self) -> int:
+        """How many are out."""
+        return len(self._out)
+
+    # What the channel does.
+
+    def put(self, delivery: Deliver) -> None:
+        left = self.credits.get(delivery.terms.lane, 0)
+        if left > 1:
+            self.credits[delivery.terms.lane] = left - 1
+        else:
+            self.credits.pop(delivery.terms.lane, None)
+        if self.draining:
+            self._channel.settle([Settlement(delivery.id, delivery.delivery, _BACK)])
+            return
+        terms, until_s = delivery.terms, _NEVER_S
+        if type(terms.target) is Stream:  # a worker watches the time of its functions itself
+            until_s = self._channel.loop.time() + terms.timeout_ms / 1000
+            if until_s < self._watch_at_s:
+                self._arm(until_s)
+        self._out[delivery.id, delivery.delivery] = _Out(delivery, until_s)
+        self._queue.append(delivery)
+
+    def abort(self, place: Place) -> None:
+        entry = self._out.get(place)
+        if entry is not None:
+            self._drop(place, entry, "cancelled")
+            self.wake()
+
+    def end(self) -> None:
+        """The connection is gone."""
+        self.draining = True
+        self._hand_back()
+        self._out.clear()
+        self._dropped.clear()
+        if self._watch is not None:
+            self._watch.cancel()
+        self.wake()
+
+    def _hand_back(self) -> None:
+        back: list[Settlement] = []
+        for delivery in self._queue:
+            if self._out.pop((delivery.id, delivery.delivery), None) is not None:
+                back.append(Settlement(delivery.id, delivery.delivery, _BACK))
+        self._queue.clear()
+        if back:
+            self._channel.settle(back)
+
+    def _drop(self, place: Place, entry: _Out, reason: str) -> None:
+        del self._out[place]
+        if entry.written:
+            self._dropped.append(Dropped(*place, reason))
+
+    def _arm(self, at_s: float) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = self._channel.loop.call_at(at_s, self._look)
+        self._watch_at_s = at_s
+
+    def _look(self) -> None:
+        """Somebody's time may be over."""
+        self._watch, self._watch_at_s = None, _NEVER_S
+        now_s, next_s = self._channel.loop.time(), _NEVER_S
+        late: list[Settlement] = []
+        for place, entry in list(self._out.items()):
+            if entry.until_s <= now_s:
+                late.append(Settlement(*place, self._too_late(entry)))
+                self._drop(place, entry, "timeout")
+            elif entry.until_s < next_s:
+                next_s = entry.until_s
+        if next_s < _NEVER_S:
+            self._arm(next_s)
+        if late:
+            self._channel.settle(late)
+            self.wake()
+
+    def _too_late(self, entry: _Out) -> Outcome:
+        timeout_ms = entry.delivery.terms.timeout_ms
+        if entry.written:
+            return Failed("timeout", f"{self.name!r} gave no outcome within {timeout_ms} ms")
+        return Failed("timeout", f"{self.name!r} did not read it within {timeout_ms} ms")
+
+
+class StreamChannel:
+    """Carries deliveries to whoever asked for them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._subscribers: dict[str, Subscriber] = {}
+        self._touched: set[Subscriber] = set()
+        self._closed = False
+
+    def open(self, settle: Settler) -> None:
+        self._settle = settle
+        self.loop = asyncio.get_running_loop()
+
+    def join(self, name: str, *, auto: bool) -> Subscriber:
+        """A new connection. Its name must be nobody else's, now or before: outcomes and leases go by it."""
+        assert name not in self._subscribers, "a connection has a name of its own"
+        subscriber = self._subscribers[name] = Subscriber(self, name, auto)
+        return subscriber
+
+    def leave(self, subscriber: Subscriber) -> None:
+        """The connection is gone. The kernel must be told, too: it makes lost what was written."""
+        if self._subscribers.pop(subscriber.name, None) is not None:
+            subscriber.end()
+
+    def settle(self, settlements: list[Settlement]) -> None:
+        if not self._closed:
+            self._settle(settlements)
+
+    def deliver(self, delivery: Deliver) -> None:
+        if self._closed:
+            return
+        subscriber = self._subscribers.get(delivery.consumer)
+        if subscriber is None:  # it left while this was on its way to it
+            self.settle([Settlement(delivery.id, delivery.delivery, _BACK)])
+            return
+        subscriber.put(delivery)
+        self._touched.add(subscriber)
+
+    def flush(self) -> None:
+        for subscriber in self._touched:
+            subscriber.wake()
+        self._touched.clear()
+
+    def abort(self, abort: Abort) -> None:
+        subscriber = self._subscribers.get(abort.consumer)
+        if subscriber is not None:
+            subscriber.abort((abort.id, abort.delivery))
+
+    def running(self) -> int:
+        return sum(map(len, self._subscribers.values()))
+
+    async def close(self) -> None:
+        """Nothing more is settled: what is out now has a lease, which runs out."""
+        self._closed = True
+        for subscriber in list(self._subscribers.values()):
+            self.leave(subscriber)
