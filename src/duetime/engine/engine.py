@@ -287,7 +287,7 @@ class Engine(Intake):
             self._waiters.tell(turn.changes, self._view)
         self._set_alarm()
         self._window.plan()
-        self.guard.after(turn)
+        self.guard.after()
         if self.meter is not None:
             self.meter.turn(turn)
 

@@ -77,7 +77,8 @@ class TierGauge(Struct, rename="camel"):
     permits: PermitsGauge
     borrows: int
     """How often it borrowed, since the start."""
-    late_mean_ms: float
+    behind_ms: int
+    """How late the first in line is, if it waits for a permit."""
     refuses: bool
     """Whether new work is refused because the bound cannot be held."""
 
@@ -160,7 +161,7 @@ def tiers(engine: Engine) -> list[TierGauge]:
     found = []
     for number, permits in enumerate(state.tiers.all):
         counts = standing(state, number)
-        late_ms = engine.guard.late_ms[number]
+        late_ms = engine.guard.behind_ms(number, engine.now_ms())
         guarded = engine.options.lateness_guard
         found.append(
             TierGauge(
@@ -173,8 +174,8 @@ def tiers(engine: Engine) -> list[TierGauge]:
                     max(0, permits.max - permits.used), permits.max, borrowed[number], permits.lent
                 ),
                 borrows=permits.borrows,
-                late_mean_ms=round(late_ms, 1),
-                refuses=guarded and late_ms > TIER_WINDOW_MS[number] and bool(permits.tracks),
+                behind_ms=late_ms,
+                refuses=guarded and late_ms > TIER_WINDOW_MS[number],
             )
         )
     return found

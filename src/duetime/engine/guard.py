@@ -6,18 +6,17 @@ ever on the log.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from duetime.engine.catalog import Known
 from duetime.engine.options import Options
-from duetime.engine.pump import Turn
 from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
+from duetime.kernel.lanes import Track
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
-from duetime.protocol.effect import Deliver
-from duetime.protocol.terms import Terms
+from duetime.protocol.terms import Callback, Terms
 
-# The share of a new lateness in the running mean: about the last fifty deliveries.
-_WEIGHT = 0.02
 # Turns between two looks at the free space.
 _ROOM_EVERY = 256
 
@@ -31,8 +30,6 @@ class Guard:
         self._options = options
         self._turns = 0
         self._room: int | None = None
-        self.late_ms = [0.0] * len(TIER_NAMES)
-        """Each tier's lateness, as a running mean."""
 
     def admit_one(self, known: Known) -> None:
         """Raise if one more intent on these terms cannot be taken now. The answer holds for a whole turn."""
@@ -59,13 +56,9 @@ class Guard:
             )
         for each in terms:
             self._check_lane(each)
-            if self._options.lateness_guard:
-                self._check_lateness(each)
 
-    def after(self, turn: Turn) -> None:
-        """Learn from a turn how late each tier is."""
-        if self._options.lateness_guard:
-            self._learn(turn)
+    def after(self) -> None:
+        """A turn is done: now and then, look how much room is left."""
         if self._turns % _ROOM_EVERY == 0:
             self._look()
         self._turns += 1
@@ -83,30 +76,41 @@ class Guard:
             kind = EntityFull if lane.serial else LaneFull
             raise kind(f"Lane {terms.lane!r} holds {limit} intents, the most it may.", waitMs=1000)
 
-    def _learn(self, turn: Turn) -> None:
-        late_ms = self.late_ms
-        for effect in turn.effects:
-            if type(effect) is Deliver and effect.attempt == 1:
-                tier = effect.terms.tier
-                late_ms[tier] += (effect.late_ms - late_ms[tier]) * _WEIGHT
+    # Lateness. The first in line tells how late the next one will be.
 
-    def _check_lateness(self, terms: Terms) -> None:
-        """A tier that is late on average and has work waiting cannot keep its bound for more."""
-        tier = terms.tier
-        window_ms = TIER_WINDOW_MS[tier]
-        if self.late_ms[tier] <= window_ms:
-            return
-        permits = self._state.tiers.all[tier]
-        if not permits.tracks:
-            self.late_ms[tier] = 0.0  # nothing waits any more: the past says nothing of the next one
-            return
-        late = round(self.late_ms[tier])
+    def late_ms(self, terms: Terms, now_ms: int) -> int:
+        """How late a callback on these terms would be now; 0 while its tier's bound can be kept."""
+        if not self._options.lateness_guard or type(terms.target) is not Callback:
+            return 0  # how late tasks and messages are is up to who takes them
+        late_ms = max(self.behind_ms(terms.tier, now_ms), self._lane_behind_ms(terms, now_ms))
+        return late_ms if late_ms > TIER_WINDOW_MS[terms.tier] else 0
+
+    def refuse_late(self, terms: Terms, late_ms: int) -> NoReturn:
+        """New work is not taken that would be too late."""
+        name, window_ms = TIER_NAMES[terms.tier], TIER_WINDOW_MS[terms.tier]
         raise Busy(
-            f"{TIER_NAMES[tier]} is {late} ms late, more than its bound of {window_ms} ms.",
+            f"{name} is {late_ms} ms late, more than its bound of {window_ms} ms.",
             hint="Wait and send it again, give the tier more permits, or use a lower tier.",
-            waitMs=late,
+            waitMs=late_ms,
         )
+
+    def behind_ms(self, tier: int, now_ms: int) -> int:
+        """How late the first in line of a tier is, if it waits for a permit."""
+        permits = self._state.tiers.all[tier]
+        if permits.used < permits.max or not permits.tracks:
+            return 0
+        return _behind_ms(permits.tracks[0][2], now_ms)
+
+    def _lane_behind_ms(self, terms: Terms, now_ms: int) -> int:
+        lane = self._state.lanes.get(terms.lane)
+        track = None if lane is None else lane.tracks.get(terms.tier)
+        return 0 if track is None else _behind_ms(track, now_ms)
 
     def _look(self) -> None:
         room = getattr(self._log, "room", None)  # only logs on a disk can run out of it
         self._room = room() if room is not None else None
+
+
+def _behind_ms(track: Track, now_ms: int) -> int:
+    head = track.head()
+    return 0 if head is None else max(0, now_ms - head[2].due_at_ms)

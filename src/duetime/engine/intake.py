@@ -43,6 +43,11 @@ class Intake(Reader):
             return _listed(self.submit_one(terms[0], items[0], ack))
         self._kernel()
         self.guard.admit(terms, len(items))
+        now_ms = self.now_ms()
+        late_ms = [self.guard.late_ms(each, now_ms) for each in terms]
+        for item in items if any(late_ms) else ():
+            if item.execute_at_ms < now_ms + late_ms[item.terms]:
+                self.guard.refuse_late(terms[item.terms], late_ms[item.terms])
         known = [self._catalog.find(each) for each in terms]
         size = sum(each.bytes for each in known)
         return self._submit_many(tuple(each.terms for each in known), items, ack, size)
@@ -54,6 +59,9 @@ class Intake(Reader):
             raise Closed("The engine is not running.")
         known = self._catalog.find(terms)
         self.guard.admit_one(known)
+        late_ms = self.guard.late_ms(terms, now_ms := self.now_ms())
+        if late_ms and item.execute_at_ms < now_ms + late_ms:
+            self.guard.refuse_late(terms, late_ms)
         future: asyncio.Future[Reply] = self._loop.create_future()
         self._inbox.put(Single(known.terms, item, ack, future, known.bytes + item_bytes(item)))
         return future
