@@ -78,8 +78,10 @@ def intent(found: Intent) -> None:
 
 def words(name: str) -> str:
     """A field's name as words: late_ms, nextAttemptAt. A constant stays as it is."""
-    if name.isupper():
-        return name
+    return " ".join(part if part.isupper() else _apart(part) for part in name.split())
+
+
+def _apart(name: str) -> str:
     apart = "".join(f" {sign.lower()}" if sign.isupper() else sign for sign in name)
     return apart.replace("_", " ").strip()
 
