@@ -29,11 +29,12 @@ def test_a_stale_one_is_refused_and_the_newest_taken(life, verb, header):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("value", ["x", "", "1.0", "-1", "0", "0x1", "9" * 30, "1, 2", "²"])
+@pytest.mark.parametrize(
+    "value", ["x", "", "1.0", "-1", "0", "0x1", "9" * 30, "9" * 5000, "1, 2", "\xb2"], ids=repr
+)
 def test_not_a_number(life, verb, value):
     id = ready(life, verb) if verb == "patch" else "nobody"
-    if value.isascii():
-        problem(life.do(verb, id, BODY.get(verb), X_Duetime_Expected_Revision=value), 40001)
+    problem(life.do(verb, id, BODY.get(verb), X_Duetime_Expected_Revision=value), 40001)
     problem(life.do(verb, id, BODY.get(verb), If_Match=f'"{value}"'), 40001)
 
 

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from duetime.api.compose import tier_named
 from duetime.api.filters import check_names, filter_from
 from duetime.api.http import Answer, Call
-from duetime.api.intents import PAGING, encode, page_of
+from duetime.api.intents import PAGING, encode, no_body, page_of
 from duetime.api.service import Service
 from duetime.api.wire import FailedOut, FilterIn, LaneOut, ManyDeadLetters, ManyOut, TierOut, TierPatch
-from duetime.errors import BadQuery, DuetimeError, InvalidField, NoSuchIntent, UnknownTier, made
+from duetime.errors import BadQuery, DuetimeError, InvalidField, made
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
 from duetime.log import inspect
 from duetime.protocol.command import Pause, Purge, Resize, Resume, Revive
@@ -129,10 +129,7 @@ class Admin:
 
     async def resize(self, call: Call) -> Answer:
         """Another number of permits, at once."""
-        try:
-            tier = tier_named(call.params["tier"], "tier")
-        except UnknownTier as error:
-            raise NoSuchIntent(error.message, hint=error.hint) from None
+        tier = tier_named(call.params["tier"], "tier")
         concurrency = call.read(_tier).concurrency
         await self._service.running.ask(Resize(tier, concurrency))
         return Answer(encode(TierOut(tier=tier.name, concurrency=concurrency)))
@@ -154,11 +151,13 @@ class Admin:
         return Answer(encode(LanesOut(lanes=lanes)))
 
     async def pause(self, call: Call) -> Answer:
+        no_body(call)
         lane = _lane(call)
         await self._service.running.ask(Pause(lane))
         return Answer(b"{}")
 
     async def resume(self, call: Call) -> Answer:
+        no_body(call)
         lane = _lane(call)
         await self._service.running.ask(Resume(lane))
         return Answer(b"{}")

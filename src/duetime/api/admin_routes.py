@@ -80,7 +80,7 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             method="PATCH", path="/v1/admin/tiers/{tier}", handler=admin.resize, role=Role.admin,
             name="resizeTier", summary="Give a tier another number of permits, at once", tag="Operation",
             body=TierPatch, answers={200: TierOut}, parameters=(REQUEST_ID,),
-            errors=(e.NotJson, e.NoSuchIntent, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
+            errors=(e.NotJson, e.UnknownTier, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
         ),
         Route(
             path="/v1/admin/log/segments", handler=admin.segments, name="listSegments",

@@ -70,13 +70,13 @@ class Intents:
         )
 
     async def cancel(self, call: Call) -> Answer:
-        _no_body(call)
+        no_body(call)
         return _shown(
             await self._service.cancel(call.params["id"], expected_revision(call), request_id(call))
         )
 
     async def fire_now(self, call: Call) -> Answer:
-        _no_body(call)
+        no_body(call)
         return _shown(
             await self._service.fire_now(call.params["id"], expected_revision(call), request_id(call))
         )
@@ -103,7 +103,7 @@ def expected_revision(call: Call) -> int:
         if match is None or match.strip() == "*":
             return 0
         text = match.strip().removeprefix("W/").strip('"')
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 62):
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
         raise BadRevision(f"{text[:32]!r} is not a revision.")
     return int(text)
 
@@ -120,7 +120,8 @@ def _with_key(new: NewIntent, key: str) -> NewIntent:
     return msgspec.structs.replace(new, idempotency_key=key)
 
 
-def _no_body(call: Call) -> None:
+def no_body(call: Call) -> None:
+    """Nothing is said in the body: it is empty, or an empty object."""
     if call.body:
         call.read(_nothing)
 
