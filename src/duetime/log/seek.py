@@ -19,6 +19,7 @@ from duetime.log.frame import ENVELOPE_BYTES, HEADER_BYTES, MAGIC, Header, decod
 from duetime.log.segment import SEGMENT_HEADER_BYTES, segment_firsts, segment_name
 
 _STEP = 64 * 1024
+_POSITION = 8  # in a header, behind magic, version, flags and checksum
 # A header is found within this distance from anywhere, or there is none behind.
 _REACH = FRAME_BYTES_MAX + ENVELOPE_BYTES + HEADER_BYTES
 
@@ -72,11 +73,14 @@ class _Segment:
         return None
 
     def _decoded(self, data: bytes, at: int, offset: int) -> Header | None:
+        position = self.first + offset - SEGMENT_HEADER_BYTES
+        if data[at + _POSITION : at + _POSITION + 8] != position.to_bytes(8, "big"):
+            return None  # most places that only look like a header end here
         try:
             header = decode_header(data[at : at + HEADER_BYTES], "")
         except Damaged:
             return None
-        return header if header.position == self.first + offset - SEGMENT_HEADER_BYTES else None
+        return header
 
 
 def seek(directory: str | os.PathLike[str], at_ms: int, disk: Disk | None = None) -> Place | None:
