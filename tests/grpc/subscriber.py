@@ -84,7 +84,7 @@ class Subscriber:
     async def read(self) -> pb.ServerMessage | None:
         """The next message; None at the end."""
         async with asyncio.timeout(WAIT_S):
-            found = await self._call.read()
+            found: Any = await self._call.read()
         return None if found is grpc.aio.EOF else found
 
     async def next(self, kind: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from typing import Any
 
@@ -16,7 +17,7 @@ from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
 from duetime.api.service import Service
 from duetime.channels.stream import StreamChannel
-from duetime.errors import Busy, InvalidField, NotReady
+from duetime.errors import Busy, DuetimeError, InvalidField, NotReady
 from duetime.limits import GRPC_STREAMS_MAX
 from duetime.protocol.command import Drain
 from duetime.protocol.terms import AckLevel
@@ -54,11 +55,11 @@ class DeliveryCalls:
         """What grpc calls."""
         self._open += 1
         try:
-            self._parts.door.check(context, Role.worker)
-            if self._stopping:
-                raise NotReady("The server stops.")
-            if self._open > GRPC_STREAMS_MAX:
-                raise Busy(f"{GRPC_STREAMS_MAX} take deliveries already.", waitMs=1_000)
+            try:
+                self._admit(context)
+            except DuetimeError:
+                await _first_word(context)
+                raise
             hello = await _hello(context)
             if hello is not None:
                 await self._run(context, hello)
@@ -66,6 +67,13 @@ class DeliveryCalls:
             await refuse(context, error, "Deliveries")
         finally:
             self._open -= 1
+
+    def _admit(self, context: Context) -> None:
+        self._parts.door.check(context, Role.worker)
+        if self._stopping:
+            raise NotReady("The server stops.")
+        if self._open > GRPC_STREAMS_MAX:
+            raise Busy(f"{GRPC_STREAMS_MAX} take deliveries already.", waitMs=1_000)
 
     async def _run(self, context: Context, hello: pb.Hello) -> None:
         parts = self._parts
@@ -100,6 +108,13 @@ class DeliveryCalls:
             session.end()
         await asyncio.wait({nobody}, timeout=_LAST_WORDS_S)
         nobody.cancel()
+
+
+async def _first_word(context: Context) -> None:
+    """Hear a client out before it is refused: one that is still writing would not learn why."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_WORDS_S):
+            await context.read()
 
 
 async def _hello(context: Context) -> pb.Hello | None:
