@@ -17,7 +17,7 @@ from rich.table import Table
 
 from bench.figure import Figure
 
-ALL = ("log", "kernel", "durable", "embedded", "burst", "lateness", "memory", "webhooks")
+ALL = ("log", "kernel", "durable", "embedded", "burst", "lateness", "memory", "webhooks", "http", "server")
 
 
 def main(names: list[str]) -> int:
