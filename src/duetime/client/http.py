@@ -228,7 +228,7 @@ class Client:
 
     def read(self, answer: bytes, kind: Any) -> Any:
         """An answer's body as this type."""
-        return msgspec.json.decode(answer, type=kind)
+        return self._transport.read(answer, kind)
 
     def _post(self, where: str, fields: dict[str, Any], expected: int | None) -> Call[models.Intent]:
         said = body(fields) if fields else None
@@ -251,7 +251,7 @@ class Client:
         cursor: tuple[tuple[str, str], ...] = ()
         while True:
             request = Request("GET", where, [*pairs, ("limit", str(PAGE_MAX)), *cursor])
-            page = msgspec.json.decode(await self._transport.send(request), type=models.Page)
+            page = self._transport.read(await self._transport.send(request), models.Page)
             for intent in page.items:
                 yield intent
             if page.next_cursor is None:

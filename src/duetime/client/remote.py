@@ -100,7 +100,7 @@ class RemoteBackend:
                 raise
             # Nobody else makes our ids: an earlier try of this request arrived, and its answer did not.
             return translate.intent_of(await self._view(item.id))
-        return translate.intent_of(translate.view_of(msgspec.json.decode(answer, type=RawIntent)))
+        return translate.intent_of(translate.view_of(self._transport.read(answer, RawIntent)))
 
     async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
         asked_ms, shared = self._asked_ms, [translate.terms_fields(each) for each in terms]
@@ -108,7 +108,7 @@ class RemoteBackend:
         for chunk in _chunks(items):
             told = [{**shared[item.terms], **translate.item_fields(item, asked_ms)} for item in chunk]
             request = Request("POST", "/v1/intents/batch", body=msgspec.json.encode(told))
-            batch = msgspec.json.decode(await self._transport.send(request), type=_Batch)
+            batch = self._transport.read(await self._transport.send(request), _Batch)
             for item, made in zip(chunk, batch.items, strict=True):
                 replies.append(await self._reply(item, made))
         return replies
@@ -150,7 +150,7 @@ class RemoteBackend:
         headers = revision(expected or None)
         answer = await self._transport.send(Request(method, where, body=body, headers=headers))
         if isinstance(command, Cancel | FireNow | Revive | Patch):
-            return translate.view_of(msgspec.json.decode(answer, type=RawIntent))
+            return translate.view_of(self._transport.read(answer, RawIntent))
         return None
 
     # What is there.
@@ -166,7 +166,7 @@ class RemoteBackend:
             answer = await self._transport.send(Request("GET", path("intents", id, "why")))
         except NoSuchIntent:
             return None
-        found = msgspec.json.decode(answer, type=models.Why)
+        found = self._transport.read(answer, models.Why)
         return Why(found.code, found.sentence, found.data)
 
     async def history(self, id: str) -> list[Entry] | None:
@@ -174,7 +174,7 @@ class RemoteBackend:
             answer = await self._transport.send(Request("GET", path("intents", id, "history")))
         except NoSuchIntent:
             return None
-        return [translate.entry_of(each) for each in msgspec.json.decode(answer, type=models.History).entries]
+        return [translate.entry_of(each) for each in self._transport.read(answer, models.History).entries]
 
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
@@ -194,7 +194,7 @@ class RemoteBackend:
         while len(found) < limit:
             pairs = query(filter, limit=min(limit - len(found), _PAGE_MAX), cursor=cursor)
             answer = await self._transport.send(Request("GET", "/v1/intents", pairs))
-            page = msgspec.json.decode(answer, type=RawPage)
+            page = self._transport.read(answer, RawPage)
             found += [translate.view_of(each) for each in page.items]
             cursor = page.next_cursor
             if cursor is None:
@@ -203,11 +203,11 @@ class RemoteBackend:
 
     async def overview(self) -> Overview:
         answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))
-        return overview_of(msgspec.json.decode(answer))
+        return overview_of(self._transport.read(answer, dict[str, Any]))
 
     async def lanes(self) -> list[LaneView]:
         answer = await self._transport.send(Request("GET", "/v1/admin/lanes"))
-        lanes = msgspec.json.decode(answer)["lanes"]
+        lanes = self._transport.read(answer, dict[str, Any])["lanes"]
         found = [msgspec.convert(each, models.Lane) for each in lanes]
         return [
             LaneView(n.name, n.serial, n.pushed, n.paused, n.pending, n.ready, n.running, n.consumers)
@@ -219,7 +219,7 @@ class RemoteBackend:
 
     async def _view(self, id: str) -> View:
         answer = await self._transport.send(Request("GET", path("intents", id)))
-        return translate.view_of(msgspec.json.decode(answer, type=RawIntent))
+        return translate.view_of(self._transport.read(answer, RawIntent))
 
     # Watching.
 

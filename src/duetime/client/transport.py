@@ -14,9 +14,10 @@ import secrets
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 from msgspec import Struct
 
 from duetime.client import problems
@@ -26,6 +27,8 @@ from duetime.errors import BadConfig, Closed, DuetimeError, Unreachable
 
 if TYPE_CHECKING:
     import aiohttp
+
+T = TypeVar("T")
 
 # Sockets for requests; who asks for more at once waits for a free one.
 CONNECTIONS_MAX = 64
@@ -230,6 +233,16 @@ class Transport:
             return await answer.read()
         except Exception as error:
             raise self._unreachable(error) from error
+
+    def read(self, answer: bytes, kind: type[T]) -> T:
+        """An answer's body as this type. What is not even JSON of that shape is another program's answer."""
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unreachable(
+                f"{self.url} answers, but not as Duetime does: {error}.",
+                hint="Is this the address of a Duetime server, and of this version or later?",
+            ) from error
 
     def _headers(self, request: Request) -> dict[str, str]:
         headers = {"Accept": request.accept, **request.headers}

@@ -81,6 +81,8 @@ def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) ->
             return _copy_log(log_folder, part / log_folder.name, checkpoint)
         except _Overtaken:
             continue
+    for damage in inspect.verify(log_folder):  # then it is not the engine that was too fast
+        raise Damaged(f"{damage.file} at {damage.offset}: {damage.what}")
     raise Unavailable(
         f"The log was cut faster than it could be copied, {_TRIES} times.",
         hint="Try again when there is less to do, or raise log.history_bytes.",

@@ -1,0 +1,161 @@
+"""Events as a client reads them: none lost, none twice, also when the connection is cut."""
+
+# ruff: noqa: SIM117
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from duetime import errors
+from duetime.client.http import Client
+from tests.http.server import ServerProcess
+from tests.integration.asynchronous import asynchronous
+
+HOUR_MS = 3_600_000
+NOBODY = {"name": "nobody"}
+
+
+@asynchronous
+async def test_transitions_come_as_they_happen(server, fresh):
+    id = fresh()
+    async with Client(server.url) as client:
+        await client.create(intent_id=id, delay_ms=HOUR_MS, stream=NOBODY)
+        async with contextlib.aclosing(client.events(intent_id=id)) as events:
+            first = asyncio.ensure_future(events.__anext__())
+            await _settled(client)
+            await client.fire_now(id)
+            event = await first
+            assert (event.intent_id, event.previous_status, event.status) == (id, "SCHEDULED", "DUE")
+            assert (
+                event.precision_tier == "STANDARD" and event.lane == "stream:nobody" and event.at is not None
+            )
+            await client.cancel(id)
+            assert (await events.__anext__()).status == "CANCELED"
+
+
+async def _settled(client: Client) -> None:
+    """Let a stream that was just asked for open: the server takes requests in turn."""
+    for _ in range(5):
+        await client.health()
+
+
+def _name(event) -> tuple[str, str]:
+    return event.intent_id, event.status
+
+
+@asynchronous
+async def test_a_cut_connection_is_taken_up_where_it_broke(proxy, server, fresh):
+    tag = fresh()
+    async with Client(server.url) as direct, Client(proxy.url) as client:
+        async with contextlib.aclosing(client.events(status="SCHEDULED")) as events:
+            got: list[tuple[str, str]] = []
+
+            async def read(number: int) -> None:
+                while len(got) < number:
+                    event = await events.__anext__()
+                    if event.intent_id.startswith(tag):
+                        got.append(_name(event))
+
+            reading = asyncio.ensure_future(read(1))
+            await _until(lambda: proxy.connections >= 1)
+            await _settled(direct)
+            await direct.create(intent_id=f"{tag}.0", delay_ms=HOUR_MS, stream=NOBODY)
+            await asyncio.wait_for(reading, 30)
+            for number in range(1, 6):
+                proxy.refuse(2)
+                proxy.cut()
+                await direct.create(intent_id=f"{tag}.{number}", delay_ms=HOUR_MS, stream=NOBODY)
+                await asyncio.wait_for(read(number + 1), 30)
+            assert got == [(f"{tag}.{number}", "SCHEDULED") for number in range(6)]
+
+
+async def _until(condition) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)  # tidy: another thread counts, and has no event to wait for
+
+
+@asynchronous
+async def test_one_that_is_cut_before_its_first_event_misses_nothing(proxy, server, fresh):
+    id = fresh()
+    async with Client(server.url) as direct, Client(proxy.url) as client:
+        async with contextlib.aclosing(client.events(intent_id=id)) as events:
+            first = asyncio.ensure_future(events.__anext__())
+            await _until(lambda: proxy.answered >= 1)
+            proxy.refuse(2)
+            proxy.cut()
+            await direct.create(intent_id=id, delay_ms=HOUR_MS, stream=NOBODY)
+            assert (await asyncio.wait_for(first, 30)).status == "SCHEDULED"
+
+
+@asynchronous
+async def test_an_earlier_look_can_be_gone_on_with(server, fresh):
+    one, two = fresh(), fresh()
+    async with Client(server.url) as client:
+        async with contextlib.aclosing(client.events(status="SCHEDULED")) as events:
+            first = asyncio.ensure_future(events.__anext__())
+            await _settled(client)
+            await client.create(intent_id=one, delay_ms=HOUR_MS, stream=NOBODY)
+            event = await asyncio.wait_for(first, 30)
+        await client.create(intent_id=two, delay_ms=HOUR_MS, stream=NOBODY)
+        async with contextlib.aclosing(client.events(status="SCHEDULED", after=event.event_id)) as again:
+            assert (await asyncio.wait_for(again.__anext__(), 30)).intent_id == two
+        with pytest.raises(errors.BadQuery):
+            await client.events(after="nonsense").__anext__()
+
+
+def test_plain_programs_read_events_too(server, fresh):
+    id = fresh()
+    with Client(server.url) as client:
+        client.create(intent_id=id, delay_ms=HOUR_MS, stream=NOBODY).wait()
+        mark = _mark(client)
+        client.cancel(id).wait()
+        events = client.events(intent_id=id, after=mark)
+        assert next(events).status == "CANCELED"
+        events.close()
+
+
+def _mark(client: Client) -> str:
+    """The place of the newest event."""
+    events = client.events(status="SCHEDULED")
+    import threading
+
+    found: list[str] = []
+    reader = threading.Thread(target=lambda: found.append(next(events).event_id))
+    reader.start()
+    while not found:
+        client.create(delay_ms=HOUR_MS, stream=NOBODY).wait()
+        reader.join(0.05)
+    events.close()
+    return found[0]
+
+
+@asynchronous
+async def test_a_server_that_comes_back_is_followed_and_a_gap_is_said(tmp_path):
+    with ServerProcess(tmp_path / "data") as server:
+        port = server.url.rpartition(":")[2]
+        async with Client(server.url) as client:
+            async with contextlib.aclosing(client.events(status="SCHEDULED", reconnect_s=60)) as events:
+                first = asyncio.ensure_future(events.__anext__())
+                await _settled(client)
+                await client.create(intent_id="before", delay_ms=HOUR_MS, stream=NOBODY)
+                assert (await asyncio.wait_for(first, 30)).intent_id == "before"
+                server.kill()
+                with ServerProcess(tmp_path / "data", "--port", port):
+                    assert (await asyncio.wait_for(events.__anext__(), 60)).gap
+                    await client.create(intent_id="after", delay_ms=HOUR_MS, stream=NOBODY)
+                    assert (await asyncio.wait_for(events.__anext__(), 30)).intent_id == "after"
+
+
+@asynchronous
+async def test_a_server_that_stays_away_is_given_up(tmp_path):
+    with ServerProcess(tmp_path / "data") as server:
+        async with Client(server.url) as client:
+            events = client.events(reconnect_s=0.5)
+            first = asyncio.ensure_future(events.__anext__())
+            await _settled(client)
+            server.kill()
+            with pytest.raises(errors.Unreachable):
+                await asyncio.wait_for(first, 30)
