@@ -58,6 +58,7 @@ COMMANDS: Final = {
     "shell": Command("duetime.cli.shell", "shell", "The same commands, interactively."),
     "token": Command("duetime.cli.token", "app", "Make tokens for a server."),
     "backup": Command("duetime.cli.backup", "backup", "Copy a data folder while its server runs."),
+    "receive": Command("duetime.cli.receive", "receive", "Show webhooks that arrive on this machine."),
     "demo": Command("duetime.cli.demo", "demo", "Watch an engine work, with an account at the end."),
     "simulate": Command("duetime.cli.simulate", "simulate", "Run the engine through seeded faults."),
     "log": Command("duetime.cli.log", "app", "Look into a log: its segments, its records, its damage."),

@@ -7,8 +7,10 @@ only, and a table that is piped is never folded or cut to a width.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import msgspec
@@ -103,6 +105,16 @@ def line(*parts: tuple[str, str] | str) -> None:
     """One line of data on stdout, parts of it in a colour where there are colours."""
     _console(sys.stdout).print(Text.assemble(*parts), soft_wrap=True)
     sys.stdout.flush()  # somebody may be waiting for it behind a pipe
+
+
+def command() -> str:
+    """How this program was called, for lines that somebody may type."""
+    called = Path(sys.argv[0])
+    if called.name != "duetime":
+        return "duetime"
+    if called.is_absolute() and called.is_relative_to(Path.cwd()):
+        called = called.relative_to(Path.cwd())
+    return "duetime" if shutil.which("duetime") == str(Path.cwd() / called) else str(called)
 
 
 def words(message: str, *, style: str | None = None) -> None:

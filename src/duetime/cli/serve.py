@@ -11,6 +11,7 @@ import typer
 
 from duetime import config
 from duetime.cli import output
+from duetime.cli.receive import PORT as RECEIVER_PORT
 from duetime.errors import BadConfig
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ def serve(
 
 
 def _say(at: Listening, folder: str) -> None:
-    url = at.http
+    url, command, receiver = at.http, output.command(), f"http://localhost:{RECEIVER_PORT}"
     output.words(f"Duetime listens on {url}" + "".join(f" and {other}" for other in at.others))
     output.words(f"Data in {folder}. API: {url}/docs  Health: {url}/health  Metrics: {url}/metrics")
-    output.words("Try it, in another terminal: a webhook in five seconds, and how it goes.")
+    body = f'{{"delayMs": 5000, "payload": "hello", "callback": {{"url": "{receiver}"}}}}'
     output.words(
-        f"  curl -s {url}/v1/intents -H 'content-type: application/json' \\\n"
-        f'    -d \'{{"delayMs": 5000, "callback": {{"url": "{url}/v1/echo"}}}}\'\n'
-        "  duetime follow\n"
+        "Try it in two other terminals: one that receives, and one that asks for a webhook in 5 seconds.\n"
+        f"  {command} receive --port {RECEIVER_PORT}\n"
+        f"  curl {url}/v1/intents -H 'content-type: application/json' -d '{body}'\n"
+        f"Then look around with {command} list, why, history, follow, health, top, timeline, shell.\n"
         "Ctrl-C stops it."
     )
