@@ -50,6 +50,7 @@ class ServerProcess:
         self._reader: threading.Thread | None = None
 
     def start(self) -> ServerProcess:
+        self.url = self.grpc = ""  # of the one before
         command = [sys.executable, "-m", "duetime", "serve", "--data", str(self.folder)]
         if "--port" not in self._arguments:
             command += ["--port", "0"]

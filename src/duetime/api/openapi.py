@@ -48,6 +48,13 @@ _REASONS: Final = {
     429: "Too much at a time: wait and send it again.", 500: "A bug in Duetime, with a trace id.",
     503: "Not now: wait and send it again.",
 }  # fmt: skip
+# What is given instead, to those who ask for it by Accept.
+_ALSO: Final = {
+    "getMetrics": {
+        "application/openmetrics-text": {"schema": {"type": "string"}},
+        _JSON: {"schema": {"type": "object"}},
+    }
+}
 
 
 def document(routes: Iterable[Route]) -> Json:
@@ -180,7 +187,7 @@ def _responses(route: Route, schemas: dict[Any, Json]) -> Json:
         answers[str(status)] = {
             "description": _REASONS.get(status, "Done."),
             "headers": _headers(route, status, kind),
-            "content": {route.media_type: {"schema": schemas[_key(kind)]}},
+            "content": {route.media_type: {"schema": schemas[_key(kind)]}, **_ALSO.get(route.name, {})},
         }
     by_status: dict[int, list[type[DuetimeError]]] = {}
     for error in dict.fromkeys((*route.errors, *_common(route))):
