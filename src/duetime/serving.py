@@ -34,9 +34,10 @@ from duetime.engine.library import Library
 from duetime.engine.meter import Meter
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
+from duetime.insight.tracing import make_tracing
 from duetime.protocol.terms import Callback, Entity, Stream, Target, Task, Tier
 from duetime.store.archive import Archive
-from duetime.wiring import LOG_FOLDER, STORE_FILE, in_folder, options
+from duetime.wiring import STORE_FILE, in_folder, options
 
 _logger = logging.getLogger("duetime")
 
@@ -65,9 +66,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         *intent_routes(Intents(service)),
         *event_routes(EventStream(events)),
         *dead_letter_routes(DeadLetters(service)),
-        *admin_routes(
-            Admin(service, folder / LOG_FOLDER), InsightRoutes(service, meter, Metrics(engine, meter))
-        ),
+        *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),
         *health_routes(HealthRoutes(narrator)),
     ]
     routes += document_routes(routes)
@@ -144,6 +143,7 @@ def _webhooks(config: Config, clock: Clock) -> WebhookChannel:
             result_bytes_max=config.intents.result_bytes_max,
         ),
         clock,
+        tracer=None if (tracing := make_tracing()) is None else tracing.begin,
     )
 
 

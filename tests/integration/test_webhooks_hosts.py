@@ -17,7 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from duetime.channels.webhook import WebhookChannel, WebhookOptions
 from duetime.clock import SystemClock
 from duetime.errors import BadConfig
-from duetime.protocol.effect import Abort
+from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.terms import Callback
 from tests.integration.receiver import Sending, hang, http, receiving, sending
@@ -296,20 +296,36 @@ def test_closing_stops_everything_and_says_nothing():
     asyncio.run(main())
 
 
+class Tracer:
+    """Begins spans that say how they ended."""
+
+    def __init__(self, ended: list[tuple[str, str]]) -> None:
+        self._ended = ended
+        self._id = ""
+
+    def __call__(self, delivery: Deliver) -> Tracer:
+        span = Tracer(self._ended)
+        span._id = delivery.id
+        return span
+
+    @property
+    def traceparent(self) -> str:
+        return f"00-{self._id}"
+
+    def end(self, outcome: Outcome) -> None:
+        self._ended.append((self._id, type(outcome).__name__))
+
+
 def test_tracing_and_counting():
     calls: list[tuple[object, ...]] = []
-    spans: list[str] = []
-
-    @contextmanager
-    def tracer(delivery):
-        yield {"traceparent": f"00-{delivery.id}"}
-        spans.append(delivery.id)
+    spans: list[tuple[str, str]] = []
 
     def on_call(host, tier, seconds, kind):
         assert 0 <= seconds < 10
         calls.append((host, tier, kind))
 
     async def main():
+        tracer = Tracer(spans)
         async with receiving(http()) as receiver, sending(tracer=tracer, on_call=on_call) as channel:
             origin = receiver.url.removesuffix("/hook")
             await channel.send(Callback(receiver.url), "a", traceparent="00-old")
@@ -318,7 +334,7 @@ def test_tracing_and_counting():
             receiver.answer = hang
             await channel.send(Callback(receiver.url), "c", timeout_ms=100)
             assert calls == [(origin, 0, "done"), (origin, 0, "http"), (origin, 0, "timeout")]
-            assert spans == ["a", "b", "c"]
+            assert spans == [("a", "Done"), ("b", "Rejected"), ("c", "Failed")]
             assert [each.headers["traceparent"] for each in receiver.requests] == ["00-a", "00-b", "00-c"]
 
     asyncio.run(main())
@@ -329,7 +345,7 @@ def test_a_bug_has_an_outcome_and_is_logged(batch, caplog):
     def tracer(delivery):
         if delivery.id == "bad":
             raise RuntimeError("oh")
-        return contextmanager(lambda: iter([{}]))()
+        return Tracer([])(delivery)
 
     async def main():
         async with receiving(http()) as receiver, sending(tracer=tracer) as channel:

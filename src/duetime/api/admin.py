@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +18,6 @@ from duetime.api.service import Service
 from duetime.api.wire import FailedOut, FilterIn, LaneOut, ManyDeadLetters, ManyOut, TierOut, TierPatch
 from duetime.errors import BadQuery, DuetimeError, InvalidField, made
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
-from duetime.log import inspect
 from duetime.protocol.command import Pause, Purge, Resize, Resume, Revive
 from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
@@ -31,23 +29,6 @@ _tier = msgspec.json.Decoder(TierPatch)
 _TOGETHER = 500
 
 Verb = Callable[[list[str]], Awaitable[list[Any]]]
-
-
-class SegmentOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One file of the log."""
-
-    file: str
-    first_position: int
-    bytes: int
-    frames: int
-    sealed: bool
-
-
-class SegmentsOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The files of the log, oldest first."""
-
-    segments: list[SegmentOut]
-    bytes: int
 
 
 class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -123,9 +104,8 @@ class DeadLetters:
 class Admin:
     """Handlers for the engine as a whole."""
 
-    def __init__(self, service: Service, log_folder: Path) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._log_folder = log_folder
 
     async def resize(self, call: Call) -> Answer:
         """Another number of permits, at once."""
@@ -161,15 +141,6 @@ class Admin:
         lane = _lane(call)
         await self._service.running.ask(Resume(lane))
         return Answer(b"{}")
-
-    async def segments(self, call: Call) -> Answer:
-        check_names(call.query, ())
-        found = await asyncio.to_thread(inspect.segments, self._log_folder)
-        segments = [
-            SegmentOut(file=s.file, first_position=s.first, bytes=s.bytes, frames=s.frames, sealed=s.sealed)
-            for s in found
-        ]
-        return Answer(encode(SegmentsOut(segments=segments, bytes=sum(s.bytes for s in found))))
 
 
 def _dead(filter: Filter) -> Filter:

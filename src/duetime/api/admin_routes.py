@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from duetime import errors as e
-from duetime.api.admin import Admin, DeadLetters, LanesOut, SegmentsOut
-from duetime.api.app import Route
+from duetime.api.admin import Admin, DeadLetters, LanesOut
+from duetime.api.app import Parameter, Route
 from duetime.api.auth import Role
-from duetime.api.insights import HealthRoutes, InsightRoutes
+from duetime.api.insights import HealthRoutes, InsightRoutes, SegmentsOut
 from duetime.api.routes import LIST, REQUEST_ID
 from duetime.api.wire import ManyDeadLetters, ManyOut, Nothing, PageOut, TierOut, TierPatch
 from duetime.insight.chronoscope import Chronoscope
+from duetime.insight.forecast import SLOTS_MAX, Timeline
 from duetime.insight.health import Health, Readiness
+from duetime.insight.replay import Life, Past
 
 _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
 
@@ -83,8 +85,25 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             errors=(e.NotJson, e.UnknownTier, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
         ),
         Route(
-            path="/v1/admin/log/segments", handler=admin.segments, name="listSegments",
-            summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery,), **read,
+            path="/v1/admin/timeline", handler=insights.timeline, name="getTimeline",
+            summary="What will fire, and whether it can be on time", answers={200: Timeline},
+            parameters=(
+                Parameter("from", "The first moment; now."), Parameter("to", "The end; an hour later."),
+                Parameter("slots", "In how many.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
+            ),
+            errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/replay", handler=insights.replay, name="getReplay",
+            summary="The life of an intent, or the state of everything, as of a moment",
+            answers={200: Life | Past},
+            parameters=(Parameter("intentId", "One intent."), Parameter("at", "The moment.")),
+            errors=(e.BadQuery, e.MissingParameter, e.NoSuchIntent, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/log/segments", handler=insights.segments, name="listSegments",
+            summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery, e.NotReady),
+            **read,
         ),
         Route(
             method="GET", path="/metrics", handler=insights.metrics, role=Role.read, name="getMetrics",

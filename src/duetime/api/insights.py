@@ -1,15 +1,30 @@
-"""The routes that tell how the server is: health, metrics, the chronoscope."""
+"""The routes that tell how the server is, what is to come, and how it was."""
 
 from __future__ import annotations
 
-from duetime.api.filters import check_names
+from msgspec import Struct
+
+from duetime.api.filters import check_names, number_from, time_from
 from duetime.api.http import Answer, Call
 from duetime.api.intents import encode
 from duetime.api.service import Service
 from duetime.engine.meter import Meter
+from duetime.errors import MissingParameter, NoSuchIntent
 from duetime.insight.chronoscope import look
+from duetime.insight.forecast import SLOTS_MAX, timeline
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
+from duetime.insight.replay import Replay, SegmentScope
+from duetime.limits import HOUR_MS
+
+SLOTS_DEFAULT = 60
+
+
+class SegmentsOut(Struct, frozen=True, rename="camel"):
+    """The files of the log, oldest first."""
+
+    segments: list[SegmentScope]
+    bytes: int
 
 
 class HealthRoutes:
@@ -44,6 +59,45 @@ class InsightRoutes:
         self._service = service
         self._meter = meter
         self._metrics = metrics
+
+    async def timeline(self, call: Call) -> Answer:
+        """What will fire; the next hour unless it is said otherwise."""
+        query = call.query
+        check_names(query, ("from", "to", "slots"))
+        engine = self._service.running
+        from_ms = time_from(query, "from")
+        from_ms = engine.now_ms() if from_ms is None else from_ms
+        to_ms = time_from(query, "to")
+        slots = number_from(query, "slots", SLOTS_DEFAULT, 1, SLOTS_MAX)
+        found = await timeline(
+            engine,
+            self._meter,
+            self._service.library,
+            from_ms,
+            from_ms + HOUR_MS if to_ms is None else to_ms,
+            slots,
+        )
+        return Answer(encode(found))
+
+    async def replay(self, call: Call) -> Answer:
+        """The life of an intent, or the state of everything, as of a moment."""
+        query = call.query
+        check_names(query, ("intentId", "at"))
+        at_ms, id = time_from(query, "at"), query.get("intentId")
+        replay = Replay(self._service.running, self._service.library)
+        if id is not None:
+            life = replay.life(id, at_ms)
+            if life is None:
+                raise NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
+            return Answer(encode(life))
+        if at_ms is None:
+            raise MissingParameter("There is no intentId and no at.", hint="Give one of them, or both.")
+        return Answer(encode(await replay.system(at_ms)))
+
+    async def segments(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        segments = await Replay(self._service.running, self._service.library).segments()
+        return Answer(encode(SegmentsOut(segments, sum(segment.bytes for segment in segments))))
 
     async def metrics(self, call: Call) -> Answer:
         media_type, body = self._metrics.expose(call.header(b"accept") or "")

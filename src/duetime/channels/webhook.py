@@ -13,7 +13,7 @@ import random
 import ssl
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -31,8 +31,20 @@ from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Callback, Terms
 
-Tracer = Callable[[Deliver], AbstractContextManager[dict[str, str]]]
-"""Around one call: the headers it gives are sent along."""
+
+class Span(Protocol):
+    """One call's part of a trace."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """What is sent along."""
+
+    def end(self, outcome: Outcome) -> None:
+        """The call is over."""
+
+
+Tracer = Callable[[Deliver], Span]
+"""Before one call; a batch is one call, and told by its first delivery."""
 OnCall = Callable[[str, int, float, str], None]
 """After one call: the host, the tier, the seconds it took, and "done" or the kind of failure."""
 
@@ -238,23 +250,27 @@ class WebhookChannel:
         probe = host.breaker.is_open
         started_s = self._loop.time()
         told = False
+        first = items[0][0]
+        span = None if self._tracer is None else self._tracer(first)
+        more = {"traceparent": span.traceparent} if span is not None and span.traceparent else {}
+        outcome: Outcome = Failed("cancelled", "it was stopped on the way")
         try:
-            first = items[0][0]
-            with nullcontext({}) if self._tracer is None else self._tracer(first) as more:
-                if plan.batch:
-                    answer = await self._ask_batch(plan, items, more)
-                else:
-                    answer = await self._ask(plan, first, more)
+            if plan.batch:
+                answer = await self._ask_batch(plan, items, more)
+            else:
+                answer = await self._ask(plan, first, more)
             ended_s = self._loop.time()
             if _unwell(answer):
                 host.breaker.failed(ended_s, probe)
             else:
                 host.breaker.succeeded()
             told = True
+            outcome = self._answered(plan, items, answer)
         finally:
             if not told:
                 host.breaker.abandoned(probe)
-        self._answered(plan, items, answer)
+            if span is not None:
+                span.end(outcome)
         if self._on_call is not None:
             self._on_call(host.origin, plan.tier, ended_s - started_s, _kind(answer))
 
@@ -281,18 +297,21 @@ class WebhookChannel:
         timeout_ms = min(delivery.terms.timeout_ms for delivery, _ in items)
         return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
 
-    def _answered(self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected) -> None:
+    def _answered(self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected) -> Outcome:
+        """Hand in what the answer means for each; the outcome of the first."""
         if not isinstance(answer, Answer):
             for delivery, _ in items:
                 self._end(delivery, answer)
-            return
+            return answer
         now_ms = self._clock.now_ms()
         if not plan.batch:
-            self._end(items[0][0], outcome_of(answer, now_ms, self._options.result_bytes_max))
-            return
+            outcome = outcome_of(answer, now_ms, self._options.result_bytes_max)
+            self._end(items[0][0], outcome)
+            return outcome
         outcomes = outcomes_of_batch(answer, [delivery.id for delivery, _ in items], now_ms)
         for delivery, _ in items:
             self._end(delivery, outcomes[delivery.id])
+        return outcomes[items[0][0].id]
 
     # Handing outcomes in: those of one turn of the loop together.
 

@@ -238,5 +238,7 @@ class Segment(Model, frozen=True):
     file: str
     bytes: int
     first_position: int = 0
-    frames: int = 0
+    end_position: int = 0
     sealed: bool = False
+    begins_at: str | None = None
+    epoch: int | None = None

@@ -48,8 +48,8 @@ class SegmentScope(Struct, rename="camel"):
     """One file of the log."""
 
     file: str
-    first: int
-    last: int
+    first_position: int
+    end_position: int
     bytes: int
     sealed: bool
     begins_at: str | None

@@ -29,25 +29,6 @@ class Tracing(Protocol):
     def begin(self, delivery: Deliver) -> Span: ...
 
 
-class NoSpan:
-    """Hands on what the intent came with."""
-
-    __slots__ = ("traceparent",)
-
-    def __init__(self, traceparent: str | None) -> None:
-        self.traceparent = traceparent
-
-    def end(self, outcome: Outcome) -> None:
-        """Nobody keeps it."""
-
-
-class NoTracing:
-    """Where OpenTelemetry is not installed."""
-
-    def begin(self, delivery: Deliver) -> Span:
-        return NoSpan(delivery.traceparent)
-
-
 class _OpenSpan:
     __slots__ = ("_failed", "_span", "traceparent")
 
@@ -97,9 +78,12 @@ class OpenTelemetry:
         return _OpenSpan(span, traceparent, self._trace.StatusCode.ERROR)
 
 
-def make_tracing(provider: Any = None) -> Tracing:
-    """What there is: OpenTelemetry, or nothing."""
+def make_tracing(provider: Any = None) -> Tracing | None:
+    """What there is: OpenTelemetry, or nothing when it is not installed or nobody has set it up."""
     try:
-        return OpenTelemetry(provider)
+        from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
     except ImportError:
-        return NoTracing()
+        return None
+    if provider is None and isinstance(get_tracer_provider(), ProxyTracerProvider):
+        return None
+    return OpenTelemetry(provider)

@@ -85,7 +85,7 @@ def test_a_restart_is_another_epoch(tmp_path):
             places = [(await replay.system(NOW + after_ms)).log for after_ms in (0, 30_000, 60_000)]
             assert [place.epoch for place in places if place is not None] == [1, 1, 2]
             segments = await replay.segments()
-            assert [(s.first, s.epoch, s.sealed) for s in segments] == [(0, 1, False)]
-            assert segments[0].last == again.engine.pump.position
+            assert [(s.first_position, s.epoch, s.sealed) for s in segments] == [(0, 1, False)]
+            assert segments[0].end_position == again.engine.pump.position
 
     run(main())
