@@ -15,8 +15,9 @@ from typing import Any
 
 from duetime import App, Change, Retry, current
 from duetime.clock import SystemClock
-from duetime.config import Config, LogSettings, StoreSettings
+from duetime.config import Config
 from duetime.protocol.intent import FINAL
+from duetime.settings import LogSettings, StoreSettings
 
 TIERS = ("ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY")
 PATIENT = Retry(max_attempts=1000, initial_delay="5ms", max_delay="20ms")

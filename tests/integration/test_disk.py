@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from duetime import App, Status, errors
-from duetime.config import Config, StoreSettings
+from duetime.config import Config
+from duetime.settings import StoreSettings
 from tests.integration.rig import SOON, Gate, WatchedDisk, engine_of, on_disk, running
 
 

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from duetime import App
-from duetime.config import Config, LogSettings, StoreSettings
+from duetime.config import Config
+from duetime.settings import LogSettings, StoreSettings
 from tests.integration.rig import SOON, engine_of
 
 

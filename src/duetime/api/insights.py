@@ -69,14 +69,8 @@ class InsightRoutes:
         from_ms = engine.now_ms() if from_ms is None else from_ms
         to_ms = time_from(query, "to")
         slots = number_from(query, "slots", SLOTS_DEFAULT, 1, SLOTS_MAX)
-        found = await timeline(
-            engine,
-            self._meter,
-            self._service.library,
-            from_ms,
-            from_ms + HOUR_MS if to_ms is None else to_ms,
-            slots,
-        )
+        to_ms = from_ms + HOUR_MS if to_ms is None else to_ms
+        found = await timeline(engine, self._meter, self._service.library, from_ms, to_ms, slots)
         return Answer(encode(found))
 
     async def replay(self, call: Call) -> Answer:
