@@ -140,7 +140,7 @@ def gauges(engine: Engine) -> Gauges:
         at_ms=engine.now_ms(),
         epoch=state.epoch,
         records=state.records,
-        counts=list(state.counts),
+        counts=state.counts,
         tiers=tiers(engine),
         lanes=lanes,
         more_lanes=more,
@@ -206,7 +206,7 @@ def _borrowed(state: State) -> list[int]:
 
 def _lanes(state: State) -> tuple[list[LaneGauge], int]:
     """The queues with most to do, and all entities as one."""
-    queues = state.queues
+    queues, counts = state.queues, state.counts
     shown = nlargest(LANES_MAX, queues.values(), key=_weight) if len(queues) > LANES_MAX else queues.values()
     lanes = [
         LaneGauge(
@@ -216,8 +216,8 @@ def _lanes(state: State) -> tuple[list[LaneGauge], int]:
     ]  # fmt: skip
     if state.entities:
         every = queues.values()
-        ready = max(0, state.counts[DUE] - sum(map(_ready, every)))
-        running = max(0, state.counts[DISPATCHING] - sum(lane.running for lane in every))
+        ready = max(0, counts[DUE] - sum(map(_ready, every)))
+        running = max(0, counts[DISPATCHING] - sum(lane.running for lane in every))
         pushed = "entity" in state.settings.pushed
         consumers = 0 if pushed else len(state.consumers)
         lanes.append(LaneGauge("entity:", ready, running, pushed, paused=False, consumers=consumers))

@@ -46,6 +46,8 @@ SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_096)
 CHANNELS = ("callback", "task", "entity", "stream", "bare")
 OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost")
 _TIERS = range(len(TIER_NAMES))
+# Where the tally has moves to the dead letters.
+_DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]
 
 
 class Histogram:
@@ -166,8 +168,8 @@ class Meter:
         """Refusals by error code."""
         self._starts: dict[tuple[str, int], float] = {}
         self._trend: deque[tuple[int, int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
-        """For each slice with a turn in it: its moment, the dead letters and what was due before it."""
-        self._before = (0, 0)
+        """For each slice with a turn in it: its moment, the dead letters before it, what is due at its start."""
+        self._dead_before = 0
         self._slice = 0
 
     # What the engine tells.
@@ -177,7 +179,7 @@ class Meter:
         self.state = state
         self._clock = clock
         self.recovery_s = recovery_s
-        self._before = self._dead_and_due()
+        self._dead_before = self.dead_letters()
 
     def turn(self, turn: Turn) -> None:
         """A batch was written and applied."""
@@ -186,8 +188,9 @@ class Meter:
         stamp = turn.at_ms // SLICE_MS
         if stamp != self._slice:
             self._slice = stamp
-            self._trend.append((turn.at_ms, *self._before))
-        self._before = self._dead_and_due()
+            due = 0 if self.state is None else self.state.counts[DUE]
+            self._trend.append((turn.at_ms, self._dead_before, due))
+        self._dead_before = self.dead_letters()
         size = 0
         for command, answer in zip(turn.batch.commands, turn.answers, strict=True):
             if type(command) is Submit:
@@ -284,7 +287,7 @@ class Meter:
 
     def dead_letters(self) -> int:
         """Intents that became dead letters, ever."""
-        return 0 if self.state is None else moves_to(self.state, DEAD_LETTERED)
+        return 0 if self.state is None else sum(map(self.state.tally.__getitem__, _DEAD))
 
     def dead_since(self, since_ms: int) -> int:
         """Intents that became dead letters since this moment, within the last hour, to ten seconds."""
@@ -293,11 +296,7 @@ class Meter:
 
     def due_at(self, since_ms: int) -> int:
         """How many intents were due at this moment, within the last hour, to ten seconds."""
-        now = self._before[1]
-        return next((due for at_ms, _, due in self._trend if at_ms >= since_ms), now)
-
-    def _dead_and_due(self) -> tuple[int, int]:
-        return self.dead_letters(), 0 if self.state is None else self.state.counts[DUE]
+        return next((due for at_ms, _, due in reversed(self._trend) if at_ms <= since_ms), 0)
 
     def failed(self, tier: int) -> int:
         """Deliveries of a tier that came back without success."""

@@ -40,7 +40,9 @@ def check_quick(state: State) -> None:
     assert not state.ended_parents, "those who waited for an intent that ended are told in the same record"
     assert state.at_ms <= state.latest_ms, "the latest stamp is the latest"
     assert state.behind == (state.at_ms < state.latest_ms), "behind means before the latest stamp"
-    assert min(state.counts) >= 0, f"no count is negative: {state.counts}"
+    counts = state.counts
+    assert min(counts) >= 0, f"no count is negative: {counts}"
+    assert state.alive == sum(counts[status] for status in LIVE), f"{state.alive} live, {counts} in all"
     serial = sum(lane.serial for lane in state.lanes.values())
     assert state.entities == serial, f"{state.entities} entities counted, {serial} serial lanes"
     _check_out(state)

@@ -131,11 +131,12 @@ def lane_view(lane: Lane) -> LaneView:
 
 def overview(state: State, next_ms: int | None) -> Overview:
     """The whole state in numbers."""
+    counts = state.counts
     return Overview(
         at_ms=state.at_ms,
         records=state.records,
         epoch=state.epoch,
-        counts={status.name: state.counts[status] for status in Status},
+        counts={status.name: counts[status] for status in Status},
         tiers=tuple(
             TierView(Tier(number).name, tier.max, tier.used, tier.lent, tier.borrows)
             for number, tier in enumerate(state.tiers.all)

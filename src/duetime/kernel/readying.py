@@ -121,6 +121,7 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
     move(state, intent, status)
     if error is not None:
         rare_of(intent).last_error = error
+    state.alive -= 1
     state.ended += 1
     intent.ended = state.ended
     intent.finished_at_ms = state.at_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from duetime.kernel.lanes import Lane
-from duetime.kernel.state import State
+from duetime.kernel.state import LIVE, State
 from duetime.protocol.checkpoint import Checkpoint, Consumer
 from duetime.protocol.intent import DISPATCHING, DUE, Intent
 
@@ -16,8 +16,8 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
     state.seq, state.ended = checkpoint.seq, checkpoint.ended
     state.settings, state.marks = checkpoint.settings, checkpoint.marks
-    state.counts = list(checkpoint.counts)
-    state.tally = list(checkpoint.tally) or state.tally
+    state.tally = list(checkpoint.tally)
+    state.alive = sum(checkpoint.counts[status] for status in LIVE)
     state.draining = checkpoint.draining
     for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
         permits.max = permits_max

@@ -37,6 +37,7 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     intent.deadline_ms = deadline_ms
     intent.attempt = 0
     intent.ended = intent.finished_at_ms = 0
+    state.alive += 1
     state.count_in(intent.terms)
     if execute_at_ms > state.at_ms:
         state.timers.arm(intent, execute_at_ms)

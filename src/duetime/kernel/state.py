@@ -35,10 +35,11 @@ class State:
         self.consumers: dict[str, Consumer] = {}
         self.out: dict[str, dict[str, Intent]] = {"": {}}
         """Deliveries under way: by consumer (empty name: pushed by the engine), then by id."""
-        self.counts = [0] * len(Status)
         self.tally = [0] * (len(TIER_NAMES) * 64)
         """Moves by tier, old and new status, at `tier * 64 + old * 8 + new`; from itself to itself: made so.
         They say how many of a tier have a status now. Nothing is decided by them."""
+        self.alive = 0
+        """How many intents are not final."""
         self.records = 0
         self.at_ms = 0
         self.latest_ms = 0
@@ -96,10 +97,21 @@ class State:
                 track.clear()
                 track.listed = None
 
+    @property
+    def counts(self) -> list[int]:
+        """Intents by status, as the tally adds up. For looking at, not for the way of an intent."""
+        came, went = [0] * len(Status), [0] * len(Status)
+        for place, times in enumerate(self.tally):
+            if times:
+                old, new = place >> 3 & 7, place & 7
+                came[new] += times
+                if old != new:
+                    went[old] += times
+        return [more - less for more, less in zip(came, went, strict=True)]
+
     def live(self) -> int:
         """How many intents are not final."""
-        counts = self.counts
-        return counts[0] + counts[1] + counts[2] + counts[3]
+        return self.alive
 
     def checkpoint(self, position: int) -> Checkpoint:
         """Everything that cannot be read off the intents, at this position."""

@@ -96,7 +96,7 @@ def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
         lane.pending += 1
     if item.after:
         return _make_blocked(state, intent)
-    state.counts[SCHEDULED] += 1
+    state.alive += 1
     state.tally[terms.tier * 64] += 1
     if state.watched:
         state.changes.append(Change(item.id, None, SCHEDULED, at_ms, 0))
@@ -109,7 +109,7 @@ def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
 
 def _make_blocked(state: State, intent: Intent) -> Intent:
     intent.status = BLOCKED
-    state.counts[BLOCKED] += 1
+    state.alive += 1
     state.tally[intent.terms.tier * 64 + BLOCKED * 9] += 1
     if state.watched:
         state.changes.append(Change(intent.id, None, BLOCKED, state.at_ms, 0))

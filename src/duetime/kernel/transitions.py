@@ -66,9 +66,6 @@ def move(state: State, intent: Intent, new: Status) -> None:
     store = state.store
     if intent.cycle != store.cycle:
         store.touch(intent)
-    counts = state.counts
-    counts[old] -= 1
-    counts[new] += 1
     state.tally[intent.terms.tier * 64 + old * 8 + new] += 1
     intent.status = new
     if new is DISPATCHING:

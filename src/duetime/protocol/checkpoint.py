@@ -52,5 +52,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     turns: dict[str, tuple[str, ...]]
     """Per pulled lane, whose turn comes in which order."""
     draining: bool = False
-    tally: tuple[int, ...] = ()
+    tally: tuple[int, ...] = (0,) * 320
     """How often intents moved, by tier, old and new status."""
