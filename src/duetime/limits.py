@@ -118,7 +118,9 @@ assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
     "one intent always fits a frame"
 )
-assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1024, "every client can read it"
+assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1024, (
+    "every client can read it"
+)
 assert 3 * HEARTBEAT_MS <= LEASE_MS, "two heartbeats may be lost"
 assert FRAME_BYTES_MAX < SEGMENT_BYTES_MAX, "one frame always fits a segment"
 assert len(TIER_NAMES) == len(TIER_WINDOW_MS) == len(TIER_SLOT_MS) == len(TIER_PERMITS)

@@ -48,7 +48,9 @@ def test_there_are_fewer_than_forty_settings():
 def test_units_are_in_the_names():
     numbers = [setting for setting in SETTINGS.values() if setting.kind is int]
     unitless = [
-        setting.name for setting in numbers if not re.search(r"_?(ms|bytes|bytes_max|max|count|port)$", setting.key)
+        setting.name
+        for setting in numbers
+        if not re.search(r"_?(ms|bytes|bytes_max|max|count|port)$", setting.key)
     ]
     # Counts of the thing they are named after.
     assert {name.partition(".")[0] for name in unitless} <= {"tiers", "engine", "store"}
