@@ -16,11 +16,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.api import moments
 from duetime.api.filters import filter_from
 from duetime.api.http import Answer, Call
 from duetime.api.service import Service
 from duetime.errors import BadQuery
+from duetime.insight.when import iso
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Intent, Status
 from duetime.store.archive import Filter
@@ -183,7 +183,7 @@ def _shown(change: Change, intent: Intent) -> EventOut:
         intent_id=change.id,
         status=change.new.name,
         previous_status=change.old.name if change.old is not None else None,
-        at=moments.shown(change.at_ms),
+        at=iso(change.at_ms),
         delivery=change.delivery,
         attempts=intent.attempt,
         precision_tier=intent.terms.tier.name,

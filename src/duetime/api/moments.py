@@ -1,27 +1,11 @@
-"""Times as the API writes and reads them: out as UTC with milliseconds, in with any offset or as a number."""
+"""Times as the API reads them: with any offset, or as a number of seconds."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from duetime.errors import InvalidField
 from duetime.limits import TIME_MS_MAX
-
-
-@lru_cache(maxsize=4096)
-def _second(at_s: int) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def shown(at_ms: int) -> str:
-    """A moment as text."""
-    at_s, ms = divmod(at_ms, 1000)
-    return f"{_second(at_s)}.{ms:03d}Z"
-
-
-def shown_or_none(at_ms: int) -> str | None:
-    return shown(at_ms) if at_ms else None
 
 
 def read(value: str | int | float, place: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from duetime import errors
-from duetime.api import moments, problems
+from duetime.api import problems
 from duetime.api.compose import Composer, Defaults
 from duetime.api.show import Shower
 from duetime.api.wire import (
@@ -25,6 +25,7 @@ from duetime.api.wire import (
 from duetime.engine.engine import Engine
 from duetime.engine.library import Library
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
+from duetime.insight.when import iso, iso_or_none
 from duetime.kernel import query
 from duetime.protocol.command import Cancel, Command, FireNow
 from duetime.protocol.intent import Intent, Item
@@ -78,7 +79,7 @@ class Service:
             intent_id=id,
             entries=[
                 EntryOut(
-                    at=moments.shown(entry.at_ms),
+                    at=iso(entry.at_ms),
                     status=entry.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
                     delivery=entry.delivery,
                     note=entry.note,
@@ -195,5 +196,5 @@ def _camel(name: str) -> str:
 def _value(name: str, value: object) -> object:
     """Moments are shown as all others; durations keep their unit in the name."""
     if name.endswith(("_at_ms", "until_ms", "since_ms")) and isinstance(value, int):
-        return moments.shown_or_none(value)
+        return iso_or_none(value)
     return value

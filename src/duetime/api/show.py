@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from duetime.api.moments import shown, shown_or_none
 from duetime.api.wire import (
     CallbackOut,
     EntityOut,
@@ -19,6 +18,7 @@ from duetime.api.wire import (
     TaskOut,
 )
 from duetime.insight.advisor import choose
+from duetime.insight.when import iso, iso_or_none
 from duetime.protocol.intent import Error
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
 from duetime.protocol.view import View
@@ -36,8 +36,8 @@ class Shower:
         return IntentOut(
             intent_id=view.id,
             status=view.status.name,  # type: ignore[arg-type]  # the names are those of the Literal, tested
-            execute_at=shown(view.execute_at_ms),
-            deadline=shown_or_none(view.deadline_ms),
+            execute_at=iso(view.execute_at_ms),
+            deadline=iso_or_none(view.deadline_ms),
             payload=Raw(view.payload) if view.payload else None,
             after=view.after,
             idempotency_key=view.key,
@@ -45,12 +45,12 @@ class Shower:
             attempts=view.attempts,
             delivery=view.delivery,
             revision=view.revision,
-            created_at=shown(view.created_at_ms),
-            updated_at=shown(view.updated_at_ms),
-            due_at=shown_or_none(view.due_at_ms),
-            first_dispatch_at=shown_or_none(view.first_dispatch_at_ms),
-            finished_at=shown_or_none(view.finished_at_ms),
-            next_attempt_at=shown_or_none(view.next_attempt_at_ms),
+            created_at=iso(view.created_at_ms),
+            updated_at=iso(view.updated_at_ms),
+            due_at=iso_or_none(view.due_at_ms),
+            first_dispatch_at=iso_or_none(view.first_dispatch_at_ms),
+            finished_at=iso_or_none(view.finished_at_ms),
+            next_attempt_at=iso_or_none(view.next_attempt_at_ms),
             late_ms=view.late_ms,
             last_error=_error(view.last_error),
             result=Raw(view.result) if view.result is not None else None,
@@ -134,7 +134,7 @@ def _error(error: Error | None) -> ErrorOut | None:
     if error is None:
         return None
     return ErrorOut(
-        at=shown(error.at_ms),
+        at=iso(error.at_ms),
         delivery=error.delivery,
         kind=error.kind,
         message=error.message,

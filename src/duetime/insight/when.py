@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
+
+
+@lru_cache(maxsize=4096)
+def _second(at_s: int) -> str:
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def iso(at_ms: int) -> str:
-    """A moment in ISO-8601, UTC, with milliseconds."""
-    seconds, millis = divmod(at_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{millis:03d}Z"
+    """A moment in ISO-8601, UTC, with milliseconds. Many moments share their second."""
+    return f"{_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
 
 
 def iso_or_none(at_ms: int | None) -> str | None:

@@ -24,6 +24,7 @@ from duetime.api.wire import (
     ReviveIntent,
 )
 from duetime.errors import BadRevision, DuetimeError, NotJson
+from duetime.insight.when import iso
 from duetime.limits import TIME_MS_MAX
 from duetime.v1 import intents_pb2 as pb
 
@@ -178,7 +179,7 @@ def _camel(name: str) -> str:
 
 def _moment(at_ms: int) -> str | float:
     """A time as the API reads it; one out of range as a number, which it refuses."""
-    return moments.shown(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
+    return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
 
 
 def _times(said: dict[str, Any], message: Any, names: Iterable[str]) -> None:
