@@ -51,7 +51,8 @@ QUERIES = ("status", "tier", "queue", "task", "entity", "tag.a", "from", "to", "
            "intentId", "at", "slots", "other")  # fmt: skip
 ODD: tuple[Any, ...] = (
     None, True, -1, 0, 1.5, 10**30, -(10**19), 1e308, "", "x" * 5_000, "\u0000", "\ud800", "\U0001f600",
-    [], {}, [[]], {"": ""}, "2040-01-01", "NaN", float("inf"), {"$ref": "#"}, "../../etc/passwd", "%s%n", "'\";--",
+    [], {}, [[]], {"": ""}, "2040-01-01", "NaN", float("inf"), {"$ref": "#"}, "../../etc/passwd", "%s%n",
+    "'\";--",
 )  # fmt: skip
 
 

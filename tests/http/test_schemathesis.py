@@ -22,7 +22,7 @@ OPERATIONS = (
     "cancelIntent", "fireIntentNow", "reviveIntent", "getEvents", "listDeadLetters", "reviveDeadLetters",
     "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "resizeTier",
     "listSegments", "getMetrics", "getHealth", "getLive", "getReady", "getDeepHealth", "getOpenApi",
-    "getDocs", "getHome",
+    "getDocs", "getHome", "getTimeline", "getReplay",
 )  # fmt: skip
 USUAL, MANY = 18, 100
 CHECKS = [

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from importlib import metadata
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -78,6 +79,9 @@ def document(routes: Iterable[Route]) -> Json:
         "paths": paths,
         "components": {
             "schemas": components,
+            "examples": {
+                kind.__name__: _example(kind) for route in routes for kind in (*route.errors, *_common(route))
+            },
             "securitySchemes": {
                 "token": {"type": "apiKey", "in": "header", "name": "X-Duetime-Token"},
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -103,9 +107,8 @@ def _schemas(routes: list[Route]) -> tuple[dict[Any, Json], Json]:
     """The schema of every type that goes in or out, and the named ones among them."""
     types: list[Any] = [Id, Problem]
     for route in routes:
-        for each in (route.body, *route.answers.values()):
-            if each is not None and each not in types:
-                types.append(each)
+        for kind in (route.body, *route.answers.values()):
+            types += [each for each in _one_of(kind) if each is not None and each not in types]
     found, components = msgspec.json.schema_components(types, ref_template=_REF)
     return dict(zip(map(_key, types), map(_plain, found), strict=True)), _plain(components)
 
@@ -118,6 +121,16 @@ def _plain(schema: Any) -> Any:
             for name, value in schema.items()
         }
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _one_of(kind: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, which msgspec describes only one by one."""
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+
+
+def _schema(kind: Any, schemas: dict[Any, Json]) -> Json:
+    found = [schemas[_key(each)] for each in _one_of(kind)]
+    return found[0] if len(found) == 1 else {"anyOf": found}
 
 
 def _key(kind: Any) -> str:
@@ -167,7 +180,7 @@ def _path_schema(name: str, schemas: dict[Any, Json]) -> Json:
 
 
 def _body(route: Route, schemas: dict[Any, Json]) -> Json:
-    media: Json = {"schema": schemas[_key(route.body)]}
+    media: Json = {"schema": _schema(route.body, schemas)}
     examples = BODIES.get(route.name)
     if examples:
         media["examples"] = {
@@ -187,7 +200,7 @@ def _responses(route: Route, schemas: dict[Any, Json]) -> Json:
         answers[str(status)] = {
             "description": _REASONS.get(status, "Done."),
             "headers": _headers(route, status, kind),
-            "content": {route.media_type: {"schema": schemas[_key(kind)]}, **_ALSO.get(route.name, {})},
+            "content": {route.media_type: {"schema": _schema(kind, schemas)}, **_ALSO.get(route.name, {})},
         }
     by_status: dict[int, list[type[DuetimeError]]] = {}
     for error in dict.fromkeys((*route.errors, *_common(route))):
@@ -247,7 +260,9 @@ def _refusal(status: int, kinds: list[type[DuetimeError]]) -> Json:
         "content": {
             _PROBLEM: {
                 "schema": {"allOf": [{"$ref": _REF.format(name="Problem")}, {"properties": said}]},
-                "examples": {str(kind.code): _example(kind) for kind in kinds},
+                "examples": {
+                    str(kind.code): {"$ref": f"#/components/examples/{kind.__name__}"} for kind in kinds
+                },
             }
         },
     }

@@ -1,0 +1,32 @@
+"""The document and the pages as a browser gets them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.http.test_schemathesis import OPERATIONS
+
+
+def test_the_document(server):
+    answer = server.ask("GET", "/openapi.json")
+    assert answer.status == 200 and answer.headers["content-type"] == "application/json"
+    found = [each for methods in answer.json["paths"].values() for each in methods.values()]
+    assert {each["operationId"] for each in found} == set(OPERATIONS)
+    assert server.ask("GET", "/openapi.json").body == answer.body
+
+
+@pytest.mark.parametrize("path", ["/docs", "/"])
+def test_a_page(server, path):
+    answer = server.ask("GET", path)
+    assert answer.status == 200 and answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/docs", "/"])
+def test_no_link_is_broken(server, path):
+    links = set(re.findall(r'href="(/[^"#]*)"', server.ask("GET", path).body.decode()))
+    assert links
+    assert {link: server.ask("GET", link).status for link in links} == dict.fromkeys(links, 200)
