@@ -7,8 +7,9 @@ user's time is meant (lateness, waiting) and by the processor's where work is ti
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
+from itertools import product
 from time import perf_counter  # tidy: measures work, not the time of day
 
 from duetime.channels.channel import Settler
@@ -20,9 +21,9 @@ from duetime.limits import HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE
-from duetime.protocol.outcome import Settlement
+from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Settlement, Snoozed
 from duetime.protocol.reply import Existing
-from duetime.protocol.terms import Callback
+from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 
 # "Now" is the last few minutes: long enough to be steady, short enough to be news.
 SLICE_MS = 10_000
@@ -46,6 +47,8 @@ SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_096)
 CHANNELS = ("callback", "task", "entity", "stream", "bare")
 OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost")
 _TIERS = range(len(TIER_NAMES))
+_CHANNEL = {Callback: 0, Task: 1, Entity: 2, Stream: 3, Bare: 4}
+_OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4}
 # Where the tally has moves to the dead letters.
 _DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]
 
@@ -66,11 +69,10 @@ class Histogram:
 
     def add_many(self, values: Iterable[float]) -> None:
         bounds, counts = self.bounds, self.counts
-        total: float = 0
-        for value in values:
-            counts[bisect_left(bounds, value)] += 1
-            total += value
-        self.sum += total
+        # What comes together is mostly alike, and counting alike ones is quick.
+        for value, times in Counter(values).items():
+            counts[bisect_left(bounds, value)] += times
+            self.sum += value * times
 
     def merge(self, other: Histogram) -> None:
         """Take in what another one of the same buckets holds."""
@@ -158,17 +160,18 @@ class Meter:
         self.checkpoint_s = Histogram(TIME_S)
         self.batch = Histogram(SIZES)
         self.late_ms = [Sliding(LATE_MS) for _ in _TIERS]
-        self.wait_ms = [Histogram(LATE_MS) for _ in _TIERS]
+        self._again_ms = [Histogram(LATE_MS) for _ in _TIERS]
+        """How long every delivery but the first waited after it was due."""
         self.delivery_ms = [Sliding(TIME_MS) for _ in _TIERS]
         self.execution_s = {channel: Histogram(TIME_S) for channel in CHANNELS}
-        self.deliveries: dict[tuple[int, str, str], int] = {}
+        self._outcomes = [0] * (len(_TIERS) * len(CHANNELS) * len(OUTCOMES))
         self.batched = [0 for _ in _TIERS]
         """Deliveries that shared a request with others, per tier."""
         self.rejections: dict[int, int] = {}
         """Refusals by error code."""
-        self._starts: dict[tuple[str, int], float] = {}
+        self._starts: dict[str, float] = {}
         self._trend: deque[tuple[int, int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
-        """For each slice with a turn in it: its moment, the dead letters before it, what is due at its start."""
+        """For each slice with a turn in it: its moment, the dead letters before it, what is due then."""
         self._dead_before = 0
         self._slice = 0
 
@@ -206,8 +209,7 @@ class Meter:
             self._handed_out(turn.effects, turn.at_ms)
 
     def _handed_out(self, effects: list[Effect], at_ms: int) -> None:
-        late: list[list[int]] = [[] for _ in _TIERS]
-        wait: list[list[int]] = [[] for _ in _TIERS]
+        late: list[list[int]] = [[], [], [], [], []]
         assert self.state is not None, "the engine begins before its first turn"
         get = self.state.store.peek
         for effect in effects:
@@ -216,25 +218,23 @@ class Meter:
             tier = effect.terms.tier
             if effect.delivery == 1:  # by far the most: nothing needs to be looked up
                 late[tier].append(effect.late_ms)
-                wait[tier].append(effect.late_ms)
             elif (intent := get(effect.id)) is not None and intent.due_at_ms:
-                wait[tier].append(max(0, at_ms - intent.due_at_ms))
                 if intent.first_dispatch_at_ms == at_ms:  # a revived dead letter: its first time again
                     late[tier].append(effect.late_ms)
-        for number in _TIERS:
-            if late[number]:
-                self.late_ms[number].at(at_ms).add_many(late[number])
-            if wait[number]:
-                self.wait_ms[number].add_many(wait[number])
+                else:
+                    self._again_ms[tier].add(max(0, at_ms - intent.due_at_ms))
+        for number, values in enumerate(late):
+            if values:
+                self.late_ms[number].at(at_ms).add_many(values)
 
     def acted(self, effects: Iterable[Effect]) -> None:
         """Deliveries went to their channels."""
         now_s, starts = perf_counter(), self._starts
         for effect in effects:
             if type(effect) is Deliver:
-                starts[effect.id, effect.delivery] = now_s
+                starts[effect.id] = now_s
             elif type(effect) is Abort:
-                starts.pop((effect.id, effect.delivery), None)
+                starts.pop(effect.id, None)
         if len(starts) > _STARTS_MAX:
             for key in list(starts)[: _STARTS_MAX // 2]:
                 del starts[key]
@@ -251,23 +251,35 @@ class Meter:
     def settled(self, settlements: list[Settlement]) -> None:
         """Outcomes came back; not yet written, so that the intents still say when they were handed out."""
         assert self.state is not None, "the engine begins before anything is handed out"
-        now_ms = self._clock.now_ms()
-        get, now_s = self.state.store.peek, perf_counter()
+        now_ms, now_s = self._clock.now_ms(), perf_counter()
+        get, start = self.state.store.peek, self._starts.pop
+        terms: Terms | None = None
+        base = 0
+        times_ms: list[int] = []
+        times_s: list[float] = []
         for settlement in settlements:
-            start_s = self._starts.pop((settlement.id, settlement.delivery), None)
             intent = get(settlement.id)
+            start_s = start(settlement.id, None)
             if intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery:
                 continue  # stale: the kernel counts it
-            terms = intent.terms
-            target = terms.target
-            channel = type(target).__name__.lower()
-            key = (int(terms.tier), channel, type(settlement.outcome).__name__.lower())
-            self.deliveries[key] = self.deliveries.get(key, 0) + 1
-            self.delivery_ms[terms.tier].at(now_ms).add(max(0, now_ms - intent.dispatched_at_ms))
+            if intent.terms is not terms:  # those that come together mostly share them
+                self._took(terms, times_ms, times_s, now_ms)
+                terms, times_ms, times_s = intent.terms, [], []
+                base = (terms.tier * len(CHANNELS) + _CHANNEL[type(terms.target)]) * len(OUTCOMES)
+            self._outcomes[base + _OUTCOME[type(settlement.outcome)]] += 1
+            times_ms.append(now_ms - intent.dispatched_at_ms)
             if start_s is not None:
-                self.execution_s[channel].add(now_s - start_s)
-            if type(target) is Callback and target.batch:
-                self.batched[terms.tier] += 1
+                times_s.append(now_s - start_s)
+        self._took(terms, times_ms, times_s, now_ms)
+
+    def _took(self, terms: Terms | None, times_ms: list[int], times_s: list[float], now_ms: int) -> None:
+        if terms is None:
+            return
+        target = terms.target
+        self.delivery_ms[terms.tier].at(now_ms).add_many(times_ms)
+        self.execution_s[CHANNELS[_CHANNEL[type(target)]]].add_many(times_s)
+        if type(target) is Callback and target.batch:
+            self.batched[terms.tier] += len(times_ms)
 
     def synced(self, seconds: float) -> None:
         """The log was synced."""
@@ -284,6 +296,18 @@ class Meter:
         self.rejections[error.code] = self.rejections.get(error.code, 0) + count
 
     # What readers ask.
+
+    @property
+    def deliveries(self) -> dict[tuple[int, str, str], int]:
+        """Deliveries that came back, by tier, channel and outcome."""
+        places = product(_TIERS, CHANNELS, OUTCOMES)
+        return {place: count for place, count in zip(places, self._outcomes, strict=True) if count}
+
+    def wait_ms(self, tier: int) -> Histogram:
+        """How long each delivery of a tier, retries included, waited after it was due."""
+        found = self.late_ms[tier].total()
+        found.merge(self._again_ms[tier])
+        return found
 
     def dead_letters(self) -> int:
         """Intents that became dead letters, ever."""

@@ -191,7 +191,7 @@ METRICS: tuple[Spec, ...] = (
         HISTOGRAM,
         _TIER,
         "How long each delivery, retries included, waited after it was due.",
-        _tier_histograms(lambda meter, tier: meter.wait_ms[tier]),
+        _tier_histograms(lambda meter, tier: meter.wait_ms(tier)),
     ),
     Spec(
         "duetime_delivery_duration_seconds",

@@ -82,7 +82,7 @@ def test_lateness_is_of_the_first_hand_over_only(tmp_path):
             await w.end()
             total = w.meter.late_ms[Tier.ECONOMY].total()
             assert (total.count, total.sum) == (4, 60)
-            assert w.meter.wait_ms[Tier.ECONOMY].count == 6  # retries wait, too
+            assert w.meter.wait_ms(Tier.ECONOMY).count == 6  # retries wait, too
 
     run(main())
 
