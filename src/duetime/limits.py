@@ -47,6 +47,10 @@ HISTORY_ENTRIES_MAX: Final = 64
 TIME_MS_MAX: Final = 10**13
 PRIORITY_MAX: Final = 7 * 24 * 3_600
 
+# Limits of rate and concurrency on one intent, and the largest number in one.
+LIMITS_MAX: Final = 8
+RATE_MAX: Final = 1_000_000
+
 # Retry.
 ATTEMPTS_MAX: Final = 10_000
 ATTEMPTS_DEFAULT: Final = 5

@@ -72,6 +72,8 @@ class Guard:
                 raise EntityFull(f"{state.entities} entities are live, the most there may be.", waitMs=1000)
             return
         limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
+        if terms.lane in state.lane_settings:
+            limit = state.lane_settings[terms.lane].pending_max or limit
         if lane.pending >= limit:
             kind = EntityFull if lane.serial else LaneFull
             raise kind(f"Lane {terms.lane!r} holds {limit} intents, the most it may.", waitMs=1000)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from duetime.kernel import flow
 from duetime.kernel.consumers import drop_connections
 from duetime.kernel.lanes import Lane
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
 from duetime.limits import PERMITS_MAX
-from duetime.protocol.command import Configure, Pause, Resize, Resume, Start
+from duetime.protocol.command import Configure, LaneSettings, Pause, Resize, Resume, SetLane, Start
 from duetime.protocol.outcome import Lost
 from duetime.protocol.reply import Refusal
 
@@ -31,6 +32,22 @@ def resize(state: State, command: Resize) -> Refusal | None:
     if not (0 <= command.tier < len(tiers) and 1 <= command.permits <= PERMITS_MAX):
         return Refusal("InvalidField", f"A tier has from 1 to {PERMITS_MAX} permits.")
     tiers[command.tier].max = command.permits
+    return None
+
+
+def set_lane(state: State, command: SetLane) -> Refusal | None:
+    """New settings for a lane, at once; the default ones are not kept."""
+    settings, kind = command.settings, command.lane.partition(":")[0]
+    if kind == "entity" and (settings.rate or settings.concurrency):
+        return Refusal("InvalidField", "An entity runs one at a time, in order; it has no other limits.")
+    if settings == LaneSettings():
+        state.lane_settings.pop(command.lane, None)
+    else:
+        state.lane_settings[command.lane] = settings
+    lane = state.lanes.get(command.lane)
+    if lane is not None:
+        lane.limit = state.limit_of(command.lane)
+        flow.resume(state, lane)
     return None
 
 

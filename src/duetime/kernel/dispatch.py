@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from duetime.kernel import flow
 from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.readying import unfit
 from duetime.kernel.state import State
@@ -100,7 +101,7 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
             break
         intent = head[2]
         track.pop()
-        if not unfit(state, intent):
+        if not unfit(state, intent) and not held_up(state, track, intent):
             track.out += 1
             if packed:
                 lent.take_packed()
@@ -135,7 +136,7 @@ def _pull(state: State, lane: Lane) -> None:
             return
         best.pop()
         intent = first[2]
-        if unfit(state, intent):
+        if unfit(state, intent) or held_up(state, best, intent):
             continue
         name = turns.popleft()
         consumer = state.consumers[name]
@@ -146,6 +147,20 @@ def _pull(state: State, lane: Lane) -> None:
             turns.append(name)
         else:
             del consumer.credits[lane.name]
+
+
+def held_up(state: State, track: Track, intent: Intent) -> bool:
+    """Whether a limit does not let the intent go now; then it is parked. Serial lanes have no limits: whoever
+    is parked is passed by others."""
+    lane = track.lane
+    if lane.serial or (lane.limit is None and not intent.terms.limits):
+        return False
+    found = flow.blocked(state, lane, intent)
+    if found is None:
+        flow.take(state, lane, intent)
+        return False
+    flow.park(state, track, intent, *found)
+    return True
 
 
 def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) -> None:

@@ -46,6 +46,7 @@ def check_quick(state: State) -> None:
     serial = sum(lane.serial for lane in state.lanes.values())
     assert state.entities == serial, f"{state.entities} entities counted, {serial} serial lanes"
     _check_out(state)
+    _check_flow(state)
     _check_consumers(state)
     for name, lane in state.lanes.items():
         assert lane.name == name
@@ -124,6 +125,30 @@ def _check_lane(state: State, lane: Lane) -> None:
         assert holder is None, f"lane {name!r} is not serial and has a holder"
     if not lane.paused and not (lane.serial and lane.running):
         _check_not_idle(state, lane)
+
+
+def _check_flow(state: State) -> None:
+    """Limiters count what is out, and whoever is parked will look again."""
+    running: dict[str, int] = {}
+    for held in state.out.values():
+        for intent in held.values():
+            for limit in () if intent.terms.serial else intent.terms.limits or ():
+                name = f"key:{limit.key}"
+                running[name] = running.get(name, 0) + 1
+    for name, limiter in state.flow.limiters.items():
+        count = running.pop(name, 0)
+        assert limiter.running == count, f"limiter {name!r} says {limiter.running} are out, {count} are"
+        for track, waiting in limiter.parked.items():
+            assert waiting, f"limiter {name!r} has an empty row"
+            live = [entry[2] for entry in waiting if entry[2].waits == name and entry[2].status is DUE]
+            ready = any(
+                entry[2].status is DUE and not entry[2].waits for entry in track.ready
+            )  # somebody of the same track went before and has not been looked at
+            out = limiter.running or track.lane.running
+            assert not live or limiter.wake_ms or out or ready or track in state.stirred, (
+                f"{live[0].id!r} waits for {name!r}, which nobody will look at again"
+            )
+    assert not running, f"limiters are missing: {running}"
 
 
 def _check_not_idle(state: State, lane: Lane) -> None:
@@ -237,7 +262,8 @@ def _check_due(state: State, intent: Intent) -> None:
     lane = state.lanes.get(intent.terms.lane)
     assert lane is not None and intent.due_at_ms, f"{intent.id!r} is due without a lane or a time"
     place = (rank_of(intent, lane.serial), intent.seq)
-    ready = lane.track(intent.terms.tier).ready
+    track = lane.track(intent.terms.tier)
+    ready = track.ready if not intent.waits else state.flow.limiters[intent.waits].parked[track]
     assert any(entry[2] is intent and entry[:2] == place for entry in ready), (
         f"{intent.id!r} is due and not in its lane at {place}"
     )

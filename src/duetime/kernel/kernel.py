@@ -18,6 +18,7 @@ from duetime.kernel import (
     dependents,
     dispatch,
     fire,
+    flow,
     patch,
     purge,
     recovery,
@@ -44,6 +45,7 @@ from duetime.protocol.command import (
     Resize,
     Resume,
     Revive,
+    SetLane,
     Settle,
     Start,
     Submit,
@@ -79,6 +81,7 @@ class Kernel:
         state = self.state
         assert record.seq == state.records + 1, "the log has no gaps"
         state.records = record.seq
+        state.flow.pass_ms(record.at_ms - state.at_ms)
         state.at_ms = record.at_ms
         if record.at_ms < state.latest_ms:
             state.behind = True  # the clock was set back: what is ready may not be due any more
@@ -87,6 +90,7 @@ class Kernel:
             state.latest_ms = record.at_ms
         state.effects, state.changes = [], []
         advance.apply(state)
+        flow.wake(state)
         if state.ended_parents:  # before the verb, which may revive one of them
             dependents.release(state)
         answer = self._verb(record.command)
@@ -134,6 +138,8 @@ class Kernel:
                 control.resume(state, command)
             case Resize():
                 return control.resize(state, command)
+            case SetLane():
+                return control.set_lane(state, command)
             case Configure():
                 control.configure(state, command)
             case Start():
@@ -145,10 +151,10 @@ class Kernel:
     def next_ms(self) -> int | None:
         """When time must be told to pass next."""
         timers = self.state.timers
-        slot_ms, far_ms = timers.next_ms(), timers.far_ms()
-        if slot_ms is None or far_ms is None:
-            return far_ms if slot_ms is None else slot_ms
-        return min(slot_ms, far_ms)
+        wait_ms = self.state.flow.wait_ms()
+        turn_ms = None if wait_ms is None else self.state.at_ms + wait_ms
+        found = (timers.next_ms(), timers.far_ms(), turn_ms)
+        return min((at_ms for at_ms in found if at_ms is not None), default=None)
 
     def checkpoint(self, position: int) -> Checkpoint:
         """The state at this position, for the store."""

@@ -15,7 +15,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from duetime.protocol.intent import DUE, Intent
-from duetime.protocol.terms import PACKED_LANE
+from duetime.protocol.terms import PACKED_LANE, Limit
 
 # Ranks in a serial lane: who was there before comes first, then all by acceptance.
 _RANK_HOLDER = -1
@@ -100,14 +100,16 @@ class Lane:
     """What a lane allows, and what is under way in it."""
 
     __slots__ = (
-        "holder", "name", "packed", "paused", "pending", "polite", "pushed", "running", "serial", "tracks",
-        "turns",
+        "holder", "limit", "name", "packed", "paused", "pending", "polite", "pushed", "running", "serial",
+        "tracks", "turns",
     )  # fmt: skip
 
     def __init__(self, name: str, *, serial: bool, pushed: bool) -> None:
         self.name = name
         self.serial = serial
         self.pushed = pushed
+        self.limit: Limit | None = None
+        """How many of it may go in a time, and at one time."""
         self.packed = name.endswith(PACKED_LANE) and name.startswith("callback:")
         """Whether its deliveries share permits."""
         self.polite = name.startswith("callback:")

@@ -100,6 +100,14 @@ def _why_due(state: State, intent: Intent) -> Why:
     if lane.holder is not None and lane.holder is not intent:
         data["held_by"] = lane.holder.id
         return Why("entity-busy", f"{lane.holder.id!r} goes first: one at a time, in order.", data)
+    if intent.waits:
+        kind, _, name = intent.waits.partition(":")
+        limiter = state.flow.limiters[intent.waits]
+        data["limit"], data["running"] = name, limiter.running
+        if limiter.wake_ms:
+            data["next_at_ms"] = state.at_ms + max(0, limiter.wake_ms - state.flow.now_ms)
+        what = f"the limit {name!r}" if kind == "key" else f"the limit of its lane {name!r}"
+        return Why("limited", f"It waits for {what}.", data)
     if not lane.pushed:
         if not lane.turns:
             return Why("no-worker", f"No worker asks for the lane {lane.name!r}.", data)

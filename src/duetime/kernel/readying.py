@@ -5,6 +5,7 @@ Owns the bookkeeping between an intent and its lane: who counts, who holds, what
 
 from __future__ import annotations
 
+from duetime.kernel import flow
 from duetime.kernel.history import close_attempt, rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import State
@@ -27,6 +28,7 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
     """Its time has come: it waits in its lane from now on."""
     move(state, intent, DUE)
     intent.due_at_ms = due_at_ms
+    intent.waits = ""
     lane = state.lane_for(intent.terms)
     if lane.serial and not intent.holds:
         lane.pending += 1
@@ -40,6 +42,8 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
 def undo_due(state: State, intent: Intent) -> None:
     """It no longer waits in its lane (its entry there is stale from now on)."""
     lane = state.lanes[intent.terms.lane]
+    if not lane.serial and (lane.limit is not None or intent.terms.limits):
+        flow.pass_on(state, lane, intent)
     if lane.serial:
         state.stirred[lane.track(0)] = None  # the next in line may be of another tier, with permits
         if not intent.holds:
@@ -99,6 +103,8 @@ def take_back(state: State, intent: Intent) -> None:
             del state.out[intent.consumer]
         intent.consumer = ""
     lane.running -= 1
+    if not lane.serial and (lane.limit is not None or intent.terms.limits):
+        flow.give_back(state, lane, intent)
     if lane.serial:
         state.stirred[lane.track(0)] = None
 
@@ -136,6 +142,8 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
             _leave_serial(state, lane, intent, was)
         else:
             lane.pending -= 1
+            if was is DUE and (lane.limit is not None or intent.terms.limits):
+                flow.pass_on(state, lane, intent)
         if not lane.pending:
             state.drop_if_idle(lane)
     rare = intent.rare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from duetime.kernel import flow
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import LIVE, State
 from duetime.protocol.checkpoint import Checkpoint, Consumer
@@ -19,6 +20,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.tally = list(checkpoint.tally)
     state.alive = sum(checkpoint.counts[status] for status in LIVE)
     state.draining = checkpoint.draining
+    state.lane_settings = dict(checkpoint.lanes)
     for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
         permits.max = permits_max
         permits.repack(checkpoint.settings.pack)
@@ -31,8 +33,12 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
         state.out[saved.name] = {}
     for name, turns in checkpoint.turns.items():
         _lane(state, name).turns = deque(turns)
+    state.flow.now_ms = checkpoint.flow_ms
+    for name, full_ns in checkpoint.buckets.items():
+        state.flow.limiter(name).full_ns = full_ns
     for intent in state.store.held():
         _place(state, intent)
+    flow.rearm(state)
 
 
 def _lane(state: State, name: str) -> Lane:
@@ -48,10 +54,15 @@ def _place(state: State, intent: Intent) -> None:
             lane.holder = intent
     if intent.status is DUE:
         track = lane.track(intent.terms.tier)
-        track.push(intent)
-        state.stirred[track] = None
+        if intent.waits:
+            flow.place(track, intent, state.flow.limiter(intent.waits))
+        else:
+            track.push(intent)
+            state.stirred[track] = None
     elif intent.status is DISPATCHING:
         lane.running += 1
+        for limit in () if lane.serial else intent.terms.limits or ():
+            state.flow.limiter(f"key:{limit.key}").running += 1
         state.out.setdefault(intent.consumer, {})[intent.id] = intent
         if intent.permit >= 0:
             lane.track(intent.terms.tier).out += 1

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from duetime.kernel.flow import Flow
 from duetime.kernel.lanes import Lane, Track
 from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
 from duetime.limits import TIER_NAMES
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks
-from duetime.protocol.command import Settings
+from duetime.protocol.command import LaneSettings, Settings
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent, Status
-from duetime.protocol.terms import Terms
+from duetime.protocol.terms import Limit, Terms
 from duetime.store.store import Store
 
 # Live statuses come first in the enum, so their counts are a slice.
@@ -30,6 +31,8 @@ class State:
         self.lanes: dict[str, Lane] = {}
         self.queues: dict[str, Lane] = {}
         """Those of the lanes that are not serial: few, where the others may be a million."""
+        self.lane_settings: dict[str, LaneSettings] = {}
+        self.flow = Flow()
         self.entities = 0
         """How many of the lanes are serial."""
         self.consumers: dict[str, Consumer] = {}
@@ -81,10 +84,18 @@ class State:
         kind = name.partition(":")[0]
         serial = kind == "entity"
         lane = self.lanes[name] = Lane(name, serial=serial, pushed=kind in self.settings.pushed)
+        lane.limit = self.limit_of(name)
         self.entities += serial
         if not serial:
             self.queues[name] = lane
         return lane
+
+    def limit_of(self, lane: str) -> Limit | None:
+        """How many of a lane may go, as its settings say."""
+        settings = self.lane_settings.get(lane)
+        if settings is None or not (settings.rate or settings.concurrency):
+            return None
+        return Limit(lane, settings.rate, settings.period_ms, settings.burst, settings.concurrency)
 
     def drop_if_idle(self, lane: Lane) -> None:
         """Forget a lane that holds nothing, so that memory follows what is live."""
@@ -132,6 +143,13 @@ class State:
             paused=tuple(name for name, lane in lanes.items() if lane.paused),
             consumers=tuple(Consumer(c.name, c.seen_at_ms, dict(c.credits)) for c in self.consumers.values()),
             draining=self.draining,
+            lanes=dict(sorted(self.lane_settings.items())),
+            buckets={
+                name: limiter.full_ns
+                for name, limiter in sorted(self.flow.limiters.items())
+                if limiter.full_ns > self.flow.now_ms * 1_000_000
+            },
+            flow_ms=self.flow.now_ms,
             tally=tuple(self.tally),
             turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
         )

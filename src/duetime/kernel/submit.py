@@ -38,6 +38,8 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
         return Refusal("Busy", f"{settings.pending_max} intents are pending, the most there may be.")
     if lane is not None:
         limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
+        if terms.lane in state.lane_settings:
+            limit = state.lane_settings[terms.lane].pending_max or limit
         if lane.pending >= limit:
             error = "EntityFull" if lane.serial else "LaneFull"
             return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")

@@ -13,12 +13,15 @@ import msgspec
 from duetime.limits import (
     AFTER_MAX,
     ATTEMPTS_MAX,
+    DAY_MS,
     ERROR_CHARS_MAX,
     ID_CHARS_MAX,
     KEY_CHARS_MAX,
+    LIMITS_MAX,
     NAME_CHARS_MAX,
     PAYLOAD_BYTES_MAX,
     PRIORITY_MAX,
+    RATE_MAX,
     RETRY_DELAY_MS_MAX,
     TAG_CHARS_MAX,
     TAGS_MAX,
@@ -26,9 +29,9 @@ from duetime.limits import (
     TIME_MS_MAX,
     URL_CHARS_MAX,
 )
-from duetime.protocol.command import Command, Patch, Revive
+from duetime.protocol.command import Command, Patch, Revive, SetLane
 from duetime.protocol.intent import Item
-from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Target, Task, Terms
+from duetime.protocol.terms import Bare, Callback, Entity, Limit, Redelivery, Stream, Target, Task, Terms
 
 __all__ = [
     "ERROR_CHARS_MAX",
@@ -81,6 +84,9 @@ def command(command: Command) -> str | None:
     problem = unreadable(command, Command)
     if problem is not None:
         return problem
+    if isinstance(command, SetLane):
+        given = command.settings
+        return numbers(given.rate, given.period_ms, given.burst, given.concurrency)
     if not isinstance(command, Patch | Revive):
         return None
     payload = command.payload
@@ -102,6 +108,10 @@ def terms(terms: Terms) -> str | None:
     problem = (
         unreadable(terms, Terms) or _target(terms.target) or redelivery(terms.redelivery) or _tags(terms.tags)
     )
+    if problem is None and terms.limits:
+        problem = limits(terms.limits)
+        if terms.serial:
+            problem = "An entity runs one at a time, in order; its messages have no other limits."
     if problem is not None:
         return problem
     if abs(terms.priority) > PRIORITY_MAX:
@@ -112,6 +122,36 @@ def terms(terms: Terms) -> str | None:
     size = len(msgspec.msgpack.encode(terms))
     if size > TERMS_BYTES_MAX:
         return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."
+    return None
+
+
+def limits(limits: tuple[Limit, ...]) -> str | None:
+    """What is wrong with the limits of an intent."""
+    if len(limits) > LIMITS_MAX:
+        return f"{len(limits)} limits are given; {LIMITS_MAX} are allowed."
+    if len({limit.key for limit in limits}) < len(limits):
+        return "Two limits have the same key."
+    for limit in limits:
+        if not 1 <= len(limit.key) <= KEY_CHARS_MAX:
+            return f"The key of a limit must have 1 to {KEY_CHARS_MAX} characters."
+        if not (limit.rate or limit.concurrency):
+            return f"The limit {limit.key!r} has neither a rate nor a concurrency."
+        problem = numbers(limit.rate, limit.period_ms, limit.burst, limit.concurrency)
+        if problem is not None:
+            return f"The limit {limit.key!r}: {problem}"
+    return None
+
+
+def numbers(rate: int, period_ms: int, burst: int, concurrency: int) -> str | None:
+    """What is wrong with a rate and a concurrency."""
+    if not 0 <= rate <= RATE_MAX:
+        return f"the rate must be from 1 to {RATE_MAX}."
+    if not 1 <= period_ms <= DAY_MS:
+        return f"the period of {period_ms} ms is out of range: a day at the most."
+    if not 1 <= burst <= RATE_MAX:
+        return f"the burst must be from 1 to {RATE_MAX}."
+    if not 0 <= concurrency <= RATE_MAX:
+        return f"the concurrency must be from 1 to {RATE_MAX}."
     return None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from duetime.protocol.command import Settings
+from duetime.protocol.command import LaneSettings, Settings
 
 
 class Marks(Struct, frozen=True, array_like=True, gc=False):
@@ -54,3 +54,9 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     draining: bool = False
     tally: tuple[int, ...] = (0,) * 320
     """How often intents moved, by tier, old and new status."""
+    lanes: dict[str, LaneSettings] = {}
+    """Lanes with settings of their own."""
+    buckets: dict[str, int] = {}
+    """Limiters whose bucket is not full, and when it will be, in nanoseconds of the flow's own clock."""
+    flow_ms: int = 0
+    """That clock, which only goes forward."""

@@ -159,6 +159,25 @@ class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
     lane: str
 
 
+class LaneSettings(Struct, frozen=True, array_like=True, gc=False):
+    """What a lane allows. 0: no such limit."""
+
+    concurrency: int = 0
+    rate: int = 0
+    period_ms: int = 1_000
+    burst: int = 1
+    pending_max: int = 0
+    priority: int = 0
+    """What an intent gets that names no priority; put on the record by whoever makes it."""
+
+
+class SetLane(Struct, frozen=True, array_like=True, tag="lane", gc=False):
+    """A lane allows something else from here on."""
+
+    lane: str
+    settings: LaneSettings
+
+
 class Resize(Struct, frozen=True, array_like=True, tag="resize", gc=False):
     """Give a tier another number of delivery permits."""
 
@@ -184,4 +203,5 @@ Command = (
     | Resize
     | Drain
     | Purge
+    | SetLane
 )

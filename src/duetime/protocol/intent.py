@@ -132,6 +132,8 @@ class Intent(Struct, array_like=True, gc=False):
     holds: bool = False
     """Its serial lane waits for it: it was handed out before and has not ended."""
     rare: Rare | None = None
+    waits: str = ""
+    """The limiter it is parked with, while it is due."""
     armed: int = 0
     """The timer slot that has it; means nothing on disk."""
     cycle: int = 0

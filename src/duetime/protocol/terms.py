@@ -148,6 +148,23 @@ class Redelivery(Struct, frozen=True, array_like=True, gc=False):
     jitter: bool = True
 
 
+class Limit(Struct, frozen=True, array_like=True, gc=False):
+    """How many intents with this key may go in a time, and be out at one time. 0: no such limit."""
+
+    key: str
+    rate: int = 0
+    """So many in a period: a token bucket."""
+    period_ms: int = 1_000
+    burst: int = 1
+    """How many may go at once after a pause."""
+    concurrency: int = 0
+
+    @property
+    def interval_ns(self) -> int:
+        """From one token to the next; rounded up, so that the rate is never exceeded."""
+        return -(-self.period_ms * 1_000_000 // self.rate)
+
+
 class Terms(Struct, frozen=True, array_like=True, gc=False):
     """What many intents may share: target, tier, guarantee, retry. One object for all of them."""
 
@@ -166,6 +183,7 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
     shard_key: str | None = None
     slo_ms: int = 0
     """The lateness that was asked for instead of a tier. 0: a tier was named, or the default."""
+    limits: tuple[Limit, ...] | None = None
 
     @property
     def serial(self) -> bool:

@@ -18,6 +18,7 @@ from duetime.protocol.command import (
     Purge,
     Resize,
     Revive,
+    SetLane,
     Settings,
     Settle,
     Submit,
@@ -40,7 +41,8 @@ from duetime.protocol.intent import (
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import Backoff, Guarantee, OnInterrupt, Redelivery, Terms, lane_of
+from duetime.protocol.terms import Backoff, Guarantee, Limit, OnInterrupt, Redelivery, Terms, lane_of
+from duetime.testing.rates import Rates
 from duetime.testing.seen import Row, Seen
 
 Peek = Callable[[str], Intent | None]
@@ -58,6 +60,7 @@ class History:
         self.used = [0] * len(TIER_PERMITS)
         self.lent = [0] * len(TIER_PERMITS)
         self.packed = [0] * len(TIER_PERMITS)
+        self.rates = Rates()
         self.key_mark_ms = 0
         self.at_ms = 0
         self.number = 0
@@ -72,6 +75,7 @@ class History:
     def observe(self, record: Record, applied: Applied, peek: Peek) -> None:
         """One more record, and what it came to. `peek` shows an intent right after it."""
         self.at_ms = record.at_ms
+        self.rates.pass_to(record.at_ms)
         self.outcomes, self.timed = {}, ""
         command, answer = record.command, applied.answer
         if isinstance(command, Cancel | FireNow | Patch | Revive) and isinstance(answer, Intent):
@@ -95,6 +99,8 @@ class History:
                 self.limits[command.tier] = command.permits
             case Configure():
                 self.settings = command.settings
+            case SetLane(lane, settings) if answer is None:
+                self.rates.set_lane(lane, settings)
         mark_ms = self.at_ms - self.at_ms % MINUTE_MS - self.settings.key_window_ms
         self.key_mark_ms = max(self.key_mark_ms, mark_ms)
         used, lent = self._used(), list(self.lent)
@@ -222,6 +228,7 @@ class History:
         elif old is DISPATCHING:
             row.running.pop(id)
             self._give_back(seen)
+            self.rates.back(seen)
             self._ended_delivery(seen, new, record, peek)
         elif old is BLOCKED and new is SCHEDULED:
             for parent in seen.after:
@@ -261,6 +268,7 @@ class History:
                 assert not before, f"{id!r} went out before {before} in {seen.lane!r}"
             row.holder = id
         row.running[id] = None
+        self.rates.go(seen)
         intent = peek(id)
         if intent is not None and intent.status is DISPATCHING and intent.permit >= 0:
             seen.permit = intent.permit
@@ -368,14 +376,15 @@ class History:
         """Whoever is still ready comes after everyone of its kind that went out."""
         if any(change.old is BLOCKED for change in applied.changes):
             return  # it became ready after others had gone
-        last: dict[tuple[str, int], tuple[int, int]] = {}
+        last: dict[tuple[str, int, tuple[Limit, ...]], tuple[int, int]] = {}
         for effect in applied.effects:
             if isinstance(effect, Deliver) and not self.seen[effect.id].serial:
-                kind = (effect.terms.lane, -1 if effect.consumer else effect.terms.tier)
+                tier = -1 if effect.consumer else effect.terms.tier
+                kind = (effect.terms.lane, tier, self.seen[effect.id].limits)
                 last[kind] = max(last.get(kind, (-1 << 62, 0)), self._place(effect.id, peek))
-        for (lane, tier), place in last.items():
+        for (lane, tier, limits), place in last.items():
             for id in self.rows[lane].due:
-                if tier in (-1, self.seen[id].tier):
+                if tier in (-1, self.seen[id].tier) and limits == self.seen[id].limits:
                     assert self._place(id, peek) > place, f"{id!r} was overtaken in {lane!r}"
 
     def _place(self, id: str, peek: Peek) -> tuple[int, int]:

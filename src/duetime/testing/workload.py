@@ -10,12 +10,14 @@ from duetime.protocol.command import (
     Command,
     Configure,
     FireNow,
+    LaneSettings,
     Patch,
     Pause,
     Purge,
     Resize,
     Resume,
     Revive,
+    SetLane,
     Settings,
     Submit,
 )
@@ -29,6 +31,7 @@ from duetime.protocol.terms import (
     Entity,
     ExpiredAction,
     Guarantee,
+    Limit,
     OnDuplicate,
     OnInterrupt,
     Redelivery,
@@ -55,11 +58,12 @@ class Workload:
         self._ids: list[str] = []
         self.lanes: dict[str, None] = {}
         # Of 20 commands that are no submits: how many of each kind, drawn anew for each seed.
-        self._weights = [random.choice((0, 1, 3)) for _ in range(10)]
+        self._weights = [random.choice((0, 1, 3)) for _ in range(11)]
         self._small = random.random() < 0.6
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
         self._blocked = random.choice((0.0, 0.1, 0.3))
         self._far = random.choice((0.05, 0.3))
+        self._rates = [self._rate() for _ in range(3)]
         self._shapes = [self._terms() for _ in range(random.randint(2, 8))]
 
     def first(self) -> list[Command]:
@@ -77,7 +81,7 @@ class Workload:
         random = self._random
         if random.random() < 0.55 or not any(self._weights) or not self._ids:
             return self._submit(now_ms)
-        command = self._other(random.choices(range(10), self._weights)[0], now_ms, history)
+        command = self._other(random.choices(range(11), self._weights)[0], now_ms, history)
         return command, random.choice((AckLevel.ASYNC, AckLevel.DURABLE))
 
     def _other(self, kind: int, now_ms: int, history: History) -> Command:
@@ -97,6 +101,12 @@ class Workload:
                 return Pause(lane) if random.random() < 0.4 else Resume(lane)
             case 7:
                 return Resize(random.randint(0, 4), random.choice((1, 2, 3, 5, 50, 0)))
+            case 9:
+                rate, period_ms, burst, concurrency = (
+                    self._rate() if random.random() < 0.6 else (0, 1_000, 1, 0)
+                )
+                lane = random.choice(list(self.lanes))
+                return SetLane(lane, LaneSettings(concurrency, rate, period_ms, burst))
             case 8:
                 return Purge(tuple(self._id(history, DEAD_LETTERED) for _ in range(random.randint(1, 3))))
         return Configure(self._settings())
@@ -169,7 +179,24 @@ class Workload:
             OnInterrupt.DEAD_LETTER if random.random() < 0.2 else OnInterrupt.RETRY,
             self._redelivery(), random.choice((0, 0, 0, 5, -5, 600)), 30_000,
             random.choice((400, 3_000, 30_000)), random.choice(list(ExpiredAction)),
+            limits=None if type(target) is Entity else self._limits(),
         )  # fmt: skip
+
+    def _limits(self) -> tuple[Limit, ...] | None:
+        """Some share a key, each key with the same numbers all the time, as its users would have it."""
+        random = self._random
+        if random.random() < 0.6:
+            return None
+        return tuple(
+            Limit(f"l{n}", *self._rates[n]) for n in sorted(random.sample(range(3), random.randint(1, 2)))
+        )
+
+    def _rate(self) -> tuple[int, int, int, int]:
+        random = self._random
+        rate, period_ms, burst = random.choice(
+            ((0, 1_000, 1), (2, 1_000, 1), (5, 300, 3), (1, 4_000, 2), (1000, 1_000, 5))
+        )
+        return rate, period_ms, burst, random.choice((0, 1, 2, 4)) if rate else random.choice((1, 2, 3))
 
     def _target(self) -> Target:
         random = self._random

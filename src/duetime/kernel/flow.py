@@ -1,0 +1,249 @@
+"""Limits of rate and concurrency, by lane and by any key. Owns the limiters and who waits for them.
+
+A *limiter* is what all intents with one key share: how many of them are out, and when the next may go. A
+ready intent that may not go is *parked* with its limiter, so that it is in nobody's way and costs nothing;
+it comes back into its track when one of its kind ends, or exactly when the next may go. Rates are true
+token buckets, kept as one moment (the time at which the bucket would be full again), in whole nanoseconds.
+
+A limiter that holds nobody and whose bucket is full means the same as none, so it may be dropped at any time.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from duetime.kernel.lanes import Lane, Track, rank_of
+from duetime.kernel.transitions import touch
+from duetime.protocol.intent import DUE, Intent
+from duetime.protocol.terms import Limit
+
+if TYPE_CHECKING:
+    from duetime.kernel.state import State
+
+_MS_NS = 1_000_000
+# Parked intents that come back at one wake-up, at most: the rest follows with the next record.
+_TOGETHER = 1_000
+_ALL = 1 << 62
+
+
+class Limiter:
+    """One key's bucket, its intents that are out, and those that wait."""
+
+    __slots__ = ("full_ns", "name", "parked", "running", "wake_ms")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.full_ns = 0
+        """When the bucket will be full again."""
+        self.running = 0
+        self.parked: dict[Track, list[tuple[int, int, Intent]]] = {}
+        """By the track they came from; heaps of (rank, seq, intent), in which entries may be stale."""
+        self.wake_ms = 0
+        """The moment, by the flow's own clock, at which somebody who waits may go; 0: not by time alone."""
+
+    def idle(self, now_ms: int) -> bool:
+        return not self.running and not self.parked and self.full_ns <= now_ms * _MS_NS
+
+
+class Flow:
+    """All limiters."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        """A clock that only goes forward: when the engine's is set back, buckets go on filling from there."""
+        self.limiters: dict[str, Limiter] = {}
+        self.wakes: list[tuple[int, str]] = []
+        """A heap of (moment, limiter); an entry counts while it is the limiter's own `wake_ms`."""
+        self._sweep_at = 1_000
+
+    def pass_ms(self, ms: int) -> None:
+        """So much time has passed."""
+        if ms > 0:
+            self.now_ms += ms
+
+    def wait_ms(self) -> int | None:
+        """How long it is until somebody who waits may go."""
+        wakes = self.wakes
+        while wakes and not self._counts(*wakes[0]):
+            heappop(wakes)
+        return max(0, wakes[0][0] - self.now_ms) if wakes else None
+
+    def due(self) -> list[Limiter]:
+        """The limiters whose moment has come."""
+        found: list[Limiter] = []
+        while self.wait_ms() == 0:
+            limiter = self.limiters[heappop(self.wakes)[1]]
+            limiter.wake_ms = 0
+            found.append(limiter)
+        return found
+
+    def _counts(self, wake_ms: int, name: str) -> bool:
+        limiter = self.limiters.get(name)
+        return limiter is not None and limiter.wake_ms == wake_ms
+
+    def limiter(self, name: str) -> Limiter:
+        found = self.limiters.get(name)
+        if found is None:
+            found = self.limiters[name] = Limiter(name)
+        return found
+
+    def arm(self, limiter: Limiter, wake_ms: int) -> None:
+        """Look at the limiter at this moment, unless it is looked at before."""
+        if not limiter.wake_ms or wake_ms < limiter.wake_ms:
+            limiter.wake_ms = wake_ms
+            heappush(self.wakes, (wake_ms, limiter.name))
+
+    def sweep(self) -> None:
+        """Drop limiters that mean nothing any more, once there are many more than at the last look."""
+        if len(self.limiters) >= self._sweep_at:
+            kept = [limiter for limiter in self.limiters.values() if not limiter.idle(self.now_ms)]
+            self.limiters = {limiter.name: limiter for limiter in kept}
+            self._sweep_at = max(1_000, 2 * len(self.limiters))
+
+
+def limits_of(lane: Lane, intent: Intent) -> list[tuple[str, Limit]]:
+    """What an intent is limited by, with the names of the limiters."""
+    found = [(f"key:{limit.key}", limit) for limit in intent.terms.limits or ()]
+    if lane.limit is not None:
+        found.append((f"lane:{lane.name}", lane.limit))
+    return found
+
+
+def blocked(state: State, lane: Lane, intent: Intent) -> tuple[Limiter, Limit] | None:
+    """The first limiter that does not let an intent go now."""
+    now_ns = state.flow.now_ms * _MS_NS
+    for name, limit in limits_of(lane, intent):
+        limiter = state.flow.limiter(name)
+        if limit.concurrency and _running(limiter, limit, lane) >= limit.concurrency:
+            return limiter, limit
+        if limit.rate and _free_ns(limiter, limit) > now_ns:
+            return limiter, limit
+    return None
+
+
+def take(state: State, lane: Lane, intent: Intent) -> None:
+    """An intent goes out: it counts, and takes its token."""
+    now_ns = state.flow.now_ms * _MS_NS
+    for name, limit in limits_of(lane, intent):
+        limiter = state.flow.limiter(name)
+        limiter.running += limit is not lane.limit
+        if limit.rate:
+            limiter.full_ns = max(limiter.full_ns, now_ns) + limit.interval_ns
+            if limiter.parked:
+                _arm(state, limiter, limit)
+    state.flow.sweep()
+
+
+def give_back(state: State, lane: Lane, intent: Intent) -> None:
+    """An intent is no longer out: one of its kind may go instead."""
+    for limit in intent.terms.limits or ():
+        state.flow.limiters[f"key:{limit.key}"].running -= 1
+    pass_on(state, lane, intent)
+
+
+def pass_on(state: State, lane: Lane, intent: Intent) -> None:
+    """An intent does not need its place any more: the next who waits for the same limiters looks again."""
+    for name in (f"lane:{lane.name}", *(f"key:{limit.key}" for limit in intent.terms.limits or ())):
+        limiter = state.flow.limiters.get(name)
+        if limiter is not None and limiter.parked:
+            _unpark(state, limiter, 1)
+
+
+def park(state: State, track: Track, intent: Intent, limiter: Limiter, limit: Limit) -> None:
+    """A ready intent waits for its limiter."""
+    touch(state, intent)
+    intent.waits = limiter.name
+    place(track, intent, limiter)
+    if limit.rate:
+        _arm(state, limiter, limit)
+    pass_on(state, track.lane, intent)  # perhaps it was its turn with another one
+
+
+def place(track: Track, intent: Intent, limiter: Limiter) -> None:
+    """Put a parked intent where it waits."""
+    entry = (rank_of(intent, serial=False), intent.seq, intent)
+    heappush(limiter.parked.setdefault(track, []), entry)
+
+
+def wake(state: State) -> None:
+    """Whoever waited for this moment is ready again."""
+    for limiter in state.flow.due():
+        _unpark(state, limiter, _TOGETHER)
+        _rearm(state, limiter)
+
+
+def resume(state: State, lane: Lane) -> None:
+    """The limits of a lane are others now: whoever waits for it looks again."""
+    limiter = state.flow.limiters.get(f"lane:{lane.name}")
+    if limiter is not None:
+        _unpark(state, limiter, _ALL)
+        _rearm(state, limiter)
+
+
+def rearm(state: State) -> None:
+    """After a restart: when does who waits look again?"""
+    for limiter in state.flow.limiters.values():
+        _rearm(state, limiter)
+
+
+def _rearm(state: State, limiter: Limiter) -> None:
+    """Those who still wait look again when the first of each track may go."""
+    for track, waiting in limiter.parked.items():
+        for name, limit in limits_of(track.lane, waiting[0][2]):
+            if name == limiter.name and limit.rate:
+                _arm(state, limiter, limit)
+
+
+def _running(limiter: Limiter, limit: Limit, lane: Lane) -> int:
+    """How many are out. A lane counts its own, also those that went before it had a limit."""
+    return lane.running if limit is lane.limit else limiter.running
+
+
+def _free_ns(limiter: Limiter, limit: Limit) -> int:
+    """When the next token is there."""
+    return limiter.full_ns - (limit.burst - 1) * limit.interval_ns
+
+
+def _arm(state: State, limiter: Limiter, limit: Limit) -> None:
+    free_ms = -(-_free_ns(limiter, limit) // _MS_NS)
+    state.flow.arm(limiter, max(free_ms, state.flow.now_ms))
+
+
+def _unpark(state: State, limiter: Limiter, most: int) -> None:
+    """Let the first of each track look again, as many as there is room for. Tracks in the order of their
+    first, which does not depend on who was parked when."""
+    tracks = sorted(limiter.parked, key=lambda track: limiter.parked[track][0][:2])
+    for track in tracks:
+        waiting = limiter.parked[track]
+        left = min(most, _room(state, limiter, track, waiting))
+        if not left:
+            continue
+        while waiting and left:
+            rank, _, intent = heappop(waiting)
+            if (
+                intent.waits == limiter.name
+                and intent.status is DUE
+                and rank == rank_of(intent, serial=False)
+            ):
+                touch(state, intent)
+                intent.waits = ""
+                track.push(intent)
+                left -= 1
+        if not waiting:
+            del limiter.parked[track]
+        state.stirred[track] = None
+
+
+def _room(state: State, limiter: Limiter, track: Track, waiting: list[tuple[int, int, Intent]]) -> int:
+    """How many could go now, by the limits of the first who waits. Whoever has none any more may go."""
+    for name, limit in limits_of(track.lane, waiting[0][2]):
+        if name == limiter.name:
+            room = _TOGETHER
+            if limit.concurrency:
+                room = min(room, limit.concurrency - _running(limiter, limit, track.lane))
+            if limit.rate:
+                free_ns = state.flow.now_ms * _MS_NS - _free_ns(limiter, limit)
+                room = min(room, limit.burst, free_ns // limit.interval_ns + 1)
+            return max(0, room)
+    return _ALL
