@@ -195,6 +195,6 @@ def _camel(name: str) -> str:
 
 def _value(name: str, value: object) -> object:
     """Moments are shown as all others; durations keep their unit in the name."""
-    if name.endswith(("_at_ms", "until_ms", "since_ms")) and isinstance(value, int):
+    if name.endswith("_at_ms") and isinstance(value, int):
         return iso_or_none(value)
     return value
