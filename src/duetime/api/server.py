@@ -83,6 +83,11 @@ class Server:
         self._stop: asyncio.Event = asyncio.Event()
         self.failure: BaseException | None = None
 
+    @property
+    def application(self) -> Starlette:
+        """What answers over HTTP, without a socket."""
+        return self._parts.application
+
     def stop(self) -> None:
         """Begin to stop, as a signal does."""
         if self._stop.is_set():

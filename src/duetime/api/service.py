@@ -43,6 +43,8 @@ class Service:
         self.library = library
         self._composer = Composer(defaults)
         self.show = Shower()
+        self.refused = problems.nobody_counts
+        """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
 
     @property
     def running(self) -> Engine:
@@ -161,6 +163,7 @@ class Service:
                 intent, known = self._made(replies[result])
             except DuetimeError as error:
                 failed += 1
+                self.refused(error)
                 answers.append(BatchItemOut(status=error.status, error=problems.problem(error)))
                 continue
             created += not known
