@@ -93,7 +93,7 @@ class Composer:
             payload=payload,
             deadline_ms=moments.read(new.deadline, "$.deadline") if new.deadline is not None else 0,
             key=new.idempotency_key,
-            fingerprint=_fingerprint(new, payload) if new.idempotency_key is not None else 0,
+            fingerprint=_fingerprint(new, payload) if new.idempotency_key or request else 0,
             on_duplicate=_on_duplicate(new.on_duplicate),
             after=tuple(new.after) if new.after else (),
             traceparent=new.traceparent,
@@ -316,8 +316,16 @@ def _fingerprint(new: NewIntent, payload: bytes) -> int:
     said = msgspec.to_builtins(new, builtin_types=(Raw,))
     said.pop("onDuplicate", None)
     if payload:
-        said["payload"] = msgspec.json.decode(payload)
+        said["payload"] = _meaning(payload)
     if new.callback is not None and new.callback.body is not UNSET:
-        said["callback"]["body"] = msgspec.json.decode(new.callback.body)
+        said["callback"]["body"] = _meaning(new.callback.body)
     body = msgspec.json.encode(said, order="deterministic")
     return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
+
+
+def _meaning(raw: bytes | Raw) -> Any:
+    """What JSON says; a number that nothing here can hold is taken by its letters."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        return bytes(raw).decode()

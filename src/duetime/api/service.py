@@ -137,7 +137,7 @@ class Service:
                 if isinstance(new, DuetimeError):
                     raise new
                 its_terms, item = self._composer.new(
-                    new, now_ms, None if request is None else f"{request}/{number}"
+                    new, now_ms, None if request is None else f"{request}\n{number}"
                 )
             except DuetimeError as error:
                 results.append(error)
