@@ -33,10 +33,12 @@ $(STAMP): pyproject.toml
 	fi
 	@touch $@
 
-run: demo ## start Duetime (today: the demo)
+run: $(STAMP) ## start the server: http://localhost:7928, data in ./duetime-data
+	@$(BIN)/duetime serve
 
-demo: $(STAMP) ## watch an engine work, with an account at the end
+demo: $(STAMP) ## watch an engine work, then a server with webhooks, with an account at the end of each
 	@$(BIN)/duetime demo
+	@$(BIN)/duetime demo --server
 
 test: lint unit ## all that a change must pass: lint, then every test that is not slow
 

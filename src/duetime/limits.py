@@ -95,6 +95,14 @@ REQUESTS_MAX: Final = 1_000
 BATCH_CREATE_MAX: Final = 10_000
 PAGE_MAX: Final = 500
 PAGE_DEFAULT: Final = 50
+# What a stranger may have of the server before it knows who asks: bytes of a request's head, time for the
+# whole request, connections. Files are kept back for the log, the store and the calls out.
+HEAD_BYTES_MAX: Final = 64 * 1024
+REQUEST_MS: Final = MINUTE_MS
+CONNECTIONS_MAX: Final = 20_000
+FILES_RESERVED: Final = 1_024
+# How long a stop waits for answers to be read and streams to end: what is under way out there needs the rest.
+ANSWERS_MS: Final = 3 * SECOND_MS
 # How long a request id keeps its answer.
 REQUEST_ID_MS: Final = 15 * MINUTE_MS
 

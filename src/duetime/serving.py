@@ -71,7 +71,8 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     ]
     routes += document_routes(routes)
     gate = _gate(folder)
-    load = Load(config.server.requests_max, config.server.request_bytes_max)
+    load = Load(config.server.requests_max, config.server.request_bytes_max, refused=meter.rejected)
+    service.refused = meter.rejected
     repeats = Repeats(clock)
 
     grpc = GrpcParts(

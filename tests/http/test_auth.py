@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 import trustme
 
+from duetime.api import tokens
 from tests.e2e.process import environment
 from tests.http.checks import problem
 from tests.http.server import ServerProcess
@@ -21,27 +22,32 @@ NEW = {"delayMs": 3_600_000, "stream": {"name": "nobody"}}
 
 
 def make_token(folder, role, name=""):
-    run = subprocess.run(
-        [sys.executable, "-m", "duetime", "token", "new", "--role", role, "--name", name or role, "--data",
-         str(folder), "--json"],
-        capture_output=True, text=True, env=environment(), check=True,
-    )  # fmt: skip
-    return json.loads(run.stdout)["token"]
+    return tokens.new(folder, role, name or role)
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
     """A server with a token of each role."""
     folder = tmp_path_factory.mktemp("guarded") / "data"
-    tokens = {role: make_token(folder, role) for role in ROLES}
+    known = {role: make_token(folder, role) for role in ROLES}
     with ServerProcess(folder) as server:
-        yield server, tokens
+        yield server, known
+
+
+def test_the_command_line_makes_one(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "duetime", "token", "new", "--role", "read", "--name", "me", "--data",
+         str(tmp_path / "data"), "--json"],
+        capture_output=True, text=True, env=environment(), check=True,
+    )  # fmt: skip
+    token = json.loads(run.stdout)["token"]
+    assert tokens.read(tmp_path / "data")[0].sha256 == tokens.digest(token)
 
 
 def test_tokens_are_kept_as_hashes(guarded):
-    server, tokens = guarded
+    server, known = guarded
     kept = (server.folder / "tokens.json").read_text()
-    assert all(token not in kept and token.removeprefix("duetime_") not in kept for token in tokens.values())
+    assert all(token not in kept and token.removeprefix("duetime_") not in kept for token in known.values())
     assert (server.folder / "tokens.json").stat().st_mode & 0o077 == 0
 
 
@@ -63,19 +69,19 @@ def test_no_or_a_wrong_token(guarded, headers):
 
 
 def test_both_ways_to_show_it(guarded):
-    server, tokens = guarded
+    server, known = guarded
     for headers in (
-        {"X-Duetime-Token": tokens["read"]},
-        {"Authorization": f"Bearer {tokens['read']}"},
-        {"authorization": f"bearer  {tokens['read']} "},
+        {"X-Duetime-Token": known["read"]},
+        {"Authorization": f"Bearer {known['read']}"},
+        {"authorization": f"bearer  {known['read']} "},
     ):
         problem(server.ask("GET", "/v1/intents/x", None, headers), 40401)
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_what_a_role_may(guarded, role):
-    server, tokens = guarded
-    headers = {"X-Duetime-Token": tokens[role]}
+    server, known = guarded
+    headers = {"X-Duetime-Token": known[role]}
     problem(server.ask("GET", "/v1/intents/none", None, headers), 40401)
     made = server.ask("POST", "/v1/intents", NEW, headers)
     batch = server.ask("POST", "/v1/intents/batch", [NEW], headers)
@@ -99,8 +105,8 @@ def test_what_a_role_may(guarded, role):
     ],
 )
 def test_what_only_an_admin_may(guarded, role, method, path, body):
-    server, tokens = guarded
-    answer = server.ask(method, path, body, {"X-Duetime-Token": tokens[role]})
+    server, known = guarded
+    answer = server.ask(method, path, body, {"X-Duetime-Token": known[role]})
     if role == "admin":
         assert answer.status not in (401, 403)
     else:
@@ -117,9 +123,9 @@ def test_health_and_pages_are_open(guarded, path):
     "path", ["/metrics", "/v1/intents", "/v1/admin/chronoscope", "/v1/admin/dead-letters"]
 )
 def test_the_rest_is_not(guarded, path):
-    server, tokens = guarded
+    server, known = guarded
     problem(server.ask("GET", path), 40101)
-    assert server.ask("GET", path, None, {"X-Duetime-Token": tokens["read"]}).status == 200
+    assert server.ask("GET", path, None, {"X-Duetime-Token": known["read"]}).status == 200
 
 
 def test_no_route_tells_more_to_strangers(guarded):
@@ -136,9 +142,9 @@ def test_a_token_made_while_it_runs_is_known_at_once(guarded):
 
 
 def test_no_token_is_ever_logged(guarded):
-    server, tokens = guarded
+    server, known = guarded
     words = "\n".join(server.words)
-    assert all(token not in words for token in tokens.values())
+    assert all(token not in words for token in known.values())
 
 
 class TestLoopback:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.http.checks import problem
+from tests.http.life import now_s
 from tests.http.server import ServerProcess
 
 NEW = {"delayMs": 3_600_000, "stream": {"name": "nobody"}}
@@ -149,3 +150,28 @@ def test_who_went_away_is_not_counted(small):
     test_too_many_requests_at_a_time(small)
     answers = [small.ask("GET", "/v1/intents/none").status for _ in range(50)]
     assert answers[-1] == 404
+
+
+def test_a_tier_that_cannot_keep_its_bound(tmp_path, hooks, fresh):
+    """New callbacks of a late tier are refused, with a wait; other tiers are taken."""
+    path = fresh()
+    url = hooks.hold(path)
+    one_each = {f"tiers__{tier}": 1 for tier in ("ultra", "fast", "high", "standard", "economy")}
+    with ServerProcess(tmp_path / "data", **one_each) as server:
+        late = [{"executeAt": now_s(-4_000), "callback": {"url": url}, "precisionTier": "ULTRA"}] * 30
+        assert server.ask("POST", "/v1/intents/batch", late).json["created"] == 30
+        hooks.take(path)
+        refused = server.ask("POST", "/v1/intents", {**late[0], "executeAt": None, "delayMs": 0})
+        body = problem(refused, 42900)
+        assert "ULTRA" in body["message"] and body["details"]["retryAfterMs"] > 0
+        other = {"delayMs": 0, "callback": {"url": url}, "precisionTier": "ECONOMY"}
+        assert server.ask("POST", "/v1/intents", other).status == 201
+        hooks.let_go(path)
+
+
+def test_a_full_disk(tmp_path):
+    """New work is refused as long as the room kept back is not there; nothing else is."""
+    with ServerProcess(tmp_path / "data", log__disk_reserve_bytes=2**50) as server:
+        body = problem(server.ask("POST", "/v1/intents", NEW), 50305)
+        assert body["retryable"]
+        problem(server.ask("GET", "/v1/intents/none"), 40401)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 import urllib.error
 
@@ -120,3 +121,41 @@ def test_a_port_that_is_taken_is_said(tmp_path, server):
     port = server.url.rsplit(":", 1)[1]
     with pytest.raises(AssertionError, match="cannot be used"):
         ServerProcess(tmp_path / "data", "--port", port).start()
+
+
+def test_the_port_answers_before_recovery_is_done(tmp_path):
+    """Not ready, with the reason; nothing is refused for good and nothing is answered wrongly."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    server = ServerProcess(tmp_path / "data", "--port", port, store__checkpoint_ms=3_600_000)
+    with server:
+        url = server.url
+        for start in range(0, 40_000, 10_000):
+            news = [{"delayMs": 9_000_000 + n, "stream": {"name": "n"}, "payload": n} for n in range(10_000)]
+            assert server.ask("POST", "/v1/intents/batch", news).json["created"] == 10_000, start
+        id = server.create()["intentId"]
+        server.kill()
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        server.url = url
+        answers = _until_ready(server, id)
+        starting.join(60)
+    early = [(ready, read) for ready, read in answers if ready.status == 503]
+    assert early, "it was ready before it could be asked"
+    for ready, read in early:
+        assert ready.json["ready"] is False and ready.json["reasons"]
+        assert read.status == 200 or read.json["errorCode"] == 50304
+    assert answers[-1][1].status == 200
+
+
+def _until_ready(server, id):
+    """What it says about itself and about an intent, until it says that it is ready."""
+    answers = []
+    ready = None
+    while ready is None or ready.status != 200:
+        try:
+            ready = server.ask("GET", "/health/ready")
+            answers.append((ready, server.ask("GET", f"/v1/intents/{id}")))
+        except (urllib.error.URLError, ConnectionError):
+            assert len(answers) == 0, "once it answers, it goes on answering"
+    return answers

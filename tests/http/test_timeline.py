@@ -10,6 +10,7 @@ from tests.http.checks import problem
 from tests.http.life import now_s
 
 ADMIN = "/v1/admin"
+TIERS = ("ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY")
 
 
 def get(server, path, **query):
@@ -18,29 +19,37 @@ def get(server, path, **query):
     return answer.json
 
 
-class TestTimeline:
-    def test_what_will_fire(self, life):
-        start = now_s(5_000_000)
-        for number in range(5):
-            life.server.create(
-                executeAt=start + number, precisionTier="HIGH", task={"name": "t", "queue": "tl"}
-            )
-        body = get(life.server, "timeline", **{"from": start - 10, "to": start + 50, "slots": 6})
-        assert "slots" in body and len(body["slots"]) <= 6
-        text = str(body)
-        assert "HIGH" in text and "tl" in text
-        assert {"peak", "capacity", "risk"} <= {name.lower() for name in _names(body)}
-
-    @pytest.mark.parametrize(
-        "query", ["from=x", "to=x", "slots=0", "slots=x", "from=2000000000&to=1900000000", "y=1"]
-    )
-    def test_a_bad_parameter(self, server, query):
-        problem(server.ask("GET", f"{ADMIN}/timeline?{query}"), 40002)
+def test_what_will_fire(life):
+    start = now_s(5_000_000)
+    queue = life.fresh()
+    for number in range(5):
+        life.server.create(executeAt=start + number, precisionTier="HIGH", task={"name": "t", "queue": queue})
+    body = get(life.server, "timeline", **{"from": start - 10, "to": start + 50, "slots": 6})
+    assert len(body["slots"]) == 6 and body["slotMs"] == 10_000 and body["total"] >= 5
+    assert sum(slot["count"] for slot in body["slots"]) == body["total"]
+    assert sum(slot["byQueue"].get(f"task:{queue}", 0) for slot in body["slots"]) == 5
+    assert sum(slot["byTier"].get("HIGH", 0) for slot in body["slots"]) >= 5
+    assert body["peak"]["count"] == max(slot["count"] for slot in body["slots"])
+    assert all(slot["capacity"] > 0 and slot["predictedLatenessMs"] >= 0 for slot in body["slots"])
+    assert body["risk"] and body["narrative"] and set(body["predictedLatenessMs"]) == set(TIERS)
 
 
-def _names(body):
-    if isinstance(body, dict):
-        return set(body) | {name for value in body.values() for name in _names(value)}
-    if isinstance(body, list):
-        return {name for value in body for name in _names(value)}
-    return set()
+def test_what_is_cancelled_will_not(life):
+    start = now_s(6_000_000)
+    queue = life.fresh()
+    id = life.server.create(executeAt=start, task={"name": "t", "queue": queue})["intentId"]
+    life.do("cancel", id)
+    body = get(life.server, "timeline", **{"from": start - 10, "to": start + 10})
+    assert not any(f"task:{queue}" in slot["byQueue"] for slot in body["slots"])
+
+
+def test_without_parameters_it_is_the_next_hour(server):
+    body = get(server, "timeline")
+    assert len(body["slots"]) * body["slotMs"] == 3_600_000
+
+
+@pytest.mark.parametrize(
+    "query", ["from=x", "to=x", "slots=0", "slots=x", "slots=99999", "from=2000000000&to=1900000000", "y=1"]
+)
+def test_a_bad_parameter(server, query):
+    problem(server.ask("GET", f"{ADMIN}/timeline?{query}"), 40002)

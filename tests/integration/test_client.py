@@ -42,7 +42,7 @@ async def test_the_life_of_an_intent(server, fresh):
         assert await client.get(id) == made
 
         why = await client.why(id)
-        assert why.code == "waiting-for-time" and "to go" in why.sentence
+        assert why.code == "waiting-for-time" and "it is due in" in why.sentence
         patched = await client.patch(id, priority=5, deadline=made.execute_at + timedelta(days=1))
         assert patched.priority == 5 and patched.deadline is not None and patched.revision == 2
         assert (await client.patch(id, deadline=None, expected_revision=2)).deadline is None

@@ -15,9 +15,22 @@ PACKAGE = ROOT / "src" / "duetime"
 # A line that ends in this comment, with a reason, is excused from the banned words.
 EXCUSE = "# tidy: "
 
-FOLDERS = ("src", "tests", "tools", "docs", "examples", ".ci")
-TEXT_SUFFIXES = {".py", ".md", ".txt", ".toml", ".json", ".html", ".js", ".css", ".sh", ".yml", ".yaml"}
-TEXT_NAMES = {"Makefile", "LICENSE", "run", ".gitignore"}
+FOLDERS = ("src", "tests", "tools", "docs", "examples", "deploy", ".ci")
+TEXT_SUFFIXES = {
+    ".py",
+    ".md",
+    ".txt",
+    ".toml",
+    ".json",
+    ".html",
+    ".js",
+    ".css",
+    ".sh",
+    ".yml",
+    ".yaml",
+    ".service",
+}
+TEXT_NAMES = {"Makefile", "Dockerfile", "LICENSE", "run", ".gitignore"}
 
 
 def python_files(*folders: str) -> list[Path]:

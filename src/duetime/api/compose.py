@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from duetime.api import moments
-from duetime.api.wire import CallbackIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
+from duetime.api import moments, rates
+from duetime.api.wire import CallbackIn, LimitIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
 from duetime.client.ids import Ids
 from duetime.errors import BadTarget, InvalidField, TimeMissing, TooLarge, UnknownTier
@@ -30,6 +30,7 @@ from duetime.protocol.terms import (
     Entity,
     ExpiredAction,
     Guarantee,
+    Limit,
     OnDuplicate,
     OnInterrupt,
     Redelivery,
@@ -93,7 +94,7 @@ class Composer:
             payload=payload,
             deadline_ms=moments.read(new.deadline, "$.deadline") if new.deadline is not None else 0,
             key=new.idempotency_key,
-            fingerprint=_fingerprint(new, payload) if new.idempotency_key is not None else 0,
+            fingerprint=_fingerprint(new, payload) if new.idempotency_key or request else 0,
             on_duplicate=_on_duplicate(new.on_duplicate),
             after=tuple(new.after) if new.after else (),
             traceparent=new.traceparent,
@@ -148,6 +149,7 @@ class Composer:
             _target_key(new), new.precision_tier, new.slo, new.ack_level, new.guarantee,
             new.expired_action, new.redelivery, new.priority, new.timeout_ms, new.lease_ms,
             tuple(sorted(new.tags.items())) if new.tags else None, new.shard_key,
+            tuple(new.limits) if new.limits else None,
         )  # fmt: skip
         terms = self._terms.get(key)
         if terms is None:
@@ -187,6 +189,7 @@ class Composer:
             tags=new.tags or None,
             shard_key=new.shard_key,
             slo_ms=slo_ms,
+            limits=_limits(new.limits),
         )
         problem = bounds.terms(terms)
         if problem is not None:
@@ -296,6 +299,18 @@ def _redelivery(policy: RedeliveryIn) -> Redelivery:
     )
 
 
+def _limits(given: list[LimitIn] | None) -> tuple[Limit, ...] | None:
+    if not given:
+        return None
+    found = []
+    for number, limit in enumerate(given):
+        rate, period_ms = (
+            (0, 1_000) if limit.rate is None else rates.read(limit.rate, f"$.limits[{number}].rate")
+        )
+        found.append(Limit(limit.key, rate, period_ms, limit.burst, limit.concurrency or 0))
+    return tuple(found)
+
+
 def _priority(priority: int | str) -> int:
     return _PRIORITIES[priority] if isinstance(priority, str) else priority
 
@@ -316,8 +331,16 @@ def _fingerprint(new: NewIntent, payload: bytes) -> int:
     said = msgspec.to_builtins(new, builtin_types=(Raw,))
     said.pop("onDuplicate", None)
     if payload:
-        said["payload"] = msgspec.json.decode(payload)
+        said["payload"] = _meaning(payload)
     if new.callback is not None and new.callback.body is not UNSET:
-        said["callback"]["body"] = msgspec.json.decode(new.callback.body)
+        said["callback"]["body"] = _meaning(new.callback.body)
     body = msgspec.json.encode(said, order="deterministic")
     return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
+
+
+def _meaning(raw: bytes | Raw) -> Any:
+    """What JSON says; a number that nothing here can hold is taken by its letters."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        return bytes(raw).decode()

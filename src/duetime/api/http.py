@@ -93,6 +93,8 @@ class Load(Struct):
     requests_max: int
     bytes_max: int
     under_way: int = 0
+    refused: Callable[[DuetimeError], None] = problems.nobody_counts
+    """Told of every caller who is refused."""
 
 
 class Endpoint:
@@ -121,6 +123,7 @@ class Endpoint:
             body = await _body(scope, receive, load.bytes_max)
             answer = await self._handler(Call(scope, body, receive, send))
         except DuetimeError as error:
+            load.refused(error)
             answer = refusal(error)
         except Exception as error:
             answer = _bug(error, scope)

@@ -102,3 +102,7 @@ def invalid(text: str, prefix: str = "$") -> DuetimeError:
     message = f"{_PLACE.sub('', text)}, at {place}."
     details: dict[str, Any] = {"path": place}
     return errors.InvalidField(message, **details)
+
+
+def nobody_counts(error: DuetimeError) -> None:
+    """For those who answer callers where nobody wants to know how often one is refused."""

@@ -22,8 +22,10 @@ from msgspec import Struct
 from starlette.applications import Starlette
 
 from duetime.api.auth import Gate
+from duetime.api.connection import Connection, make_room
 from duetime.engine.engine import Engine
 from duetime.errors import BadConfig
+from duetime.limits import ANSWERS_MS
 from duetime.settings import ServerSettings
 
 _logger = logging.getLogger("duetime")
@@ -83,6 +85,11 @@ class Server:
         self._stop: asyncio.Event = asyncio.Event()
         self.failure: BaseException | None = None
 
+    @property
+    def application(self) -> Starlette:
+        """What answers over HTTP, without a socket."""
+        return self._parts.application
+
     def stop(self) -> None:
         """Begin to stop, as a signal does."""
         if self._stop.is_set():
@@ -94,6 +101,7 @@ class Server:
         """Serve until told to stop."""
         parts = self._parts
         check_exposure(parts.settings.host, parts.gate, parts.insecure)
+        Connection.most = make_room()
         listener = bind(parts.settings.host, parts.settings.port)
         with listener:
             http = _Uvicorn(self._config())
@@ -147,7 +155,7 @@ class Server:
         try:
             config = uvicorn.Config(
                 self._parts.application,
-                http="httptools",
+                http=Connection,
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -158,7 +166,7 @@ class Server:
                 proxy_headers=False,
                 backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=max(1, self._parts.drain_ms // 1000),
+                timeout_graceful_shutdown=_answers_s(self._parts.drain_ms),
                 ssl_certfile=settings.tls_cert or None,
                 ssl_keyfile=settings.tls_key or None,
             )
@@ -168,6 +176,11 @@ class Server:
                 f"TLS cannot be set up: {error}.", hint="Look at server.tls_cert and server.tls_key."
             ) from error
         return config
+
+
+def _answers_s(drain_ms: int) -> int:
+    """Whole seconds for answers under way: some of the time there is, and not all of it."""
+    return max(1, min(ANSWERS_MS, drain_ms // 2) // 1000)
 
 
 async def _within(stop: Callable[[float], Awaitable[None]], within_s: float) -> None:

@@ -43,6 +43,8 @@ class Service:
         self.library = library
         self._composer = Composer(defaults)
         self.show = Shower()
+        self.refused = problems.nobody_counts
+        """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
 
     @property
     def running(self) -> Engine:
@@ -135,7 +137,7 @@ class Service:
                 if isinstance(new, DuetimeError):
                     raise new
                 its_terms, item = self._composer.new(
-                    new, now_ms, None if request is None else f"{request}/{number}"
+                    new, now_ms, None if request is None else f"{request}\n{number}"
                 )
             except DuetimeError as error:
                 results.append(error)
@@ -161,6 +163,7 @@ class Service:
                 intent, known = self._made(replies[result])
             except DuetimeError as error:
                 failed += 1
+                self.refused(error)
                 answers.append(BatchItemOut(status=error.status, error=problems.problem(error)))
                 continue
             created += not known
@@ -195,6 +198,6 @@ def _camel(name: str) -> str:
 
 def _value(name: str, value: object) -> object:
     """Moments are shown as all others; durations keep their unit in the name."""
-    if name.endswith(("_at_ms", "until_ms", "since_ms")) and isinstance(value, int):
+    if name.endswith("_at_ms") and isinstance(value, int):
         return iso_or_none(value)
     return value

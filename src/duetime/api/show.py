@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from duetime.api import rates
 from duetime.api.wire import (
     CallbackOut,
     EntityOut,
     ErrorOut,
     IntentOut,
+    LimitOut,
     RedeliveryOut,
     SloOut,
     StreamOut,
@@ -95,6 +97,15 @@ def _of_terms(terms: Terms) -> dict[str, Any]:
         "timeout_ms": terms.timeout_ms,
         "lease_ms": terms.lease_ms,
         "tags": terms.tags or {},
+        "limits": [
+            LimitOut(
+                key=limit.key,
+                rate=rates.shown(limit.rate, limit.period_ms),
+                burst=limit.burst,
+                concurrency=limit.concurrency or None,
+            )
+            for limit in terms.limits or ()
+        ],
         "shard_key": terms.shard_key,
     }
 

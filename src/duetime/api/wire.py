@@ -121,6 +121,25 @@ class RedeliveryIn(_In, frozen=True):
     jitter: bool = True
 
 
+Rate = Annotated[
+    str,
+    Meta(
+        pattern=r"^[1-9][0-9]{0,6}/[1-9]?[0-9]{0,4}(ms|s|m|h|d)\Z",
+        description="So many in a time: 20/s, 100/m, 5/10s.",
+        examples=["20/s"],
+    ),
+]
+
+
+class LimitIn(_In, frozen=True):
+    """How many with this key may go in a time, and be out at one time: exact, over all queues and workers."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX, examples=["tenant:42"])]
+    rate: Rate | None = None
+    burst: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] = 1
+    concurrency: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | None = None
+
+
 class NewIntent(_In, frozen=True):
     """A new intent: a time, a target, and what may be said besides."""
 
@@ -146,6 +165,7 @@ class NewIntent(_In, frozen=True):
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)] | None = None
     on_duplicate: Literal["return", "reject"] | None = None
     tags: Tags | None = None
+    limits: Annotated[list[LimitIn], Meta(max_length=limits.LIMITS_MAX)] | None = None
     shard_key: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
     traceparent: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
 
@@ -195,6 +215,17 @@ class ManyDeadLetters(_In, frozen=True):
     intent_ids: Annotated[list[Id], Meta(max_length=limits.BATCH_CREATE_MAX)] | None = None
     filter: FilterIn | None = None
     limit: Annotated[int, Meta(ge=1, le=limits.BATCH_CREATE_MAX)] = 1_000
+
+
+class LanePatch(_In, frozen=True):
+    """What a lane allows from now on. What is left out stays; null takes a limit away."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType | None = UNSET
+    rate: Rate | UnsetType | None = UNSET
+    burst: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType = UNSET
+    pending_max: Annotated[int, Meta(ge=1, le=10**12)] | UnsetType | None = UNSET
+    priority: Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)] | UnsetType = UNSET
+    paused: bool | UnsetType = UNSET
 
 
 class TierPatch(_In, frozen=True):
@@ -247,6 +278,13 @@ class RedeliveryOut(_Out, frozen=True):
     jitter: bool
 
 
+class LimitOut(_Out, frozen=True):
+    key: str
+    rate: str | None
+    burst: int
+    concurrency: int | None
+
+
 class ErrorOut(_Out, frozen=True):
     """What went wrong last."""
 
@@ -281,6 +319,7 @@ class IntentOut(_Out, frozen=True):
     after: tuple[str, ...]
     idempotency_key: str | None
     tags: dict[str, str]
+    limits: list[LimitOut]
     shard_key: str | None
     traceparent: str | None
     attempts: int
@@ -398,3 +437,8 @@ class LaneOut(_Out, frozen=True):
     ready: int
     running: int
     consumers: int
+    concurrency: int | None = None
+    rate: str | None = None
+    burst: int = 1
+    pending_max: int | None = None
+    priority: int = 0

@@ -79,7 +79,7 @@ class Subscriber:
                 continue
             if 0 < delivery.deadline_ms <= self._channel.clock.now_ms():
                 del out[delivery.id, delivery.delivery]
-                text = f"the deadline passed at {delivery.deadline_ms} before it was sent"
+                text = "the deadline passed before it was sent"
                 late.append(Settlement(delivery.id, delivery.delivery, Expired(text)))
                 continue
             entry.written = True

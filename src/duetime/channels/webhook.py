@@ -229,21 +229,19 @@ class WebhookChannel:
             if (delivery.id, delivery.delivery) not in self._open:
                 continue
             if 0 < delivery.deadline_ms <= now_ms:
-                self._end(
-                    delivery, Expired(f"the deadline passed at {delivery.deadline_ms} before it was sent")
-                )
+                self._end(delivery, Expired("the deadline passed before it was sent"))
                 continue
             wanted.append(item)
         return wanted
 
     def _hold_back(self, host: Host, items: list[Item]) -> None:
         wait_ms = int(1000 * host.breaker.wait_s(self._loop.time()))
+        text = f"{host.origin} failed too often in a row; it was not asked"
         for delivery, _ in items:
             delay_ms = int(wait_ms * (1 + random.random() / 2))
             if delivery.delivery - delivery.attempt < _SNOOZES_MAX:
-                self._end(delivery, Snoozed(delay_ms))
+                self._end(delivery, Snoozed(delay_ms, text))
             else:
-                text = f"{host.origin} failed too often in a row; it was not asked"
                 self._end(delivery, Failed("breaker", text, not_before_ms=self._clock.now_ms() + delay_ms))
 
     async def _exchange(self, host: Host, plan: Plan, items: list[Item]) -> None:

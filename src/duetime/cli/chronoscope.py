@@ -8,10 +8,13 @@ import msgspec
 
 from duetime.cli import output, render, server
 
+# The columns of a tier, and those that a narrow terminal goes without.
 COLUMNS = (
     "tier", "pending", "ready", "running", "permits", "borrowed", "lent",
     "p50 ms", "p95 ms", "p99 ms", "bound ms", "backpressure",
 )  # fmt: skip
+LESS = ("borrowed", "lent", "p95 ms")
+WIDE = 104
 
 
 def chronoscope(
@@ -30,26 +33,47 @@ def chronoscope(
         output.json(msgspec.Raw(answer))
         return
     found: dict[str, Any] = msgspec.json.decode(answer)
-    output.table(COLUMNS, [tier_row(tier) for tier in found.pop("tiers", [])], right=COLUMNS[1:-1])
+    show_tiers(found.pop("tiers", []))
     output.text("")
     render.document(found)
 
 
-def tier_row(tier: dict[str, Any]) -> list[str]:
-    """One tier as a row under `COLUMNS`."""
+def show_tiers(tiers: list[dict[str, Any]]) -> None:
+    """A table of them."""
+    columns = columns_for(output.width())
+    titles = titles_of(columns)
+    output.table(titles, [tier_row(tier, columns) for tier in tiers], right=titles[1:-1])
+
+
+def columns_for(width: int) -> tuple[str, ...]:
+    """The columns there is room for."""
+    return COLUMNS if width >= WIDE else tuple(name for name in COLUMNS if name not in LESS)
+
+
+def titles_of(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands above them; the unit only where there is room."""
+    return columns if columns == COLUMNS else tuple(name.removesuffix(" ms") for name in columns)
+
+
+def tier_row(tier: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> list[str]:
+    """One tier as a row under these columns."""
     permits, late = tier.get("permits", {}), tier.get("lateness", {})
     used = permits.get("max", 0) - permits.get("available", 0)
-    numbers = [tier.get(name, 0) for name in ("pending", "ready", "running")]
-    lates = [late.get(name) for name in ("p50Ms", "p95Ms", "p99Ms", "boundMs")]
-    return [
-        tier["tier"],
-        *(render.cell(number) for number in numbers),
-        f"{used}/{permits.get('max', 0)}",
-        render.cell(permits.get("borrowed", 0)),
-        render.cell(permits.get("lent", 0)),
-        *(render.cell(value) for value in lates),
-        tier.get("backpressure", ""),
-    ]
+    cells: dict[str, Any] = {
+        "tier": tier["tier"],
+        "pending": tier.get("pending", 0),
+        "ready": tier.get("ready", 0),
+        "running": tier.get("running", 0),
+        "permits": f"{used}/{permits.get('max', 0)}",
+        "borrowed": permits.get("borrowed", 0),
+        "lent": permits.get("lent", 0),
+        "p50 ms": late.get("p50Ms"),
+        "p95 ms": late.get("p95Ms"),
+        "p99 ms": late.get("p99Ms"),
+        "bound ms": late.get("boundMs"),
+        "backpressure": tier.get("backpressure", ""),
+    }
+    return [render.cell(cells[name]) for name in columns]
 
 
 def is_late(tier: dict[str, Any]) -> bool:

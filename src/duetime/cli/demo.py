@@ -9,30 +9,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import Struct
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from duetime import App, Planned, Reject, Retry, Status, current
 from duetime.cli import output
+from duetime.cli.demo_show import Board, Figures, screen, show
 from duetime.client.times import moment_of
-from duetime.clock import SystemClock
-from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
+from duetime.errors import BadConfig
+from duetime.limits import TIER_NAMES
 from duetime.protocol.command import Pause, Resume
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import FINAL
 from duetime.protocol.terms import Entity, Task
 from duetime.protocol.view import View
+
+if TYPE_CHECKING:
+    from duetime.cli.demo_server import ServerDemo
 
 ACCOUNTS = 5
 CLOSED_QUEUE = "closed"
@@ -60,64 +57,53 @@ def demo(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Use this folder and keep it; else a temporary one.")
     ] = None,
+    server: Annotated[
+        bool, typer.Option("--server", help="A server, and webhooks over HTTP, instead of an engine in here.")
+    ] = False,
     count: Annotated[int, typer.Option(min=100, max=200_000, help="How many intents.")] = 3_000,
     seconds: Annotated[float, typer.Option(min=0.1, max=600, help="Spread over so many seconds.")] = 5.0,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Watch an engine work: all tiers, retries, dead letters, an entity, deadlines; nothing gets lost."""
+    """Watch an engine work: all tiers, retries, dead letters, an entity, deadlines; nothing gets lost.
+
+    With --server it is a server in a process of its own, asked over HTTP, and webhooks that arrive here.
+    """
     logging.getLogger("duetime").setLevel(logging.CRITICAL)  # these failures are meant
     with contextlib.ExitStack() as stack:
         folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="duetime-demo-")))
-        figures = asyncio.run(Demo(str(folder), count, seconds).run(quiet=as_json))
+        run = _over_http(folder, count, seconds) if server else Demo(str(folder), count, seconds)
+        figures = asyncio.run(run.run(quiet=as_json))
     if as_json:
         output.json(figures)
     else:
-        _show(figures)
-        _show_next(data)
+        show(figures, run.ends, run.said)
+        _show_next(data, server)
     if figures.problems:
         raise typer.Exit(1)
 
 
-class TierFigures(Struct, rename="camel"):
-    """How late one tier was, in milliseconds."""
-
-    tier: str
-    n: int
-    p50_ms: int
-    p99_ms: int
-    max_ms: int
-    bound_ms: int
-    ok: bool
+def _over_http(folder: Path, count: int, seconds: float) -> ServerDemo:
+    try:
+        from duetime.cli.demo_server import ServerDemo
+    except ModuleNotFoundError as error:
+        raise BadConfig(
+            f"The server needs the package {error.name!r}.", hint="Install it: pip install 'duetime[server]'."
+        ) from error
+    return ServerDemo(folder, count, seconds)
 
 
-class Figures(Struct, rename="camel"):
-    """What the demo came to."""
-
-    submitted: int
-    earlier: int
-    """Unfinished intents found in the folder from a demo that was stopped."""
-    statuses: dict[str, int]
-    kinds: dict[str, int]
-    deliveries: int
-    tiers: list[TierFigures]
-    problems: list[str]
-    accounted: bool
-
-
-class Demo:
+class Demo(Board):
     """One run: what was asked for, what happened, and whether the two agree."""
 
+    ends = ENDS
+    said = "none lost, none early, none twice, every entity in order"
+
     def __init__(self, folder: str, count: int, seconds: float) -> None:
+        super().__init__()
         self.app = App(folder)
-        self.clock = SystemClock()
         self.count = count
         self.seconds = seconds
         self.submitted: set[str] = set()
-        self.late_ms: dict[str, list[int]] = {tier: [] for tier in TIER_NAMES}
-        self.moves: Counter[tuple[str, Status]] = Counter()
-        """By tier and status: how many intents are there now."""
-        self.tier_of: dict[str, str] = {}
-        self.problems: list[str] = []
         self.deliveries = 0
         self._deposits: Counter[str] = Counter()
         self._last: dict[str, int] = {}
@@ -196,11 +182,7 @@ class Demo:
         self._last[account] = number
 
     def _changed(self, change: Change) -> None:
-        tier = self.tier_of.get(change.id)
-        if tier is not None:
-            self.moves[tier, change.new] += 1
-            if change.old is not None:
-                self.moves[tier, change.old] -= 1
+        self.moved(change.id, change.old, change.new)
 
     # The run.
 
@@ -211,7 +193,7 @@ class Demo:
             if self.earlier and not quiet:
                 output.words(f"{self.earlier} intents of an earlier demo were not finished: they go on now.")
             await app.ask(Pause(f"task:{CLOSED_QUEUE}"))
-            watch = contextlib.nullcontext() if quiet else _screen(self)
+            watch = contextlib.nullcontext() if quiet else screen(self)
             with watch:
                 await self._submit_all()
                 await self._all_ended()
@@ -288,107 +270,24 @@ class Demo:
         assert isinstance(target, Task)
         return target.name
 
-    def tier_figures(self, index: int) -> TierFigures:
-        late_ms = sorted(self.late_ms[TIER_NAMES[index]])
-        n, bound_ms = len(late_ms), TIER_WINDOW_MS[index]
-        p50, p99, most = (late_ms[min(n - 1, n * part // 100)] if n else 0 for part in (50, 99, 100))
-        return TierFigures(TIER_NAMES[index], n, p50, p99, most, bound_ms, p99 <= bound_ms)
-
 
 def _live(overview: Any) -> int:
     return sum(number for name, number in overview.counts.items() if Status[name] not in FINAL)
 
 
-# What is seen while it runs.
-
-
-@contextlib.contextmanager
-def _screen(demo: Demo) -> Iterator[None]:
-    """A table that moves on a terminal, a line a second elsewhere."""
-    loop = asyncio.get_running_loop()
-    if sys.stderr.isatty():
-        with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
-            task = loop.create_task(_refresh(0.1, lambda: live.update(_picture(demo), refresh=True)))
-            try:
-                yield
-            finally:
-                task.cancel()
-        return
-    start_ms = demo.clock.now_ms()
-    task = loop.create_task(_refresh(1.0, lambda: output.words(_line(demo, start_ms))))
-    try:
-        yield
-    finally:
-        task.cancel()
-        output.words(_line(demo, start_ms))
-
-
-async def _refresh(every_s: float, show: Any) -> None:
-    while True:
-        show()
-        await asyncio.sleep(every_s)
-
-
-def _by_status(demo: Demo, status: Status) -> int:
-    return sum(demo.moves[tier, status] for tier in TIER_NAMES)
-
-
-def _line(demo: Demo, start_ms: int) -> str:
-    parts = [f"{status.name.lower()} {_by_status(demo, status)}" for status in Status]
-    return f"{(demo.clock.now_ms() - start_ms) / 1000:5.1f} s  {', '.join(parts)}"
-
-
-def _picture(demo: Demo) -> Group:
-    grid = Table(title="lateness in ms", title_justify="left", box=None, pad_edge=False)
-    for column in ("tier", "pending", "running", "done", "p50", "p99", "bound"):
-        grid.add_column(column, justify="left" if column == "tier" else "right")
-    for index, tier in enumerate(TIER_NAMES):
-        pending = sum(demo.moves[tier, s] for s in (Status.SCHEDULED, Status.DUE, Status.BLOCKED))
-        done = sum(demo.moves[tier, status] for status in FINAL)
-        figures = demo.tier_figures(index)
-        cells = (pending, demo.moves[tier, Status.DISPATCHING], done, figures.p50_ms, figures.p99_ms)
-        grid.add_row(tier, *(str(cell) for cell in cells), str(figures.bound_ms))
-    counts = "  ".join(f"{status.name} {_by_status(demo, status)}" for status in Status)
-    return Group(Text(counts), Text(), grid)
-
-
-# What is seen at the end.
-
-
-def _show(figures: Figures) -> None:
-    output.table(
-        ("tier", "n", "p50 ms", "p99 ms", "max ms", "bound ms", "ok"),
-        [
-            (t.tier, t.n, t.p50_ms, t.p99_ms, t.max_ms, t.bound_ms, "yes" if t.ok else "late")
-            for t in figures.tiers
-        ],
-        right=("n", "p50 ms", "p99 ms", "max ms", "bound ms"),
-    )
-    output.text("")
-    output.table(
-        ("kind", "intents", "must end as"),
-        [(kind, number, ENDS[kind].name) for kind, number in figures.kinds.items()],
-        right=("intents",),
-    )
-    output.text("")
-    ends = [f"{figures.statuses[status.name]} {status.name}" for status in sorted(FINAL)]
-    output.text(f"{figures.submitted} submitted = {' + '.join(ends)}, in {figures.deliveries} deliveries")
-    if figures.accounted:
-        output.words("All accounted for: none lost, none early, none twice, every entity in order.")
-    for problem in figures.problems[:20]:
-        output.words(f"error: {problem}", style="red")
-
-
-def _show_next(data: Path | None) -> None:
-    folder = data or "demo-data"
-    command = sys.argv[0] if sys.argv[0].endswith("duetime") else "duetime"
-    if Path(command).is_absolute() and Path(command).is_relative_to(Path.cwd()):
-        command = str(Path(command).relative_to(Path.cwd()))
+def _show_next(data: Path | None, server: bool) -> None:
+    command, folder = output.command(), data or "demo-data"
+    lines = {
+        f"log segments --data {folder}": "what was written",
+        f"log dump --data {folder} --limit 5": "record by record",
+        f"log verify --data {folder}": "check every byte of it",
+    }
+    if data is None and server:
+        lines = {f"demo --server --data {folder}": "the same, and the folder is kept", **lines}
+    elif data is None:
+        lines = {f"demo --data {folder}": "kept; stop it midway and start it again", **lines}
+    if server:
+        lines[f"serve --data {folder}"] = "look at it over HTTP, and with the other commands"
     output.words("\nWhat to try next:")
-    if data is None:
-        output.words(
-            f"  {command} demo --data {folder}                kept; stop it midway and start it again"
-        )
-    output.words(f"  {command} log segments --data {folder}        what was written")
-    output.words(f"  {command} log dump --data {folder} --limit 5  record by record")
-    output.words(f"  {command} log verify --data {folder}          check every byte of it")
+    for line, what in lines.items():
+        output.words(f"  {command} {line:<40} {what}")

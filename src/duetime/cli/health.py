@@ -46,5 +46,4 @@ def show(found: Health, everything: dict[str, Any]) -> None:
     tiers = everything.get("tiers")
     if tiers:
         output.text("")
-        rows = [chronoscope.tier_row(tier) for tier in tiers]
-        output.table(chronoscope.COLUMNS, rows, right=chronoscope.COLUMNS[1:-1])
+        chronoscope.show_tiers(tiers)

@@ -42,6 +42,11 @@ def _console(stream: TextIO) -> Console:
     )
 
 
+def width() -> int:
+    """How many signs a line of stdout may have: as many as one likes when nobody looks at it."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
+
+
 def json(value: Any) -> None:
     """One JSON document on stdout, indented for people and on one line for programs."""
     encoded = msgspec.json.encode(value)

@@ -13,6 +13,9 @@ from duetime.cli.when import shown
 from duetime.client.models import Intent
 
 COLUMNS = ("intent", "status", "time", "tier", "target", "tries", "late ms")
+# What a narrow terminal shows.
+COLUMNS_LESS = ("intent", "status", "time", "target")
+WIDE = 120
 
 
 def target(intent: Intent) -> str:
@@ -29,25 +32,27 @@ def target(intent: Intent) -> str:
 
 def intents(found: Iterable[Intent], *, errors: bool = False) -> None:
     """A table of many; of dead letters, with what went wrong."""
-    columns = (*COLUMNS, "error") if errors else COLUMNS
-    output.table(columns, [row(intent, errors) for intent in found], right=("tries", "late ms"))
-
-
-def row(intent: Intent, errors: bool = False) -> list[object]:
-    seen.add(intent.intent_id)
-    late = "" if intent.late_ms is None else intent.late_ms
-    cells: list[object] = [
-        intent.intent_id,
-        intent.status,
-        shown(intent.execute_at),
-        intent.precision_tier,
-        target(intent),
-        intent.attempts,
-        late,
-    ]
+    columns = COLUMNS if output.width() >= WIDE else COLUMNS_LESS
     if errors:
-        cells.append(f"{intent.last_error.kind}: {intent.last_error.message}" if intent.last_error else "")
-    return cells
+        columns = (*columns, "error")
+    output.table(columns, [row(intent, columns) for intent in found], right=("tries", "late ms"))
+
+
+def row(intent: Intent, columns: tuple[str, ...] = COLUMNS) -> list[object]:
+    """One intent under these columns. Without room, its time is without milliseconds."""
+    seen.add(intent.intent_id)
+    at, error = shown(intent.execute_at), intent.last_error
+    cells: dict[str, object] = {
+        "intent": intent.intent_id,
+        "status": intent.status,
+        "time": at if columns[: len(COLUMNS)] == COLUMNS else f"{at[:10]} {at[11:19]}Z",
+        "tier": intent.precision_tier,
+        "target": target(intent),
+        "tries": intent.attempts,
+        "late ms": "" if intent.late_ms is None else intent.late_ms,
+        "error": f"{error.kind}: {error.message}" if error is not None else "",
+    }
+    return [cells[name] for name in columns]
 
 
 def intent(found: Intent) -> None:

@@ -32,7 +32,10 @@ def replay(
 
       duetime replay --at "today 9:00"
     """
-    moment = None if at is None else moment_of(when.moment(at, SystemClock().now_ms()))
+    now_ms = SystemClock().now_ms()
+    moment = None if at is None else moment_of(when.moment(at, now_ms))
+    if id is None and moment is None:
+        moment = moment_of(now_ms)
     answer = server.sent(url, token, lambda client: client.replay(id, at=moment))
     if as_json:
         output.json(msgspec.Raw(answer))

@@ -79,7 +79,7 @@ async def _watch(client: Client, every_s: float, count: int | None) -> None:
         while count is None or number < count:
             number += 1
             frame = await _look(client, patient=last is not None)
-            live.update(picture(frame, last, client.url, console.height), refresh=True)
+            live.update(picture(frame, last, client.url, console.width, console.height), refresh=True)
             if not frame.problem:
                 last = frame
             with contextlib.suppress(TimeoutError):
@@ -140,7 +140,7 @@ def rates(frame: Frame, last: Frame | None) -> tuple[float, float]:
     return max(0.0, came / seconds), max(0.0, ended / seconds)
 
 
-def picture(frame: Frame, last: Frame | None, url: str, height: int) -> RenderableType:
+def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int) -> RenderableType:
     """The whole screen."""
     at = when.shown(moment_of(frame.at_ms))
     head = Text.assemble(("duetime top  ", "bold"), f"{url}  {at}  ", ("q: leave", "dim"), no_wrap=True)
@@ -156,18 +156,22 @@ def picture(frame: Frame, last: Frame | None, url: str, height: int) -> Renderab
     anomalies = [_anomaly(each) for each in frame.health.get("anomalies", [])]
     lanes = frame.scope.get("lanes", [])
     room = max(3, min(LANES_SHOWN, height - 16 - len(anomalies)))
-    return Group(head, state, *anomalies, Text(), flow, Text(), _tiers(frame), Text(), _lanes(lanes, room))
+    return Group(
+        head, state, *anomalies, Text(), flow, Text(), _tiers(frame, width), Text(), _lanes(lanes, room)
+    )
 
 
 def _anomaly(found: dict[str, Any]) -> Text:
-    return Text(f"! {found.get('code')}: {found.get('detail', '')} {found.get('advice', '')}", "yellow")
+    return Text(f"! {found.get('code')}: {found.get('detail', '')}. {found.get('advice', '')}", "yellow")
 
 
-def _tiers(frame: Frame) -> Table:
-    grid = _grid(chronoscope.COLUMNS, right=chronoscope.COLUMNS[1:-1])
+def _tiers(frame: Frame, width: int) -> Table:
+    columns = chronoscope.columns_for(width)
+    titles = chronoscope.titles_of(columns)
+    grid = _grid(titles, right=titles[1:-1])
     for tier in frame.scope.get("tiers", []):
         style = "red" if chronoscope.is_late(tier) else ""
-        grid.add_row(*chronoscope.tier_row(tier), style=style)
+        grid.add_row(*chronoscope.tier_row(tier, columns), style=style)
     return grid
 
 
@@ -192,5 +196,4 @@ def _grid(columns: tuple[str, ...], right: tuple[str, ...]) -> Table:
 
 def _plain(frame: Frame) -> None:
     output.text(f"{frame.health.get('status', '')}  {frame.health.get('narrative', '')}")
-    rows = [chronoscope.tier_row(tier) for tier in frame.scope.get("tiers", [])]
-    output.table(chronoscope.COLUMNS, rows, right=chronoscope.COLUMNS[1:-1])
+    chronoscope.show_tiers(frame.scope.get("tiers", []))

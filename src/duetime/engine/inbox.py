@@ -189,10 +189,8 @@ def _outcome_bytes(outcome: Outcome) -> int:
             return len(result) if result is not None else 0
         case Failed(kind, message) | Rejected(kind, message):
             return 4 * (len(kind) + len(message))
-        case Lost(message) | Expired(message):
+        case Lost(message) | Expired(message) | Snoozed(_, message):
             return 4 * len(message)
-        case Snoozed():
-            return 0
 
 
 def _count(request: Asked) -> int:

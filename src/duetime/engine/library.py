@@ -11,7 +11,7 @@ import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from heapq import nsmallest
+from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
@@ -37,6 +37,8 @@ __all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
 _ROUNDS = 4
 # Intents whose status only their history tells: beyond so many, the rest is taken as due.
 _OPEN_MAX = 200_000
+
+_LAST: Key = (1 << 62, 0)
 
 T = TypeVar("T")
 
@@ -162,7 +164,7 @@ class Library:
         newer = {intent.seq: intent for intent in changed}
         with self._archive.moment() as there:
             counts = self._archive.slots(from_ms, to_ms, slot_ms) if there else {}
-            for wake_at_ms, tier, queue in self._archive.waking(list(newer)):
+            for wake_at_ms, tier, queue in self._archive.waking(self._on_disk(newer)):
                 if from_ms <= wake_at_ms < to_ms:
                     counts[(wake_at_ms - from_ms) // slot_ms, tier, queue] -= 1
         for intent in newer.values():
@@ -196,7 +198,7 @@ class Library:
             if there:
                 standing = self._archive.standing(at_ms)
                 counts, rest = standing.counts, standing.open_counts
-                for tier, was in self._archive.stood(at_ms, list(newer)):
+                for tier, was in self._archive.stood(at_ms, self._on_disk(newer)):
                     counts[tier, was] -= 1
                 for intent in islice(standing.open, _OPEN_MAX):
                     rest[intent.terms.tier] -= 1
@@ -207,6 +209,11 @@ class Library:
         for intent in newer.values():
             _count(counts, intent, at_ms)
         return counts, not any(rest.values())
+
+    def _on_disk(self, newer: dict[int, Intent]) -> list[int]:
+        """Those of them that may have a row."""
+        newest = self._archive.newest_seq()
+        return [seq for seq in newer if seq <= newest]
 
     # Where from.
 
@@ -250,7 +257,7 @@ class _Search:
         if scan is not None:
             found = {intent.id: (key, intent) for key, intent in scan.found}
             end = scan.end
-        for key, intent in nsmallest(more, self._candidates(end), key=_first):
+        for key, intent in self._candidates(more, end):
             found[intent.id] = (key, intent)
         ordered = sorted(found.values(), key=_first)
         if len(ordered) > self._limit:
@@ -259,14 +266,22 @@ class _Search:
         self.end = end
         return ordered
 
-    def _candidates(self, end: Key | None) -> list[tuple[Key, Intent]]:
-        """What is in memory and seems to fit. Looked at again on the loop before it is shown."""
+    def _candidates(self, limit: int, end: Key | None) -> list[tuple[Key, Intent]]:
+        """The first of what is in memory and seems to fit. Looked at again on the loop before it is shown."""
         matches, order, after = self._filter.matches, self._order, self._after
-        return [
-            (key, intent)
-            for intent in self._changed
-            if after < (key := key_of(intent, order)) and (end is None or key <= end) and matches(intent)
-        ]
+        last = end if end is not None else _LAST
+        best: list[tuple[int, int, Intent]] = []  # a heap with the last of them on top
+        inside: set[int] = set()  # what changes while it is being written is named twice
+        for intent in reversed(self._changed):  # the newest come first, so that most are passed by at once
+            key = key_of(intent, order)
+            if after < key <= last and intent.seq not in inside and matches(intent):
+                inside.add(intent.seq)
+                heappush(best, (-key[0], -key[1], intent))
+                if len(best) > limit:
+                    inside.remove(heappop(best)[2].seq)
+                if len(best) == limit:
+                    last = (-best[0][0], -best[0][1])
+        return [((-first, -second), intent) for first, second, intent in best]
 
 
 def _first(found: tuple[Key, Intent]) -> Key:
@@ -283,7 +298,11 @@ def status_at(entries: list[Entry], at_ms: int) -> Status | None:
 def _count(counts: dict[tuple[int, int], int], intent: Intent, at_ms: int) -> None:
     if intent.finished_at_ms == PURGED_MS:
         return
-    was = status_at(entries_of(intent), at_ms)
+    over = intent.ended > 0 and intent.finished_at_ms <= at_ms
+    if intent.rare is None and not over and intent.created_at_ms <= at_ms < intent.execute_at_ms:
+        was: Status | None = SCHEDULED  # by far the most: nothing has happened to it yet
+    else:
+        was = status_at(entries_of(intent), at_ms)
     if was is not None:
         key = (int(intent.terms.tier), int(was))
         counts[key] = counts.get(key, 0) + 1

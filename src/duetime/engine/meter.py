@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from itertools import product
 from time import perf_counter  # tidy: measures work, not the time of day
+from typing import get_args
 
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
@@ -21,7 +22,7 @@ from duetime.limits import HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE
-from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 
@@ -45,10 +46,11 @@ TIME_S = (
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_096)
 
 CHANNELS = ("callback", "task", "entity", "stream", "bare")
-OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost")
+OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost", "expired")
 _TIERS = range(len(TIER_NAMES))
 _CHANNEL = {Callback: 0, Task: 1, Entity: 2, Stream: 3, Bare: 4}
-_OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4}
+_OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4, Expired: 5}
+assert set(_OUTCOME) == set(get_args(Outcome)), "a settlement that cannot be counted would not be settled"
 # Where the tally has moves to the dead letters.
 _DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]
 

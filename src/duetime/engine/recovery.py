@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from duetime.errors import Damaged, TooNew
 from duetime.kernel.kernel import Kernel
@@ -13,6 +14,9 @@ from duetime.protocol import record as codec
 from duetime.protocol.command import RULES, Start
 from duetime.protocol.record import Record, Unreadable
 from duetime.store.store import Store
+
+# The loop has a turn after so much of the log: a server answers that it is not ready yet.
+_TURN_BYTES: Final = 64 * 1024
 
 
 class Tape(Protocol):
@@ -43,8 +47,12 @@ async def recover(
         position = checkpoint.position
     elif position > 0:
         raise Damaged(f"The log begins at {position}, and the store has no checkpoint for what was before.")
+    turn_at = position + _TURN_BYTES
     async for place, frame in log.read(position):
         _replay(kernel, place, frame.first, frame.count, frame.at_ms, frame.body)
+        if place >= turn_at:
+            turn_at = place + _TURN_BYTES
+            await asyncio.sleep(0)
         if progress is not None:
             progress(kernel.state.records)
     return kernel, await log.tail()

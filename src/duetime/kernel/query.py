@@ -1,24 +1,15 @@
-"""State -> views. Reads only; `why` says in one sentence why an intent has not run yet."""
+"""State -> views. Reads only."""
 
 from __future__ import annotations
 
 from duetime.kernel.lanes import Lane
+from duetime.kernel.reasons import why
 from duetime.kernel.state import State
-from duetime.limits import TIER_NAMES
-from duetime.protocol.intent import (
-    ACKED,
-    BLOCKED,
-    CANCELED,
-    DISPATCHING,
-    DUE,
-    EXPIRED,
-    SCHEDULED,
-    Intent,
-    Rare,
-    Status,
-)
+from duetime.protocol.intent import SCHEDULED, Intent, Rare, Status
 from duetime.protocol.terms import Tier
-from duetime.protocol.view import LaneView, Overview, TierView, View, Why
+from duetime.protocol.view import LaneView, Overview, TierView, View
+
+__all__ = ["lane_view", "overview", "view", "why"]
 
 _NO_RARE = Rare()
 
@@ -50,77 +41,6 @@ def view(intent: Intent) -> View:
         after=rare.after,
         traceparent=rare.traceparent,
     )
-
-
-def why(state: State, intent: Intent, now_ms: int) -> Why:
-    """Why it has not run yet, or how it ended."""
-    status = intent.status
-    if status is SCHEDULED:
-        return _why_scheduled(intent, now_ms)
-    if status is DUE:
-        return _why_due(state, intent)
-    if status is DISPATCHING:
-        who = f"by {intent.consumer!r}" if intent.consumer else "by this engine"
-        data: dict[str, object] = {"delivery": intent.delivery, "since_ms": intent.dispatched_at_ms}
-        if intent.consumer:
-            data["lease_until_ms"] = intent.wake_at_ms
-        return Why("running", f"It is being run {who}, delivery {intent.delivery}.", data)
-    rare = intent.rare if intent.rare is not None else _NO_RARE
-    if status is BLOCKED:
-        waits = [id for id in rare.after if not _acked(state, id)]
-        return Why("blocked", f"It waits for {len(waits)} other intent(s).", {"after": waits})
-    if status in (ACKED, CANCELED, EXPIRED):
-        return Why(status.name.lower(), f"It has ended: {status.name}.", {"at_ms": intent.finished_at_ms})
-    error = rare.last_error
-    assert error is not None, "a dead letter always has its reason"
-    sentence = f"It is a dead letter after {intent.attempt} attempt(s): {error.message}"
-    return Why("dead-lettered", sentence, {"kind": error.kind, "at_ms": error.at_ms})
-
-
-def _acked(state: State, id: str) -> bool:
-    parent = state.store.get(id)
-    return parent is not None and parent.status is ACKED
-
-
-def _why_scheduled(intent: Intent, now_ms: int) -> Why:
-    wait_ms = max(0, intent.wake_at_ms - now_ms)
-    data: dict[str, object] = {"wake_at_ms": intent.wake_at_ms, "wait_ms": wait_ms}
-    if intent.rare is not None and intent.rare.last_error is not None and intent.attempt:
-        data["attempts"] = intent.attempt
-        text = f"It waits {wait_ms} ms for attempt {intent.attempt + 1}: {intent.rare.last_error.message}"
-        return Why("waiting-for-retry", text, data)
-    return Why("waiting-for-time", f"Its time has not come: {wait_ms} ms to go.", data)
-
-
-def _why_due(state: State, intent: Intent) -> Why:
-    lane = state.lanes[intent.terms.lane]
-    data: dict[str, object] = {"lane": lane.name, "due_at_ms": intent.due_at_ms}
-    if lane.paused:
-        return Why("paused", f"Its lane {lane.name!r} is paused.", data)
-    if lane.holder is not None and lane.holder is not intent:
-        data["held_by"] = lane.holder.id
-        return Why("entity-busy", f"{lane.holder.id!r} goes first: one at a time, in order.", data)
-    if intent.waits:
-        kind, _, name = intent.waits.partition(":")
-        limiter = state.flow.limiters[intent.waits]
-        data["limit"], data["running"] = name, limiter.running
-        if limiter.wake_ms:
-            data["next_at_ms"] = state.at_ms + max(0, limiter.wake_ms - state.flow.now_ms)
-        what = f"the limit {name!r}" if kind == "key" else f"the limit of its lane {name!r}"
-        return Why("limited", f"It waits for {what}.", data)
-    if not lane.pushed:
-        if not lane.turns:
-            return Why("no-worker", f"No worker asks for the lane {lane.name!r}.", data)
-        return Why("waiting-for-turn", "Others in its lane go first.", data)
-    tier = state.tiers.all[intent.terms.tier]
-    track = lane.track(intent.terms.tier)
-    if lane.polite and tier.used < tier.max and tier.held_back(track):
-        data["out"] = track.out
-        text = f"{track.out} callbacks to its host are under way, and the rest of the permits is for others."
-        return Why("host-busy", text, data)
-    data["permits_max"], data["used"] = tier.max, tier.used
-    name = TIER_NAMES[intent.terms.tier]
-    return Why("no-permit", f"All {tier.max} permits of {name} are in use, or others go first.", data)
 
 
 def lane_view(lane: Lane) -> LaneView:

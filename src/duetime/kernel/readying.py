@@ -74,7 +74,7 @@ def expired(state: State, intent: Intent) -> bool:
     """Whether its deadline has passed; if so it ends here, and is never handed out."""
     if not intent.deadline_ms or state.at_ms < intent.deadline_ms:
         return False
-    expire(state, intent, f"the deadline passed at {intent.deadline_ms} before it could be handed out")
+    expire(state, intent, "the deadline passed before it could be handed out")
     return True
 
 

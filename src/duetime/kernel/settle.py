@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime.kernel import retry
 from duetime.kernel.history import rare_of
 from duetime.kernel.readying import expire, finish, take_back, wait_again
+from duetime.kernel.spans import span
 from duetime.kernel.state import State
 from duetime.limits import ERROR_CHARS_MAX
 from duetime.protocol.command import Settle
@@ -43,9 +44,10 @@ def settle(state: State, intent: Intent, outcome: Outcome) -> None:
             _failed(state, intent, outcome)
         case Lost(message):
             _lost(state, intent, message)
-        case Snoozed(delay_ms):
+        case Snoozed(delay_ms, reason):
             intent.attempt -= 1
-            wait_again(state, intent, state.at_ms + delay_ms, f"snoozed for {delay_ms} ms")
+            note = f"snoozed for {span(delay_ms)}" + (f" ({reason})" if reason else "")
+            wait_again(state, intent, state.at_ms + delay_ms, note[:ERROR_CHARS_MAX])
         case Expired(message):
             expire(state, intent, message)
         case Rejected(kind, message, http_status):  # pragma: no branch - there are no others

@@ -21,12 +21,12 @@ def apply(state: State, command: Submit) -> list[Reply]:
     reply = replies.append
     for item in command.items:
         terms = all_terms[item.terms]
-        known = _by_key(state, item) if item.key is not None else None
+        known: Reply = _repeated(state, item) if item.request is not None else None
+        if known is None and item.key is not None:
+            known = _by_key(state, item)
         if known is None:
             lane = lanes.get(terms.lane)
-            known = (
-                _repeated(state, item) or admit(state, terms, lane, item) or _make(state, terms, lane, item)
-            )
+            known = admit(state, terms, lane, item) or _make(state, terms, lane, item)
         reply(known)
     return replies
 
@@ -55,12 +55,17 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
     return dependents.check(state, item) if item.after else None
 
 
-def _repeated(state: State, item: Item) -> Existing | None:
-    """The intent that this very request made before."""
-    if item.request is None:
-        return None
+def _repeated(state: State, item: Item) -> Reply:
+    """The intent that this very request made before, or None. Whoever borrows its name is refused."""
+    assert item.request is not None
     intent = state.store.get(item.id)
-    return Existing(intent) if intent is not None and done_by(intent, item.request) else None
+    if intent is None or not done_by(intent, item.request):
+        return None
+    assert intent.rare is not None
+    if item.fingerprint and intent.rare.fingerprint not in (0, item.fingerprint):
+        text = f"The request id was used before, for {intent.id!r}, with a different body."
+        return Refusal("KeyReused", text, {"intentId": intent.id})
+    return Existing(intent)
 
 
 def _by_key(state: State, item: Item) -> Reply:

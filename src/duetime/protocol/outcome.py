@@ -27,6 +27,8 @@ class Snoozed(Struct, frozen=True, array_like=True, tag="snoozed", gc=False):
     """The handler asks to be called again later; the attempt is given back."""
 
     delay_ms: int
+    reason: str = ""
+    """Why, for people; perhaps nothing."""
 
 
 class Rejected(Struct, frozen=True, array_like=True, tag="rejected", gc=False):

@@ -167,6 +167,11 @@ class Archive:
             raise Damaged(f"{self._path}: the checkpoint's row does not match its checksum.")
         return _decode_checkpoint(body)
 
+    def newest_seq(self) -> int:
+        """No intent behind this number is on disk."""
+        newest: int | None = next(self._read("SELECT max(seq) FROM intents"), (None,))[0]
+        return newest or 0
+
     def marks(self) -> Marks:
         """Which finished intents were forgotten at that moment."""
         checkpoint = self.checkpoint()
@@ -237,12 +242,12 @@ class Archive:
     def slots(self, from_ms: int, to_ms: int, slot_ms: int) -> dict[tuple[int, int, str], int]:
         """What wakes in each slot, by (slot, tier, queue)."""
         query = (
-            f"SELECT (wake_at_ms - :from) / :slot, tier, {_QUEUE} AS queue, count(*) FROM intents"
+            f"SELECT (wake_at_ms - :from) / :slot * 8 + tier, {_QUEUE} AS queue, count(*) FROM intents"
             " WHERE wake_at_ms > 0 AND wake_at_ms >= :from AND wake_at_ms < :to AND status = 0"
-            " GROUP BY 1, 2, 3"
+            " GROUP BY 1, 2"  # slot and tier in one number: SQLite sorts, and numbers sort quickly
         )
         rows = self._read(query, {"from": from_ms, "to": to_ms, "slot": slot_ms})
-        return {(slot, tier, queue): count for slot, tier, queue, count in rows}
+        return {(both >> 3, both & 7, queue): count for both, queue, count in rows}
 
     def waking(self, seqs: Sequence[int]) -> Iterator[tuple[int, int, str]]:
         """When these wake, of which tier and queue, as far as they are scheduled on disk."""

@@ -106,6 +106,18 @@ def test_a_tier_is_a_row_and_knows_when_it_is_late():
     assert chronoscope.tier_row(TIER) == [
         "FAST", "3", "2", "1", "1/150", "1", "0", "1.5", "20", "51", "50", "WAITING",
     ]  # fmt: skip
+    narrow = chronoscope.columns_for(80)
+    assert chronoscope.tier_row(TIER, narrow) == [
+        "FAST",
+        "3",
+        "2",
+        "1",
+        "1/150",
+        "1.5",
+        "51",
+        "50",
+        "WAITING",
+    ]
     assert chronoscope.is_late(TIER) and not chronoscope.is_late({"tier": "X", "lateness": {"p99Ms": None}})
 
 
@@ -125,15 +137,15 @@ def test_top_shows_tiers_lanes_rates_and_what_is_wrong():
     frame = top.Frame(3_000, health, scope)
     console = Console(width=120, height=30, file=None, record=True)
     with console.capture() as capture:
-        console.print(top.picture(frame, last, "http://x", 30))
+        console.print(top.picture(frame, last, "http://x", 120, 30))
     shown = capture.get()
-    assert "DEGRADED  Late." in shown and "! LATE: much wait" in shown
+    assert "DEGRADED  Late." in shown and "! LATE: much. wait" in shown
     assert "10 new/s, 10 ended/s" in shown and "1/150" in shown
     assert "task:99" in shown and "paused" in shown and "task:0" not in shown
     assert len(shown.splitlines()) <= 30, "it fits the screen"
     gone = top.Frame(4_000, problem="http://x cannot be reached")
     with console.capture() as capture:
-        console.print(top.picture(gone, last, "http://x", 30))
+        console.print(top.picture(gone, last, "http://x", 120, 30))
     assert "cannot be reached" in capture.get()
 
 

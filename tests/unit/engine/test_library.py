@@ -145,6 +145,23 @@ def test_a_page_goes_on_where_it_ended_while_others_come_and_change(tmp_path):
     run(main())
 
 
+def test_what_is_named_twice_is_shown_once_and_hides_nothing(tmp_path, monkeypatch):
+    """As while a checkpoint is written: what changes meanwhile is of it, and changed."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            await fill(w)
+            wanted = await everything(w.library)
+            changed = w.store.changed
+            monkeypatch.setattr(w.store, "changed", lambda: [*changed(), *changed()])
+            assert await everything(w.library) == wanted
+            assert await everything(w.library, None, "due", 3) == await everything(w.library, None, "due", 50)
+            twice = await w.library.as_of(w.clock.now_ms())
+            assert twice.counts == w.engine.overview().counts
+
+    run(main())
+
+
 @pytest.mark.parametrize("cursor", ["x", "!!", "WzEsMl0", "bm90IGpzb24", "WyJkIiwxLDJd", "é"])
 def test_a_bad_cursor_is_the_callers_mistake(tmp_path, cursor):
     async def main():
@@ -291,6 +308,8 @@ def test_how_it_stood_is_how_it_was_seen(tmp_path):
             await w.end()
             await look()
             await w.engine.ask(Cancel("late"))
+            await w.many("never", 3, HOUR)
+            await w.engine.ask(Cancel("never1"))
             await look()
             for _ in range(2):
                 for at_ms, counts in seen.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.kernel.kernel import Applied
 from duetime.protocol.command import Cancel, FireNow, Patch, Purge, Revive, Submit
@@ -69,6 +70,27 @@ def test_an_intent_is_made_once():
     assert isinstance(again, Existing) and again.intent.id == "x"
     other = one(bench.do(Submit((terms(),), (Item("x", 0, T0 + HOUR_MS, request="s"),))))
     assert isinstance(other, Refusal) and other.error == "IdExists"
+
+
+def test_the_name_of_a_request_is_not_borrowed():
+    bench = Bench()
+    item = Item("x", 0, T0 + HOUR_MS, fingerprint=7, request="r")
+    bench.do(Submit((terms(),), (item,)))
+    assert isinstance(one(bench.do(Submit((terms(),), (item,)))), Existing)
+    other = one(bench.do(Submit((terms(),), (replace(item, fingerprint=8),))))
+    assert isinstance(other, Refusal) and other.error == "KeyReused"
+    unknown = one(bench.do(Submit((terms(),), (replace(item, fingerprint=0),))))
+    assert isinstance(unknown, Existing)
+
+
+def test_a_repeated_request_gets_its_intent_even_if_its_key_is_finished():
+    bench = Bench()
+    item = Item("x", 0, T0, key="k", fingerprint=7, request="r")
+    bench.do(Submit((terms(),), (item,)))
+    bench.done("x")
+    assert isinstance(one(bench.do(Submit((terms(),), (item,)))), Existing)
+    other = one(bench.do(Submit((terms(),), (replace(item, request="s"),))))
+    assert isinstance(other, Refusal) and other.error == "KeyFinished"
 
 
 def test_purged_dead_letters_are_gone_and_free_their_key():

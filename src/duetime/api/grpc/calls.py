@@ -11,7 +11,7 @@ from duetime.api.auth import Gate, Role
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.http import Answer, Call, Load
 from duetime.api.repeats import Repeats, request_id
-from duetime.errors import Busy, NotJson
+from duetime.errors import Busy, DuetimeError, NotJson
 from duetime.v1.stub import SERVICE
 
 M = TypeVar("M", bound=Message)
@@ -53,6 +53,8 @@ class Door:
             try:
                 return await self._answer(unary, body, context)
             except Exception as error:
+                if isinstance(error, DuetimeError):
+                    self._load.refused(error)
                 await refuse(context, error, unary.name)
 
         return call

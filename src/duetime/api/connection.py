@@ -1,0 +1,101 @@
+"""One HTTP connection, and how much a stranger can have of it: bytes of a head, time, connections.
+
+Uvicorn bounds none of these. Without bounds, whoever can reach the port can fill the memory with a header
+that never ends, or use up the file descriptors that the log needs, without a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from duetime.limits import CONNECTIONS_MAX, FILES_RESERVED, HEAD_BYTES_MAX, REQUEST_MS
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)  # fmt: skip
+
+
+def make_room() -> int:
+    """Use all file descriptors that this process may have; how many connections they are enough for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    files = CONNECTIONS_MAX + FILES_RESERVED if hard == resource.RLIM_INFINITY else hard
+    return max(1, min(CONNECTIONS_MAX, files - FILES_RESERVED, files // 2))
+
+
+class Connection(HttpToolsProtocol):
+    """Uvicorn's, with bounds."""
+
+    most = CONNECTIONS_MAX
+    """Connections at one time; the next one is closed at once."""
+    request_s = REQUEST_MS / 1000
+    """How long a whole request may take to come."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._unread = 0
+        """Bytes that came since something came out of the parser."""
+        self._moved = False
+        self._whole = False
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.abort()
+        else:
+            self._watch_time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._calm_down()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._moved = False
+        super().data_received(data)
+        if self._moved:
+            self._unread = 0
+        else:
+            self._unread += len(data)
+            if self._unread > HEAD_BYTES_MAX and not self.transport.is_closing():
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+        if self._whole:
+            self._calm_down()
+        elif self._patience is None:
+            self._watch_time()
+
+    def on_message_begin(self) -> None:
+        self._whole = False
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._moved = True
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._moved = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._moved = self._whole = True
+        super().on_message_complete()
+
+    def _watch_time(self) -> None:
+        self._patience = self.loop.call_later(self.request_s, self._too_slow)
+
+    def _calm_down(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _too_slow(self) -> None:
+        """No whole request in time: whoever is there says nothing, or says it too slowly."""
+        self._patience = None
+        self.transport.abort()

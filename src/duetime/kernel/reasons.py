@@ -1,0 +1,257 @@
+"""Why an intent has not run yet, or how it ended: a code, one sentence for people, and the data behind it.
+
+The kernel knows no dates: sentences say how long from now or how long ago, and moments stand in the data
+under names that end in `_at_ms`, for whoever shows them to write as they write theirs.
+"""
+
+from __future__ import annotations
+
+from duetime.kernel.lanes import Lane
+from duetime.kernel.spans import span
+from duetime.kernel.state import State
+from duetime.limits import TIER_NAMES
+from duetime.protocol.intent import (
+    ACKED,
+    BLOCKED,
+    CANCELED,
+    DISPATCHING,
+    DUE,
+    EXPIRED,
+    SCHEDULED,
+    Intent,
+    Rare,
+)
+from duetime.protocol.terms import PACKED_LANE
+from duetime.protocol.view import Why
+
+Data = dict[str, object]
+
+_NO_RARE = Rare()
+# As many names stand in a sentence; the data has them all.
+_NAMED = 5
+
+
+def why(state: State, intent: Intent, now_ms: int) -> Why:
+    """Why it has not run yet, or how it ended."""
+    status = intent.status
+    if status is SCHEDULED:
+        return _scheduled(intent, now_ms)
+    if status is DUE:
+        return _due(state, intent, now_ms)
+    if status is DISPATCHING:
+        return _running(state, intent, now_ms)
+    if status is BLOCKED:
+        return _blocked(state, intent, now_ms)
+    return _ended(intent, now_ms)
+
+
+# It waits for a moment.
+
+
+def _scheduled(intent: Intent, now_ms: int) -> Why:
+    wake_at_ms = intent.wake_at_ms
+    wait_ms = max(0, wake_at_ms - now_ms)
+    data: Data = {"wake_at_ms": wake_at_ms, "wait_ms": wait_ms}
+    when = f"in {span(wait_ms)}" if wait_ms else "now"
+    rare = intent.rare if intent.rare is not None else _NO_RARE
+    expires = 0 < intent.deadline_ms <= wake_at_ms
+    code, before, after = "waiting-for-time", "Its time has not come", f"it is due {when}"
+    put_off = _put_off(intent, rare)
+    if put_off:
+        code, before, after = "snoozed", f"It was {put_off}", f"it is due again {when}"
+    elif rare.last_error is not None and intent.attempt:
+        error, most = rare.last_error, intent.terms.redelivery.max_attempts
+        data |= {"attempts": intent.attempt, "failed_at_ms": error.at_ms, "kind": error.kind}
+        code = "waiting-for-retry"
+        before = (
+            f"Attempt {intent.attempt} of {most} failed {_ago(error.at_ms, now_ms)}"
+            f" ({error.kind}: {error.message})"
+        )
+        after = f"attempt {intent.attempt + 1} is due {when}"
+    if expires:
+        data["deadline_at_ms"] = intent.deadline_ms
+        after = f"its deadline comes first, and it expires {when}"
+    return Why(code, f"{before}; {after}.", data)
+
+
+def _put_off(intent: Intent, rare: Rare) -> str:
+    """What its history says of the newest delivery, if that was put off."""
+    for entry in reversed(rare.history or ()):
+        if entry.note != "patched":
+            snoozed = entry.delivery == intent.delivery and entry.note.startswith("snoozed")
+            return entry.note if snoozed else ""
+    return ""
+
+
+def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
+    rare = intent.rare if intent.rare is not None else _NO_RARE
+    waits = {id: parent.status for id in rare.after if (parent := _unfinished(state, id)) is not None}
+    named = _listed([f"{id!r} ({status.name})" for id, status in waits.items()])
+    data: Data = {"after": list(waits)}
+    text = f"It waits for {_count(len(waits), 'other intent')} to be acknowledged: {named}"
+    if intent.deadline_ms:
+        data["deadline_at_ms"] = intent.deadline_ms
+        text += f"; it expires in {span(intent.deadline_ms - now_ms)}"
+    return Why("blocked", f"{text}.", data)
+
+
+def _unfinished(state: State, id: str) -> Intent | None:
+    """Who is not there any more was acknowledged: had it ended otherwise, nobody would wait for it."""
+    parent = state.store.get(id)
+    return None if parent is None or parent.status is ACKED else parent
+
+
+# It could go, and does not.
+
+
+def _due(state: State, intent: Intent, now_ms: int) -> Why:
+    lane = state.lanes[intent.terms.lane]
+    data: Data = {"lane": lane.name, "due_at_ms": intent.due_at_ms}
+    code, text = _held_up(state, intent, lane, data)
+    text += f" It has been due for {span(now_ms - intent.due_at_ms)}"
+    if intent.deadline_ms:
+        data["deadline_at_ms"] = intent.deadline_ms
+        text += f", and expires in {span(intent.deadline_ms - now_ms)}"
+    return Why(code, f"{text}.", data)
+
+
+def _held_up(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[str, str]:
+    if state.draining:
+        return "draining", "The engine stops and hands out nothing more; it goes on after the next start."
+    if lane.paused:
+        return "paused", f"Its lane {lane.name!r} is paused."
+    if lane.holder is not None and lane.holder is not intent:
+        holder = data["held_by"] = lane.holder.id
+        status = lane.holder.status.name
+        return "entity-busy", f"{holder!r} ({status}) goes first: one message at a time, in their order."
+    if intent.waits:
+        return _limited(state, intent, data)
+    if not lane.pushed:
+        return _not_asked_for(state, lane, data)
+    return _no_permit(state, intent, lane, data)
+
+
+def _limited(state: State, intent: Intent, data: Data) -> tuple[str, str]:
+    """It is parked with a limiter."""
+    kind, _, name = intent.waits.partition(":")
+    limiter = state.flow.limiters[intent.waits]
+    data["limit"], data["running"] = name, limiter.running
+    what = f"the limit {name!r}" if kind == "key" else f"the limit of its lane {name!r}"
+    if not limiter.wake_ms:
+        return "limited", f"It waits for {what}: as many as may are out."
+    wait_ms = max(0, limiter.wake_ms - state.flow.now_ms)
+    data["next_at_ms"] = state.at_ms + wait_ms
+    return "limited", f"It waits for {what}: the next may go in {span(wait_ms)}."
+
+
+def _not_asked_for(state: State, lane: Lane, data: Data) -> tuple[str, str]:
+    """Somebody must ask for what is in a lane like this."""
+    if lane.turns:
+        return "waiting-for-turn", "Others in its lane go first."
+    kind, _, name = lane.name.partition(":")
+    who, what = _TAKERS.get(kind, ("worker", f"the lane {lane.name!r}"))
+    what = what.format(name)
+    if not lane.running:
+        return "no-worker", f"No {who} asks for {what}."
+    busy = sorted(
+        consumer
+        for consumer, held in state.out.items()
+        if consumer and any(intent.terms.lane == lane.name for intent in held.values())
+    )
+    data |= {"running": lane.running, "busy": busy}
+    many = _count(lane.running, "delivery", "deliveries")
+    return (
+        "workers-busy",
+        f"Nobody asks for more of {what}: {many} under way, with {_listed([repr(b) for b in busy])}.",
+    )
+
+
+_TAKERS = {
+    "task": ("worker", "the queue {!r}"),
+    "entity": ("worker", "the entity {!r}"),
+    "stream": ("subscriber", "the stream {!r}"),
+}
+
+
+def _no_permit(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[str, str]:
+    tier = state.tiers.all[intent.terms.tier]
+    track = lane.track(intent.terms.tier)
+    name = TIER_NAMES[intent.terms.tier]
+    data |= {"permits_max": tier.max, "used": tier.used}
+    if lane.polite and tier.used < tier.max and tier.held_back(track):
+        data["out"] = track.out
+        return (
+            "host-busy",
+            f"{_count(track.out, 'callback')} to {_host(lane)} are under way;"
+            f" the rest of {name}'s {tier.max} permits is left to other hosts.",
+        )
+    if tier.used < tier.max:
+        return "waiting-for-turn", "Others go first."
+    lent = f", {tier.lent} of them lent to higher tiers" if tier.lent else ""
+    return "no-permit", f"All {tier.max} permits of {name} are in use{lent}."
+
+
+def _host(lane: Lane) -> str:
+    return lane.name.removeprefix("callback:").removesuffix(PACKED_LANE)
+
+
+# It runs, or has ended.
+
+
+def _running(state: State, intent: Intent, now_ms: int) -> Why:
+    since_ms = intent.dispatched_at_ms
+    data: Data = {"delivery": intent.delivery, "attempt": intent.attempt, "started_at_ms": since_ms}
+    most = intent.terms.redelivery.max_attempts
+    numbers = f"delivery {intent.delivery}, attempt {intent.attempt} of {most}"
+    ran = span(now_ms - since_ms)
+    who = intent.consumer
+    if not who:
+        lane = state.lanes[intent.terms.lane]
+        where = f"on its way to {_host(lane)}" if lane.polite else "run by this engine"
+        return Why("running", f"It has been {where} for {ran} ({numbers}).", data)
+    data["consumer"] = who
+    # As long as it is silent: with every sign of life the lease begins anew.
+    until_ms = max(since_ms, state.consumers[who].seen_at_ms) + intent.terms.lease_ms
+    data["lease_ends_at_ms"] = until_ms
+    lease = f"its lease ends in {span(until_ms - now_ms)} unless {who!r} gives a sign of life"
+    return Why("running", f"It has been with {who!r} for {ran} ({numbers}); {lease}.", data)
+
+
+def _ended(intent: Intent, now_ms: int) -> Why:
+    at_ms, status = intent.finished_at_ms, intent.status
+    data: Data = {"finished_at_ms": at_ms, "attempts": intent.attempt, "delivery": intent.delivery}
+    ago = _ago(at_ms, now_ms)
+    if status is ACKED:
+        late_ms = data["late_ms"] = intent.late_ms
+        text = f"It was acknowledged {ago}, on attempt {intent.attempt}"
+        return Why("acked", f"{text}; it was handed out {span(late_ms)} after its time.", data)
+    if status is CANCELED:
+        tried = f" after {_count(intent.attempt, 'attempt')}" if intent.attempt else ", before it ran"
+        return Why("canceled", f"It was cancelled {ago}{tried}.", data)
+    rare = intent.rare if intent.rare is not None else _NO_RARE
+    error = rare.last_error
+    assert error is not None, "who expires or becomes a dead letter has its reason"
+    data["kind"] = error.kind
+    if status is EXPIRED:
+        return Why("expired", f"It expired {ago}: {error.message}.", data)
+    tried = f"after {_count(intent.attempt, 'attempt')}" if intent.attempt else "before it ran"
+    ago = _ago(error.at_ms, now_ms)
+    return Why(
+        "dead-lettered", f"It became a dead letter {ago}, {tried}: {error.message} ({error.kind}).", data
+    )
+
+
+# Words.
+
+
+def _ago(at_ms: int, now_ms: int) -> str:
+    return f"{span(now_ms - at_ms)} ago"
+
+
+def _count(number: int, one: str, more: str = "") -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,25 @@
+"""Lengths of time in words, with integers only: "850 ms", "4.2 s", "4 min 10 s", "3 h 5 min", "2 d 4 h"."""
+
+from __future__ import annotations
+
+from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+
+def span(ms: int) -> str:
+    """So long, in the two largest units that matter to a reader."""
+    if ms < SECOND_MS:
+        return f"{max(ms, 0)} ms"
+    if ms < 10 * SECOND_MS:
+        tenths = ms // 100
+        return f"{tenths // 10}.{tenths % 10} s" if tenths % 10 else f"{tenths // 10} s"
+    if ms < MINUTE_MS:
+        return f"{ms // SECOND_MS} s"
+    for large_ms, large, small_ms, small in (
+        (DAY_MS, "d", HOUR_MS, "h"),
+        (HOUR_MS, "h", MINUTE_MS, "min"),
+        (MINUTE_MS, "min", SECOND_MS, "s"),
+    ):
+        if ms >= large_ms:
+            rest = ms % large_ms // small_ms
+            return f"{ms // large_ms} {large} {rest} {small}" if rest else f"{ms // large_ms} {large}"
+    raise AssertionError("a minute is the least that comes here")
