@@ -7,24 +7,36 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from duetime.api import rates
 from duetime.api.compose import tier_named
 from duetime.api.filters import check_names, filter_from
 from duetime.api.http import Answer, Call
 from duetime.api.intents import PAGING, encode, no_body, page_of
 from duetime.api.service import Service
-from duetime.api.wire import FailedOut, FilterIn, LaneOut, ManyDeadLetters, ManyOut, TierOut, TierPatch
+from duetime.api.wire import (
+    FailedOut,
+    FilterIn,
+    LaneOut,
+    LanePatch,
+    ManyDeadLetters,
+    ManyOut,
+    TierOut,
+    TierPatch,
+)
+from duetime.engine.engine import Engine
 from duetime.errors import BadQuery, DuetimeError, InvalidField, made
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
-from duetime.protocol.command import Pause, Purge, Resize, Resume, Revive
+from duetime.protocol.command import LaneSettings, Pause, Purge, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
 from duetime.store.archive import Filter
 
 _many = msgspec.json.Decoder(ManyDeadLetters)
 _tier = msgspec.json.Decoder(TierPatch)
+_lane_patch = msgspec.json.Decoder(LanePatch)
 # How many commands wait at a time: enough to fill a batch.
 _TOGETHER = 500
 
@@ -116,19 +128,19 @@ class Admin:
 
     async def lanes(self, call: Call) -> Answer:
         check_names(call.query, ())
-        lanes = [
-            LaneOut(
-                name=lane.name,
-                paused=lane.paused,
-                pushed=lane.pushed,
-                pending=lane.pending,
-                ready=lane.ready,
-                running=lane.running,
-                consumers=lane.consumers,
-            )
-            for lane in self._service.running.lanes()
-        ]
-        return Answer(encode(LanesOut(lanes=lanes)))
+        engine = self._service.running
+        return Answer(encode(LanesOut(lanes=[_lane_out(engine, name) for name in engine.lane_names()])))
+
+    async def set_lane(self, call: Call) -> Answer:
+        """Other limits for a lane, at once; they are kept on the log."""
+        lane, patch = _lane(call), call.read(_lane_patch)
+        engine = self._service.running
+        settings = _patched(engine.lane_settings(lane), patch)
+        if settings != engine.lane_settings(lane):
+            await engine.ask(SetLane(lane, settings))
+        if patch.paused is not UNSET:
+            await engine.ask(Pause(lane) if patch.paused else Resume(lane))
+        return Answer(encode(_lane_out(engine, lane)))
 
     async def pause(self, call: Call) -> Answer:
         no_body(call)
@@ -141,6 +153,37 @@ class Admin:
         lane = _lane(call)
         await self._service.running.ask(Resume(lane))
         return Answer(b"{}")
+
+
+def _lane_out(engine: Engine, name: str) -> LaneOut:
+    lane, settings = engine.lane(name), engine.lane_settings(name)
+    return LaneOut(
+        name=name,
+        paused=lane.paused,
+        pushed=lane.pushed,
+        pending=lane.pending,
+        ready=lane.ready,
+        running=lane.running,
+        consumers=lane.consumers,
+        concurrency=settings.concurrency or None,
+        rate=rates.shown(settings.rate, settings.period_ms),
+        burst=settings.burst,
+        pending_max=settings.pending_max or None,
+        priority=settings.priority,
+    )
+
+
+def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
+    """Settings with a patch laid over them."""
+    changes: dict[str, int] = {
+        name: value or 0
+        for name in ("concurrency", "pending_max", "burst", "priority")
+        if (value := getattr(patch, name)) is not UNSET
+    }
+    if patch.rate is not UNSET:
+        rate = (0, 1_000) if patch.rate is None else rates.read(patch.rate, "$.rate")
+        changes["rate"], changes["period_ms"] = rate
+    return replace(settings, **changes)
 
 
 def _dead(filter: Filter) -> Filter:

@@ -10,7 +10,16 @@ from duetime.api.app import Parameter, Route
 from duetime.api.auth import Role
 from duetime.api.insights import HealthRoutes, InsightRoutes, SegmentsOut
 from duetime.api.routes import LIST, REQUEST_ID
-from duetime.api.wire import ManyDeadLetters, ManyOut, Nothing, PageOut, TierOut, TierPatch
+from duetime.api.wire import (
+    LaneOut,
+    LanePatch,
+    ManyDeadLetters,
+    ManyOut,
+    Nothing,
+    PageOut,
+    TierOut,
+    TierPatch,
+)
 from duetime.insight.chronoscope import Chronoscope
 from duetime.insight.forecast import SLOTS_MAX, Timeline
 from duetime.insight.health import Health, Readiness
@@ -69,6 +78,11 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
         Route(
             path="/v1/admin/lanes", handler=admin.lanes, name="listLanes", summary="The lanes in numbers",
             answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/lanes/{lane:path}", handler=admin.set_lane, name="setLane",
+            summary="Give a lane other limits, at once",
+            **lane | {"method": "PATCH", "body": LanePatch, "body_required": True, "answers": {200: LaneOut}},
         ),
         Route(
             path="/v1/admin/lanes/{lane:path}/pause", handler=admin.pause, name="pauseLane",

@@ -6,11 +6,13 @@ Terms are made once for all requests that say the same (the batches on the log s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
 from duetime.api import moments, rates
 from duetime.api.wire import CallbackIn, LimitIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
@@ -63,8 +65,10 @@ class Defaults(Struct, frozen=True, kw_only=True):
 class Composer:
     """Makes terms and items out of requests."""
 
-    def __init__(self, defaults: Defaults) -> None:
+    def __init__(self, defaults: Defaults, priority_of: Callable[[str], int] = lambda lane: 0) -> None:
+        """`priority_of` a lane is what its intents get that name none; it may change at any time."""
         self._defaults = defaults
+        self._priority_of = priority_of
         self._terms: dict[tuple[Any, ...], Terms] = {}
         self._ids = Ids()
 
@@ -157,6 +161,8 @@ class Composer:
             if len(self._terms) >= _TERMS_KEPT:
                 self._terms.clear()
             self._terms[key] = terms
+        if new.priority is None and (priority := self._priority_of(terms.lane)):
+            return replace(terms, priority=priority)
         return terms
 
     def _make_terms(self, new: NewIntent) -> Terms:

@@ -41,7 +41,7 @@ class Service:
     def __init__(self, defaults: Defaults, library: Library) -> None:
         self.engine: Engine | None = None
         self.library = library
-        self._composer = Composer(defaults)
+        self._composer = Composer(defaults, lambda lane: self.running.lane_settings(lane).priority)
         self.show = Shower()
         self.refused = problems.nobody_counts
         """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""

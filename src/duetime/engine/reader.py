@@ -5,6 +5,8 @@ from __future__ import annotations
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
+from duetime.kernel.lanes import Lane
+from duetime.protocol.command import LaneSettings
 from duetime.protocol.intent import Entry, Intent, Status
 from duetime.protocol.view import LaneView, Overview, View, Why
 
@@ -38,6 +40,23 @@ class Reader:
     def overview(self) -> Overview:
         kernel = self._kernel()
         return query.overview(kernel.state, kernel.next_ms())
+
+    def lane_names(self) -> list[str]:
+        """Lanes that hold something, are asked for, paused, or have settings of their own."""
+        state = self._kernel().state
+        return [*state.lanes, *(name for name in state.lane_settings if name not in state.lanes)]
+
+    def lane(self, name: str) -> LaneView:
+        """One lane in numbers, also when nothing is in it."""
+        state = self._kernel().state
+        kind = name.partition(":")[0]
+        lane = state.lanes.get(name)
+        if lane is None:
+            lane = Lane(name, serial=kind == "entity", pushed=kind in state.settings.pushed)
+        return query.lane_view(lane)
+
+    def lane_settings(self, name: str) -> LaneSettings:
+        return self._kernel().state.lane_settings.get(name, LaneSettings())
 
     def lanes(self) -> list[LaneView]:
         return [query.lane_view(lane) for lane in self._kernel().state.lanes.values()]
