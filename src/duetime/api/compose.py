@@ -41,7 +41,9 @@ from duetime.protocol.terms import (
     lane_of,
 )
 
+# Terms kept, and the bytes of their callbacks' bodies.
 _TERMS_KEPT: Final = 4_096
+_TERMS_BYTES: Final = 16 * 1024 * 1024
 _PRIORITIES: Final = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -65,6 +67,7 @@ class Composer:
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
         self._terms: dict[tuple[Any, ...], Terms] = {}
+        self._terms_bytes = 0
         self._ids = Ids()
 
     def new(self, new: NewIntent, now_ms: int, request: str | None = None) -> tuple[Terms, Item]:
@@ -152,8 +155,11 @@ class Composer:
         terms = self._terms.get(key)
         if terms is None:
             terms = self._make_terms(new)
-            if len(self._terms) >= _TERMS_KEPT:
+            size = len(terms.target.body or b"") if type(terms.target) is Callback else 0
+            if len(self._terms) >= _TERMS_KEPT or self._terms_bytes + size > _TERMS_BYTES:
                 self._terms.clear()
+                self._terms_bytes = 0
+            self._terms_bytes += size
             self._terms[key] = terms
         return terms
 
