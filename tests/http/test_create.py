@@ -256,7 +256,7 @@ def test_the_same_field_twice_is_one_field(server):
 
 
 def test_nested_as_deep_as_it_goes(server, fresh):
-    """Whatever is taken can be shown, listed and repeated; the rest is refused, and there is nothing between."""
+    """Whatever is taken can be shown, listed and repeated; the rest is refused; nothing is in between."""
     statuses = set()
     for depth in range(940, 1_000):
         nest = "[" * depth + "]" * depth
