@@ -104,6 +104,15 @@ def test_what_is_no_longer_kept_is_a_gap(life):
         assert resumed.seen[0].event == "gap" and resumed.seen[0].data["message"]
 
 
+def test_an_event_that_has_not_been_yet_is_of_another_log(life):
+    """Whoever comes with one, from before the data was wiped perhaps, is told so and hears what happens."""
+    for id in ("999999999999.0", "9" * 60 + ".9"):
+        with Listener(life.server, "", {"Last-Event-ID": id}) as resumed:
+            made = life.at("SCHEDULED")
+            resumed.reached(made, "SCHEDULED")
+            assert resumed.seen[0].event == "gap"
+
+
 def test_a_gap_after_a_restart(tmp_path):
     with ServerProcess(tmp_path / "data") as server:
         with Listener(server) as listener:

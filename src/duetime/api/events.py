@@ -237,8 +237,9 @@ class EventStream:
         events = self._events
         # The place from the beginning: who is cut off before the first event misses nothing either.
         text = b"retry: 1000\nid: %d.%d\n\n" % place
-        if events.gap_behind(place):
+        if events.gap_behind(place) or place > events.newest():  # too long ago, or of another log
             text += _GAP
+            place = min(place, events.newest())
         while not gone.done():
             found = events.after(place)
             if found:
