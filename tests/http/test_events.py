@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import signal
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -126,6 +128,19 @@ def test_a_gap_after_a_restart(tmp_path):
             resumed.until(lambda seen: seen.event == "gap")
             after = server.create()["intentId"]
             resumed.reached(after, "SCHEDULED")
+
+
+def test_a_head_request_ends(server):
+    place = urlsplit(server.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
+    for _ in range(2):  # over the same connection: the stream of the first does not hold it
+        connection.request("HEAD", "/v1/events")
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200 and answer.headers["content-type"].startswith("text/event-stream")
+    connection.request("GET", "/health/live")
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 @pytest.mark.parametrize("query", ["?status=GONE", "?tier=NO", "?nothing=1", "?status=", "?entity=/x"])

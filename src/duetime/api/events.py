@@ -226,6 +226,9 @@ class EventStream:
                     ],
                 }
             )
+            if call.method == "HEAD":  # there is nothing to wait for
+                await call.send({"type": "http.response.body", "body": b"", "more_body": False})
+                return None
             gone = asyncio.ensure_future(_gone(call))
             try:
                 await self._send(call, wanted, place, gone)
