@@ -1,5 +1,7 @@
 """Duetime: a durable time and task engine. `App` is where to begin."""
 
+from typing import TYPE_CHECKING, Any
+
 from duetime.client.app import App
 from duetime.client.call import Call
 from duetime.client.control import Context, Reject, RetryAfter, Snooze, current
@@ -13,8 +15,15 @@ from duetime.protocol.intent import Status
 from duetime.protocol.terms import Tier
 from duetime.protocol.view import View, Why
 
+if TYPE_CHECKING:
+    from duetime.client.http import Client
 
-def __getattr__(name: str) -> str:
+
+def __getattr__(name: str) -> Any:
+    if name == "Client":  # for those who talk to a server
+        from duetime.client.http import Client
+
+        return Client
     if name == "__version__":  # asked rarely, and finding it out costs some milliseconds
         from importlib.metadata import version
 
@@ -26,6 +35,7 @@ __all__ = [
     "App",
     "Call",
     "Change",
+    "Client",
     "Context",
     "DuetimeError",
     "EntityRef",

@@ -99,7 +99,7 @@ class TestLanes:
             assert life.server.ask("POST", f"{ADMIN}/lanes/{form}/pause").status == 200
             assert life.server.ask("POST", f"{ADMIN}/lanes/{form}/resume").status == 200
 
-    @pytest.mark.parametrize("lane", ["nonsense", "x" * 2000])
+    @pytest.mark.parametrize("lane", ["nonsense", "tasks:default", ":x", "task:", "task:" + "x" * 2000])
     def test_not_a_lane(self, server, lane):
         problem(server.ask("POST", f"{ADMIN}/lanes/{lane}/pause"), 42208)
 

@@ -255,6 +255,27 @@ def test_the_same_field_twice_is_one_field(server):
     assert answer.status in (201, 400, 422)
 
 
+def test_nested_as_deep_as_it_goes(server, fresh):
+    """Whatever is taken can be shown, listed and repeated; the rest is refused; nothing is in between."""
+    statuses = set()
+    for depth in range(940, 1_000):
+        nest = "[" * depth + "]" * depth
+        for target in (
+            f'"stream":{{"name":"n"}},"payload":{nest}',
+            f'"callback":{{"url":"http://h/","body":{nest}}}',
+        ):
+            body = f'{{"delayMs":3600000,"idempotencyKey":"{fresh()}",{target}}}'.encode()
+            first = server.ask("POST", "/v1/intents", body)
+            statuses.add(first.status)
+            if first.status == 201:
+                assert server.ask("POST", "/v1/intents", body).status == 200
+                assert server.ask("GET", first.headers["location"]).body == first.body
+                assert server.ask("GET", "/v1/intents?limit=1").status == 200
+            else:
+                problem(first, 40003)
+    assert statuses == {201, 400}
+
+
 def test_a_payload_at_the_limit_and_over_it(server):
     fits = "x" * (256 * 1024 - 2)
     assert len(create(server, payload=fits).json["payload"]) == len(fits)

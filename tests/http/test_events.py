@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import signal
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -104,6 +106,15 @@ def test_what_is_no_longer_kept_is_a_gap(life):
         assert resumed.seen[0].event == "gap" and resumed.seen[0].data["message"]
 
 
+def test_an_event_that_has_not_been_yet_is_of_another_log(life):
+    """Whoever comes with one, from before the data was wiped perhaps, is told so and hears what happens."""
+    for id in ("999999999999.0", "9" * 60 + ".9"):
+        with Listener(life.server, "", {"Last-Event-ID": id}) as resumed:
+            made = life.at("SCHEDULED")
+            resumed.reached(made, "SCHEDULED")
+            assert resumed.seen[0].event == "gap"
+
+
 def test_a_gap_after_a_restart(tmp_path):
     with ServerProcess(tmp_path / "data") as server:
         with Listener(server) as listener:
@@ -117,6 +128,19 @@ def test_a_gap_after_a_restart(tmp_path):
             resumed.until(lambda seen: seen.event == "gap")
             after = server.create()["intentId"]
             resumed.reached(after, "SCHEDULED")
+
+
+def test_a_head_request_ends(server):
+    place = urlsplit(server.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
+    for _ in range(2):  # over the same connection: the stream of the first does not hold it
+        connection.request("HEAD", "/v1/events")
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200 and answer.headers["content-type"].startswith("text/event-stream")
+    connection.request("GET", "/health/live")
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 @pytest.mark.parametrize("query", ["?status=GONE", "?tier=NO", "?nothing=1", "?status=", "?entity=/x"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -166,6 +168,14 @@ def test_what_was_just_done_is_seen(life):
 )  # fmt: skip
 def test_a_bad_parameter(server, query):
     problem(server.ask("GET", f"/v1/intents?{query}"), 40002)
+
+
+@pytest.mark.parametrize("place", [10**30, 2**63, -(2**63), -(10**30), 1.5, "x", None])
+@pytest.mark.parametrize("order", ["newest", "due"])
+def test_a_forged_cursor(server, order, place):
+    text = json.dumps([order[0], place, place]).encode()
+    cursor = base64.urlsafe_b64encode(text).decode().rstrip("=")
+    problem(server.ask("GET", f"/v1/intents?order={order}&cursor={cursor}"), 40002)
 
 
 def test_a_cursor_of_the_other_order_is_refused_or_harmless(life):

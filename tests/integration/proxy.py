@@ -28,6 +28,11 @@ class Proxy:
         """The next answers do not arrive: the server has done its work, and the connection breaks."""
         self._lost = number
 
+    @property
+    def to_lose(self) -> int:
+        """Answers that are still to be lost."""
+        return self._lost
+
     def refuse(self, number: int) -> None:
         """The next connections are closed before anything is read."""
         self._refused = number

@@ -8,10 +8,12 @@ import time
 
 import pytest
 
-from duetime import errors
+from duetime import App, errors
 from duetime.client.http import Client
 from tests.http.hooks import Hooks, Say
+from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
+from tests.integration.proxy import Proxy
 
 HOUR_MS = 3_600_000
 NOBODY = {"name": "nobody"}
@@ -168,3 +170,35 @@ def test_many_threads_may_share_a_plain_client(server):
         for thread in threads:
             thread.join()
     assert not failed
+
+
+@asynchronous
+async def test_a_write_is_done_once_also_when_the_server_dies_before_its_answer_arrives(tmp_path):
+    """The answer is lost, the server is killed and started again, and the client asks the new one again."""
+    with ServerProcess(tmp_path / "data") as server, Proxy(server.url) as proxy:
+        port = server.url.rpartition(":")[2]
+        app = App(proxy.url)
+
+        @app.task(name="once", queue="nobody")
+        def once() -> None: ...
+
+        async with app, Client(proxy.url, tries=60) as client:
+            await client.health()
+            proxy.lose_answers(1)
+            creating = asyncio.ensure_future(client.create(delay_ms=HOUR_MS, stream=NOBODY))
+            await _lost(proxy)
+            server.kill()
+            with ServerProcess(tmp_path / "data", "--port", port):
+                made = await creating
+                found = [each.intent_id async for each in client.every()]
+                assert found == [made.intent_id]
+
+                proxy.lose_answers(1)
+                handle = await once.delay("1h").schedule()
+                assert len([each async for each in client.every()]) == 2
+                assert (await client.get(handle.id)).status == "SCHEDULED"
+
+
+async def _lost(proxy: Proxy) -> None:
+    while proxy.to_lose:
+        await asyncio.sleep(0.01)  # tidy: another thread loses it, and has no event to wait for

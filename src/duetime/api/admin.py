@@ -39,6 +39,8 @@ _tier = msgspec.json.Decoder(TierPatch)
 _lane_patch = msgspec.json.Decoder(LanePatch)
 # How many commands wait at a time: enough to fill a batch.
 _TOGETHER = 500
+# What a lane's name begins with.
+_KINDS = ("callback", "task", "entity", "stream")
 
 Verb = Callable[[list[str]], Awaitable[list[Any]]]
 
@@ -212,7 +214,8 @@ def _as_query(filter: FilterIn) -> dict[str, str]:
 
 def _lane(call: Call) -> str:
     lane = call.params["lane"]
-    if ":" not in lane or len(lane) > LANE_CHARS_MAX:
+    kind, _, name = lane.partition(":")
+    if kind not in _KINDS or not name or len(lane) > LANE_CHARS_MAX:
         raise InvalidField(
             f"{lane[:64]!r} is not a lane.", hint="Lanes are named like task:default or stream:news."
         )

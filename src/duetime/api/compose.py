@@ -44,7 +44,9 @@ from duetime.protocol.terms import (
     lane_of,
 )
 
+# Terms kept, and the bytes of their callbacks' bodies.
 _TERMS_KEPT: Final = 4_096
+_TERMS_BYTES: Final = 16 * 1024 * 1024
 _PRIORITIES: Final = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -70,6 +72,7 @@ class Composer:
         self._defaults = defaults
         self._priority_of = priority_of
         self._terms: dict[tuple[Any, ...], Terms] = {}
+        self._terms_bytes = 0
         self._ids = Ids()
 
     def new(self, new: NewIntent, now_ms: int, request: str | None = None) -> tuple[Terms, Item]:
@@ -158,8 +161,11 @@ class Composer:
         terms = self._terms.get(key)
         if terms is None:
             terms = self._make_terms(new)
-            if len(self._terms) >= _TERMS_KEPT:
+            size = len(terms.target.body or b"") if type(terms.target) is Callback else 0
+            if len(self._terms) >= _TERMS_KEPT or self._terms_bytes + size > _TERMS_BYTES:
                 self._terms.clear()
+                self._terms_bytes = 0
+            self._terms_bytes += size
             self._terms[key] = terms
         if new.priority is None and (priority := self._priority_of(terms.lane)):
             return replace(terms, priority=priority)
@@ -336,11 +342,15 @@ def _fingerprint(new: NewIntent, payload: bytes) -> int:
     """The same for the same body, however it was written."""
     said = msgspec.to_builtins(new, builtin_types=(Raw,))
     said.pop("onDuplicate", None)
-    if payload:
-        said["payload"] = _meaning(payload)
-    if new.callback is not None and new.callback.body is not UNSET:
-        said["callback"]["body"] = _meaning(new.callback.body)
-    body = msgspec.json.encode(said, order="deterministic")
+    letters = msgspec.json.encode(said, order="deterministic")
+    try:
+        if payload:
+            said["payload"] = _meaning(payload)
+        if new.callback is not None and new.callback.body is not UNSET:
+            said["callback"]["body"] = _meaning(new.callback.body)
+        body = msgspec.json.encode(said, order="deterministic")
+    except RecursionError:  # nested so deep that only its letters can be compared
+        body = letters
     return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
 
 

@@ -23,6 +23,7 @@ from duetime.errors import BadQuery
 from duetime.insight.when import iso
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Intent, Status
+from duetime.protocol.terms import Callback
 from duetime.store.archive import Filter
 
 # Events kept, how long recording goes on without a listener, and how often a quiet stream says it lives.
@@ -33,6 +34,8 @@ _BEAT_S = 15.0
 _GAP = (
     b'event: gap\ndata: {"message":"Events before this one are no longer kept; read the intents again."}\n\n'
 )
+
+_ANY_CALLBACK = Callback("")
 
 Place = tuple[int, int]
 """The id of an event: the log's position behind the batch, and the number in it."""
@@ -159,7 +162,7 @@ class Events:
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = _shown(change, intent)
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
-        self._ring.append(Event(place, intent, change.new, text, shown))
+        self._ring.append(Event(place, _slim(intent), change.new, text, shown))
         self._wake()
 
     def _wake(self) -> None:
@@ -175,6 +178,14 @@ class Events:
             self._stop()
             self._stop = None
         self._ring.clear()
+
+
+def _slim(intent: Intent) -> Intent:
+    """What filters look at: payloads and bodies are not kept alive by the ring."""
+    terms = intent.terms
+    if type(terms.target) is Callback:
+        terms = replace(terms, target=_ANY_CALLBACK)
+    return Intent(intent.seq, intent.id, terms, b"", intent.status, intent.execute_at_ms, 0, 0, 0)
 
 
 def _shown(change: Change, intent: Intent) -> EventOut:
@@ -215,6 +226,9 @@ class EventStream:
                     ],
                 }
             )
+            if call.method == "HEAD":  # there is nothing to wait for
+                await call.send({"type": "http.response.body", "body": b"", "more_body": False})
+                return None
             gone = asyncio.ensure_future(_gone(call))
             try:
                 await self._send(call, wanted, place, gone)
@@ -226,8 +240,9 @@ class EventStream:
         events = self._events
         # The place from the beginning: who is cut off before the first event misses nothing either.
         text = b"retry: 1000\nid: %d.%d\n\n" % place
-        if events.gap_behind(place):
+        if events.gap_behind(place) or place > events.newest():  # too long ago, or of another log
             text += _GAP
+            place = min(place, events.newest())
         while not gone.done():
             found = events.after(place)
             if found:

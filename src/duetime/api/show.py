@@ -127,6 +127,8 @@ def _body(body: bytes | None) -> Any:
         msgspec.json.decode(body)
     except msgspec.DecodeError:
         return body.decode(errors="replace")
+    except RecursionError:  # as deep as it could be read when it came, from a place less deep than this
+        pass
     return Raw(body)
 
 

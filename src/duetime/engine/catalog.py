@@ -13,6 +13,8 @@ from duetime.protocol.terms import Terms
 
 # A table of this size is made anew when it is full: who uses it finds its terms again at once.
 _KEPT = 4_096
+# Some terms carry a whole callback's body: what the table holds is bounded, too.
+_BYTES_MAX = 16 * 1024 * 1024
 
 
 class Known(Struct, eq=False, gc=False):
@@ -32,6 +34,7 @@ class Catalog:
         # An object's address names it as long as it lives, and what is in the table lives.
         self._by_object: dict[int, Known] = {}
         self._by_bytes: dict[bytes, Known] = {}
+        self._bytes = 0
 
     def find(self, terms: Terms) -> Known:
         """What is known of these terms; its `terms` are equal to the given ones, and always the same."""
@@ -42,9 +45,11 @@ class Catalog:
         body = encode(terms)
         known = self._by_bytes.get(body)
         if known is None:
-            if len(self._by_bytes) >= _KEPT:
+            if len(self._by_bytes) >= _KEPT or self._bytes + len(body) > _BYTES_MAX:
                 self._by_bytes.clear()
                 self._by_object.clear()
+                self._bytes = 0
+            self._bytes += len(body)
             known = Known(terms, len(body))
             self._by_bytes[body] = self._by_object[id(terms)] = known
         return known

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -310,6 +310,9 @@ def _count(counts: dict[tuple[int, int], int], intent: Intent, at_ms: int) -> No
 
 # Cursors.
 
+# A place is two whole numbers that the store can hold.
+_PLACE_MAX: Final = 1 << 63
+
 
 def _order(name: str) -> Order:
     if name == "newest":
@@ -330,7 +333,7 @@ def _place(cursor: str, order: Order) -> Key:
         kind, first, second = msgspec.json.decode(text, type=tuple[str, int, int])
     except (ValueError, msgspec.MsgspecError):
         kind, first, second = "", 0, 0
-    if kind != order[0]:
+    if kind != order[0] or not (abs(first) < _PLACE_MAX and abs(second) < _PLACE_MAX):
         raise BadQuery(
             "The cursor is not one that was given out for this order.",
             hint="Use nextCursor of the page before as it is, or leave it out to begin anew.",

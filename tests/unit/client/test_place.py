@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from duetime import App
@@ -55,3 +57,18 @@ def test_a_client_must_be_open():
 def test_a_token_is_for_a_server():
     with pytest.raises(BadConfig, match="this is a folder"):
         App(":memory:", token="x")
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(BadConfig, match="needs aiohttp") as caught, Client("http://127.0.0.1:1"):
+        raise AssertionError("it did not open")
+    assert "duetime[client]" in caught.value.hint
+
+
+def test_the_client_is_found_where_app_is():
+    import duetime
+
+    assert duetime.Client is Client
+    with pytest.raises(AttributeError):
+        duetime.Nothing  # noqa: B018

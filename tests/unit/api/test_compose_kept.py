@@ -1,0 +1,41 @@
+"""What the composer keeps of requests it has seen: bounded, and right."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from duetime.api import compose
+from duetime.api.compose import Composer, Defaults
+from duetime.api.wire import NewIntent
+
+NOW_MS = 1_800_000_000_000
+
+
+def new(**fields: object) -> NewIntent:
+    said = {"delayMs": 5, "callback": {"url": "http://h/"}, **fields}
+    return msgspec.json.decode(msgspec.json.encode(said), type=NewIntent)
+
+
+def test_the_same_words_make_the_same_terms():
+    composer = Composer(Defaults())
+    first, _ = composer.new(new(), NOW_MS)
+    assert composer.new(new(payload=1), NOW_MS)[0] is first
+    assert composer.new(new(priority=1), NOW_MS)[0] is not first
+
+
+def test_large_bodies_do_not_pile_up():
+    composer = Composer(Defaults())
+    for number in range(600):
+        composer.new(new(callback={"url": "http://h/", "body": f"{number}" + "x" * 50_000}), NOW_MS)
+    assert len(composer._terms) * 50_000 <= compose._TERMS_BYTES
+
+
+@pytest.mark.parametrize("payload", [b"1e400", b"-1e999", b"9" * 5_000, b'{"a":[1e400]}'])
+def test_numbers_that_nothing_can_hold(payload):
+    """They are JSON, and are handed on as they are; a key's fingerprint must not fail on them."""
+    body = b'{"delayMs":5,"stream":{"name":"n"},"idempotencyKey":"k","payload":%b}'
+    first, other = (msgspec.json.decode(body % each, type=NewIntent) for each in (payload, b"1e401"))
+    composer = Composer(Defaults())
+    prints = [composer.new(each, NOW_MS)[1].fingerprint for each in (first, first, other)]
+    assert prints[0] == prints[1] != prints[2]
