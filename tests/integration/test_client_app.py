@@ -260,3 +260,36 @@ def test_a_server_that_is_not_there_is_said_at_the_start(tmp_path):
         app.rewire(server.url, token="duetime_unneeded")
         with app:
             assert app.overview().wait().counts["SCHEDULED"] == 1
+
+
+@asynchronous
+async def test_one_that_is_refused_among_many_is_raised_as_on_a_folder(server):
+    app, send, _ = made(server.url)
+    async with app:
+        with pytest.raises(errors.DuetimeError) as here:
+            async with (embedded := App(":memory:")):
+
+                @embedded.task(name="t")
+                def t(number: int) -> None: ...
+
+                await t.options(after=["no-such"]).schedule_many([(1,)])
+        with pytest.raises(type(here.value)):
+            await send.options(after=["no-such"]).schedule_many([("a",), ("b",)])
+
+
+@asynchronous
+async def test_waiting_ends_when_the_server_stays_away(tmp_path, monkeypatch):
+    monkeypatch.setattr("duetime.client.outcomes.RECONNECT_S", 0.3)
+    with ServerProcess(tmp_path / "data") as server:
+        app, send, _ = made(server.url)
+        async with app:
+            handles = await send.at(LATER).schedule_many([(str(n),) for n in range(OWN_STREAMS_MAX + 5)])
+            waits = [asyncio.ensure_future(handle.result()) for handle in handles]
+            for _ in range(20):
+                await handles[0].status()
+            server.kill()
+            for wait in waits:
+                with pytest.raises(errors.Unreachable):
+                    await asyncio.wait_for(wait, 60)
+            with pytest.raises(errors.Unreachable):
+                await handles[0].status()

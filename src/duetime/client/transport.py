@@ -131,8 +131,8 @@ class Transport:
             pause_s = _pause_s(number)
             try:
                 status, after_s, body = await self._once(request, headers)
-            except Unreachable:
-                if number == self._tries:
+            except Unreachable as away:
+                if number == self._tries or not away.retryable:
                     raise
             else:
                 if 200 <= status < 300 or status in request.welcome:

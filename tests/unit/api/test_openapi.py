@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import schemathesis
 
 from duetime import errors
 from duetime.api.admin import Admin, DeadLetters
@@ -75,7 +76,7 @@ def walk(node: Any) -> Iterator[dict[str, Any]]:
 
 def test_it_is_openapi_3_1(whole):
     assert whole["openapi"] == "3.1.0" and whole["info"]["title"] == "Duetime" and whole["info"]["version"]
-    json.dumps(whole)
+    schemathesis.openapi.from_dict(json.loads(json.dumps(whole))).validate()
 
 
 def test_every_route_is_an_operation(whole):
