@@ -16,6 +16,8 @@ from duetime.cli.config import shown
 from duetime.errors import DuetimeError
 from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.intent import FINAL, Status
+from tools import dashboard, server_pages
+from tools.page import page, row
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 
@@ -81,8 +83,8 @@ def configuration_page() -> str:
         for setting in config.SETTINGS.values():
             if setting.section == section:
                 default = f"`{shown(setting.default)}`"
-                lines.append(_row(f"`{setting.key}`", default, setting.expected, setting.description))
-    return _page(lines)
+                lines.append(row(f"`{setting.key}`", default, setting.expected, setting.description))
+    return page(lines)
 
 
 def every_error() -> list[type[DuetimeError]]:
@@ -99,8 +101,8 @@ def errors_page() -> str:
         title = (error.__doc__ or "").strip().split("\n")[0]
         again = "yes" if error.retryable else "no"
         name = f"`{error.__name__}`"
-        lines.append(_row(error.code, error.status, name, f"`{parent}`", again, title, error.hint))
-    return _page(lines)
+        lines.append(row(error.code, error.status, name, f"`{parent}`", again, title, error.hint))
+    return page(lines)
 
 
 def states_page() -> str:
@@ -116,20 +118,11 @@ def states_page() -> str:
         final = "no"
         if status in FINAL:
             final = "until it is revived" if TRANSITIONS[status] else "yes"
-        lines.append(_row(f"`{status.name}`", final, MEANINGS[status]))
+        lines.append(row(f"`{status.name}`", final, MEANINGS[status]))
     lines += ["", "| from | to | when |", "|---|---|---|"]
     for old, ways in TRANSITIONS.items():
-        lines += [_row(f"`{old.name}`", f"`{new.name}`", reason) for new, reason in ways.items()]
-    return _page(lines)
-
-
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def _page(lines: list[str]) -> str:
-    origin = "<!-- Written by tools/generate_docs.py. Change the code, then run make docs. -->"
-    return "\n".join([origin, *lines, ""])
+        lines += [row(f"`{old.name}`", f"`{new.name}`", reason) for new, reason in ways.items()]
+    return page(lines)
 
 
 # The page, below docs/, and the function that writes it.
@@ -137,18 +130,23 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/configuration.md": configuration_page,
     "reference/errors.md": errors_page,
     "reference/states.md": states_page,
+    "reference/http.md": server_pages.http_page,
+    "reference/metrics.md": server_pages.metrics_page,
+    "reference/anomalies.md": server_pages.anomalies_page,
+    "reference/cli.md": server_pages.cli_page,
 }
 
 
 def main() -> None:
-    """Write every page that is not current, and say which."""
-    for name, write in PAGES.items():
-        page, text = DOCS / name, write()
-        if page.exists() and page.read_text("utf-8") == text:
+    """Write every page that is not current, and the dashboard, and say which."""
+    files = {DOCS / name: write for name, write in PAGES.items()} | {dashboard.FILE: dashboard.text}
+    for file, write in files.items():
+        text = write()
+        if file.exists() and file.read_text("utf-8") == text:
             continue
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(text, "utf-8")
-        sys.stdout.write(f"wrote docs/{name}\n")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        sys.stdout.write(f"wrote {file.relative_to(DOCS.parent)}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Each page's ```python blocks run in order in one fresh process in an empty folder. A block whose first line
 is `# name.py` is written to that file instead, and if it is a test file, pytest runs it there. A block
-behind `<!-- not run -->` is left out.
+behind `<!-- not run -->` is left out. Pages with ```sh blocks that run are in tests/e2e/test_docs_server.py.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.e2e.process import ROOT, environment
 
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
 NOT_RUN = "<!-- not run -->"
+RUN = "<!-- run"
 NAMED = re.compile(r"# ([\w/]+\.py)\n")
 COMMAND = re.compile(r"^\s*(?:\$ )?duetime ([a-z-]+)", re.MULTILINE)
 
@@ -29,6 +30,8 @@ class Block(NamedTuple):
     language: str
     code: str
     run: bool
+    mark: str
+    """The line before it, where that is a comment."""
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -42,10 +45,15 @@ def blocks_of(text: str) -> list[Block]:
             before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
         elif language is not None and line.startswith("```"):
             code = "\n".join(lines[start:number]) + "\n"
-            found.append(Block(start, language, code, before != NOT_RUN))
+            found.append(Block(start, language, code, before != NOT_RUN, before))
             language = None
     assert language is None, f"a block that begins at line {start} has no end"
     return found
+
+
+def shows_a_server(text: str) -> bool:
+    """Whether its commands run, against a server: then tests/e2e/test_docs_server.py runs the whole page."""
+    return any(block.language == "sh" and block.mark.startswith(RUN) for block in blocks_of(text))
 
 
 def python_blocks(text: str) -> list[Block]:
@@ -81,7 +89,7 @@ def run_in(folder: Path, command: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if python_blocks(page.read_text("utf-8"))],
+    [page for page in PAGES if python_blocks(text := page.read_text("utf-8")) and not shows_a_server(text)],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_the_code_of_a_page_runs(page, tmp_path):

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.process import ROOT, environment
+from tests.http.server import ServerProcess
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What each must have said; an example without an entry here is one that nobody checks.
 SAID = {
     "account_entity.py": ["['ada closed with 5050', 'bob closed with 100']"],
     "charge_in_30_days.py": ["planned: Its time has not come", "charged ada 19.00, request "],
+    "server_stream.py": ["handled: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]"],
+    "server_webhook.py": [
+        "Its time has not come",
+        "delivery 1 of {'order': 7}, webhook['lateMs'] < 1000 = True",
+        "delivery 2 of {'order': 7}, webhook['lateMs'] < 1000 = True",
+        "'DISPATCHING', 'SCHEDULED', 'DUE', 'DISPATCHING', 'ACKED']",
+        "result: {'shipped': True}",
+    ],
     "plain_script.py": ["cat.png is out", "'cat.png at 400'", "Its time has not come", "CANCELED"],
     "test_thirty_days.py": ["2 passed"],
     "webhook_with_backoff.py": [
@@ -28,10 +37,19 @@ SAID = {
 
 
 def run(example: Path, folder: Path) -> str:
+    if example.stem.startswith("server_"):
+        with ServerProcess(folder / "server-data") as server:
+            address = [server.grpc.removeprefix("grpc://")] if "grpc" in example.read_text() else []
+            return run_program([str(example), *address], folder, DUETIME_URL=server.url)
     program = ["-m", "pytest", "-q", "-p", "no:cacheprovider"] if example.stem.startswith("test_") else []
+    return run_program([*program, str(example)], folder)
+
+
+def run_program(arguments: list[str], folder: Path, **variables: str) -> str:
+    env = {**environment(), **variables}
     done = subprocess.run(
-        [sys.executable, *program, str(example)],
-        cwd=folder, env=environment(), capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, *arguments],
+        cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -19,11 +19,16 @@ import duetime
 missing = [name for name in duetime.__all__ if not hasattr(duetime, name)]
 assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
-for module in pkgutil.walk_packages(duetime.__path__, "duetime."):
+EXTRAS = {"aiohttp", "google", "grpc", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn", "yarl"}
+SERVER = ("duetime.api", "duetime.serving", "duetime.channels", "duetime.insight", "duetime.v1", "duetime.cli")
+for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
     # The plugin and the contracts are for those who have pytest.
     if not module.name.startswith("duetime.testing") and module.name != "duetime.__main__":
         if module.name != "duetime.cli.simulate":
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as error:  # only what serves may need more than the package itself
+                assert error.name.partition(".")[0] in EXTRAS and module.name.startswith(SERVER), module.name
 print(duetime.__version__)
 """
 
@@ -86,6 +91,14 @@ def test_everything_public_can_be_imported(installed, tmp_path):
     done = run(installed / "python", "-I", "-c", EVERYTHING, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("0.")
+
+
+def test_a_server_says_which_extra_it_needs(installed, tmp_path):
+    done = run(installed / "duetime", "serve", "--port", "0", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "pip install 'duetime[server]'" in done.stderr
+    done = run(installed / "duetime", "health", cwd=tmp_path)
+    assert done.returncode == 1 and "duetime[client]" in done.stderr
 
 
 def test_the_demo(installed, tmp_path):

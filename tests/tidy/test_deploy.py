@@ -223,3 +223,14 @@ def test_what_is_secret_is_not_committed():
     ignored = read(ROOT / ".gitignore").splitlines()
     assert f"deploy/{COMPOSE['secrets']['prometheus-token']['file'].removeprefix('./')}" in ignored
     assert "deploy/.env" in ignored and f"{DataSettings().dir}/" in ignored
+
+
+def test_operations_say_where_to_look_for_every_anomaly():
+    rows = re.findall(r"^\| (`[A-Z_]+`.*?) \|", read(ROOT / "docs/operations.md"), re.MULTILINE)
+    named = {code for row in rows for code in re.findall(r"`([A-Z_]+)`", row)}
+    assert named == {rule.code for rule in RULES}
+
+
+def test_operations_name_alert_files_that_exist():
+    for name in re.findall(r"`(deploy/[\w./-]+)`", read(ROOT / "docs/operations.md")):
+        assert (ROOT / name).exists(), name

@@ -25,8 +25,9 @@ def make_room() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    files = CONNECTIONS_MAX + FILES_RESERVED if hard == resource.RLIM_INFINITY else hard
-    return max(1, min(CONNECTIONS_MAX, files - FILES_RESERVED, files // 2))
+    if hard == resource.RLIM_INFINITY:
+        return CONNECTIONS_MAX
+    return max(1, min(CONNECTIONS_MAX, hard - min(FILES_RESERVED, hard // 2)))
 
 
 class Connection(HttpToolsProtocol):

@@ -29,8 +29,10 @@ from duetime.limits import ANSWERS_MS
 from duetime.settings import ServerSettings
 
 _logger = logging.getLogger("duetime")
-# Connections that wait to be accepted, and how long an idle one is kept.
+# Connections that wait to be accepted, how many are accepted before the loop goes on (those that are too many
+# are closed only then), and how long an idle one is kept.
 _BACKLOG = 2_048
+_ACCEPTED_AT_ONCE = 32
 _KEEP_ALIVE_S = 75
 
 
@@ -70,7 +72,12 @@ class Listening(Struct):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn without signal handlers of its own."""
+    """Uvicorn without signal handlers of its own, and with room for those who wait to be accepted."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)  # how many may wait was set to how many are accepted at once
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -164,7 +171,7 @@ class Server:
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                backlog=_BACKLOG,
+                backlog=_ACCEPTED_AT_ONCE,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_answers_s(self._parts.drain_ms),
                 ssl_certfile=settings.tls_cert or None,

@@ -33,7 +33,7 @@ def new(
 ) -> None:
     """Make a token and print it. Only its hash is kept: this is the one time it can be read.
 
-    A server that was started without tokens must be started again to ask for them.
+    A running server asks for tokens from the first one on, and knows each new one at once.
 
     Examples:
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
-from duetime.engine.catalog import Catalog
+from duetime.engine.catalog import Catalog, Known
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Inbox, Single, item_bytes
-from duetime.engine.parts import chunks, resolver
+from duetime.engine.parts import Chunk, chunks, resolver
 from duetime.engine.reader import Reader
-from duetime.errors import Closed
+from duetime.errors import Closed, DuetimeError
 from duetime.kernel.kernel import Answer
 from duetime.protocol.command import Command, Submit
 from duetime.protocol.intent import Item
-from duetime.protocol.reply import Reply
+from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
 
 
@@ -49,8 +49,7 @@ class Intake(Reader):
             if item.execute_at_ms < now_ms + late_ms[item.terms]:
                 self.guard.refuse_late(terms[item.terms], late_ms[item.terms])
         known = [self._catalog.find(each) for each in terms]
-        size = sum(each.bytes for each in known)
-        return self._submit_many(tuple(each.terms for each in known), items, ack, size)
+        return self._submit_many(known, items, ack)
 
     def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Reply]:
         """One new intent; its `terms` is 0. Those that come together are written together."""
@@ -66,22 +65,32 @@ class Intake(Reader):
         self._inbox.put(Single(known.terms, item, ack, future, known.bytes + item_bytes(item)))
         return future
 
-    async def _submit_many(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
-    ) -> list[Reply]:
+    async def _submit_many(self, known: list[Known], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
         await self._checkpointer.catch_up()
         # One after the other would wait for each; all at once keeps the order and fills the batches.
-        parts = await asyncio.gather(
-            *(self._submit_chunk(terms, chunk, ack, size + more) for chunk, more in chunks(items))
+        parts = chunks([each.bytes for each in known], items)
+        answers = await asyncio.gather(
+            *(self._submit_chunk(known, part, ack) for part in parts), return_exceptions=True
         )
-        return [reply for part in parts for reply in part]
+        if all(isinstance(answer, BaseException) for answer in answers):
+            raise cast(BaseException, answers[0])
+        replies: list[Reply] = []
+        for part, answer in zip(parts, answers, strict=True):
+            # Some are on the log: whoever sent them must not be told that none are.
+            replies += _refusals(answer, len(part.items)) if isinstance(answer, BaseException) else answer
+        return replies
 
-    def _submit_chunk(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel, size: int
-    ) -> asyncio.Future[list[Reply]]:
+    def _submit_chunk(self, known: list[Known], part: Chunk, ack: AckLevel) -> asyncio.Future[list[Reply]]:
         future: asyncio.Future[Any] = self._loop.create_future()
-        self.request(Submit(terms, items), ack, resolver(future), size)
+        terms = tuple(known[place].terms for place in part.terms)
+        self.request(Submit(terms, part.items), ack, resolver(future), part.bytes)
         return future
+
+
+def _refusals(error: BaseException, count: int) -> list[Reply]:
+    if not isinstance(error, DuetimeError):
+        raise error
+    return [Refusal(type(error).__name__, error.message, error.details)] * count
 
 
 async def _listed(future: asyncio.Future[Reply]) -> list[Reply]:

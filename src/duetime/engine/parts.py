@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.engine.inbox import Batch, item_bytes
 from duetime.engine.options import Options
@@ -33,18 +36,36 @@ def first_batch(state: State, options: Options) -> Batch:
     return Batch(commands, [[] for _ in commands], AckLevel.DURABLE, [])
 
 
-def chunks(items: tuple[Item, ...]) -> list[tuple[tuple[Item, ...], int]]:
-    """Parts of a large submit that each fit a frame, with their bytes."""
-    found: list[tuple[tuple[Item, ...], int]] = []
+class Chunk(Struct, frozen=True):
+    """A part of a large submit that fits a frame: its intents, and which of the submit's terms they use."""
+
+    items: tuple[Item, ...]
+    """Each with the place of its terms in `terms`."""
+    terms: tuple[int, ...]
+    bytes: int
+
+
+def chunks(terms_bytes: Sequence[int], items: tuple[Item, ...]) -> list[Chunk]:
+    """Parts of a large submit, in order. The terms that a part uses count as well as its intents."""
+    found: list[Chunk] = []
+    places: dict[int, int] = {}
     start = size = 0
     for place, item in enumerate(items):
-        more = item_bytes(item)
+        more = item_bytes(item) + (0 if item.terms in places else terms_bytes[item.terms])
         if place - start >= CHUNK_ITEMS or (size + more > CHUNK_BYTES and place > start):
-            found.append((items[start:place], size))
-            start, size = place, 0
+            found.append(_chunk(items[start:place], places, size))
+            start, size, places = place, 0, {}
+            more = item_bytes(item) + terms_bytes[item.terms]
+        places.setdefault(item.terms, len(places))
         size += more
-    found.append((items[start:], size))
+    found.append(_chunk(items[start:], places, size))
     return found
+
+
+def _chunk(items: tuple[Item, ...], places: dict[int, int], size: int) -> Chunk:
+    if any(old != new for old, new in places.items()):
+        items = tuple(replace(item, terms=places[item.terms]) for item in items)
+    return Chunk(items, tuple(places), size)
 
 
 def split(turn: Turn) -> tuple[list[Effect], list[Effect]]:

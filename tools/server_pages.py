@@ -1,0 +1,177 @@
+"""The reference pages of the server: routes, metrics, anomalies, commands. Each is read off the code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from duetime import serving
+from duetime.cli import main
+from duetime.config import Config
+from duetime.insight.rules import RULES
+from duetime.insight.table import METRICS
+from duetime.limits import GRPC_PORT, HTTP_PORT
+from duetime.settings import DataSettings
+from tools.page import page, row
+
+HTTP: Final = f"""\
+# HTTP routes
+
+What `duetime serve` answers on port {HTTP_PORT}. A running server shows the same with every field,
+parameter and example at `/docs`, and as OpenAPI 3.1 at `/openapi.json`; [the guide](../server.md) shows
+how they are used. Roles are those of [tokens](../server.md#tokens); a server without tokens, which only
+listens on loopback, lets everybody do everything. [Errors](errors.md) are `application/problem+json`.
+gRPC is on port {GRPC_PORT}."""
+
+METRICS_PAGE: Final = """\
+# Metrics
+
+What `GET /metrics` gives: Prometheus text, OpenMetrics, or JSON, by `Accept`. It needs a token of any
+role, once the server has tokens. A histogram has `_bucket`, `_sum` and `_count`. The dashboard and the
+alert rules in `deploy/` read these names, and a test holds them to it.
+
+Counters of how intents moved (submitted, completed, retried, dead, expired, canceled, revived) are kept
+with the data and go on after a restart; the others begin at zero with each start, as Prometheus
+expects."""
+
+ANOMALIES: Final = """\
+# Anomalies
+
+What `GET /health` and `duetime health` may name as wrong, each with since when, its numbers, what it
+means and what to do. *After* is how long it must last before it is said, *until* how long it must be
+over before it is taken back. A `NOTE` leaves the status as it is; one `DEGRADED` makes it DEGRADED; one
+`DOWN` makes it DOWN, and the answer's HTTP status 503."""
+
+CLI: Final = f"""\
+# Commands
+
+`duetime COMMAND --help` says the same and shows every option with its default. Commands that talk to a
+server find it by `--url`, else `DUETIME_URL`, else http://localhost:{HTTP_PORT}, and show it the token
+of `--token`, else `DUETIME_TOKEN`. Data goes to stdout, words to stderr; `--json` is for programs.
+
+{main.EXIT_CODES}"""
+
+
+def http_page() -> str:
+    """Every route of a real server, from the document it gives out."""
+    document = _document()
+    lines = [HTTP]
+    for tag in document["tags"]:
+        lines += [
+            "",
+            f"## {tag['name']}",
+            "",
+            "| route | does | needs | may be refused with |",
+            "|---|---|---|---|",
+        ]
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                if operation["tags"] == [tag["name"]]:
+                    lines.append(_route(method, path, operation))
+    return page(lines)
+
+
+def _route(method: str, path: str, operation: dict[str, Any]) -> str:
+    needs = operation["description"].removeprefix("Needs ").removesuffix(", once the server has tokens.")
+    needs = needs.replace("a token of the role ", "").replace("any token", "any role")
+    needs = "nothing" if needs == "Open to everybody." else needs
+    refused = ", ".join(status for status in operation["responses"] if status >= "400")
+    return row(f"`{method.upper()} {path}`", operation["summary"], needs, refused)
+
+
+def _document() -> dict[str, Any]:
+    """`GET /openapi.json`, without a socket."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Config(data=DataSettings(dir=str(Path(folder) / "data")))
+        application = serving.make(settings).application
+        scope = {
+            "type": "http", "method": "GET", "path": "/openapi.json", "raw_path": b"/openapi.json",
+            "query_string": b"", "headers": [], "root_path": "", "scheme": "http", "http_version": "1.1",
+        }  # fmt: skip
+        asyncio.run(application(scope, receive, send))
+    assert sent[0]["status"] == 200, sent
+    found: dict[str, Any] = json.loads(b"".join(message.get("body", b"") for message in sent))
+    return found
+
+
+def metrics_page() -> str:
+    """Every metric, by kind."""
+    lines = [METRICS_PAGE]
+    for kind in dict.fromkeys(spec.kind for spec in METRICS):
+        lines += ["", f"## {kind.capitalize()}s", "", "| metric | labels | meaning |", "|---|---|---|"]
+        for spec in METRICS:
+            if spec.kind == kind:
+                labels = ", ".join(f"`{label}`" for label in spec.labels)
+                lines.append(row(f"`{spec.name}`", labels, spec.help))
+    return page(lines)
+
+
+def anomalies_page() -> str:
+    """Every rule of the narrator, in the order in which they are told."""
+    lines = [
+        ANOMALIES,
+        "",
+        "| code | severity | means | what to do | after | until |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rule in RULES:
+        spans = (_span(rule.after_ms), _span(rule.until_ms))
+        lines.append(row(f"`{rule.code}`", rule.severity, rule.meaning, rule.advice, *spans))
+    return page(lines)
+
+
+def _span(ms: int) -> str:
+    return f"{ms // 1000} s" if ms else "at once"
+
+
+def cli_page() -> str:
+    """Every command with its options."""
+    # Any: which click Typer brings along, or has inside, is its own affair.
+    root: Any = typer.main.get_command(main.build(main.COMMANDS))
+    lines = [CLI, "", "| command | does |", "|---|---|"]
+    lines += [
+        row(f"[`duetime {name}`](#duetime-{name})", command.help) for name, command in main.COMMANDS.items()
+    ]
+    for name in main.COMMANDS:
+        lines += _command(f"duetime {name}", root.commands[name], depth=2)
+    return page(lines)
+
+
+def _command(name: str, command: Any, depth: int) -> list[str]:
+    lines = ["", f"{'#' * depth} {name}", "", *_told(command.help or "")]
+    inner = getattr(command, "commands", {})
+    for each in inner:
+        lines += _command(f"{name} {each}", inner[each], depth + 1)
+    if not inner:
+        lines += ["", "| | |", "|---|---|"]
+        lines += [row(f"`{_shown(each)}`", each.help or "") for each in command.params if not each.hidden]
+    return lines
+
+
+def _shown(parameter: Any) -> str:
+    value = parameter.metavar or parameter.name.upper()
+    if parameter.param_type_name == "argument":
+        return str(value)
+    names = ", ".join(sorted(parameter.opts, key=len, reverse=True))
+    return names if parameter.is_flag else f"{names} {value}"
+
+
+def _told(help: str) -> list[str]:
+    """A docstring as Markdown: its examples as code."""
+    words, _, examples = help.partition("Examples:")
+    lines = words.strip().split("\n")
+    shown = [line.strip() for line in examples.split("\n") if line.strip()]
+    return [*lines, "", "```console", *(f"$ {line}" for line in shown), "```"] if shown else lines
