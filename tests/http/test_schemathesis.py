@@ -20,7 +20,7 @@ from tests.http.test_auth import make_token
 OPERATIONS = (
     "createIntent", "createIntents", "listIntents", "getIntent", "patchIntent", "getHistory", "getWhy",
     "cancelIntent", "fireIntentNow", "reviveIntent", "getEvents", "listDeadLetters", "reviveDeadLetters",
-    "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "resizeTier",
+    "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "setLane", "resizeTier",
     "listSegments", "getMetrics", "getHealth", "getLive", "getReady", "getDeepHealth", "getOpenApi",
     "getDocs", "getHome", "getTimeline", "getReplay",
 )  # fmt: skip

@@ -11,12 +11,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from duetime.api import rates
-from duetime.api.compose import tier_named
-from duetime.api.filters import check_names, filter_from
-from duetime.api.http import Answer, Call
-from duetime.api.intents import PAGING, encode, no_body, page_of
-from duetime.api.service import Service
-from duetime.api.wire import (
+from duetime.api.admin_wire import (
     FailedOut,
     FilterIn,
     LaneOut,
@@ -26,6 +21,11 @@ from duetime.api.wire import (
     TierOut,
     TierPatch,
 )
+from duetime.api.compose import tier_named
+from duetime.api.filters import check_names, filter_from
+from duetime.api.http import Answer, Call
+from duetime.api.intents import PAGING, encode, no_body, page_of
+from duetime.api.service import Service
 from duetime.engine.engine import Engine
 from duetime.errors import BadQuery, DuetimeError, InvalidField, made
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX

@@ -6,20 +6,12 @@ from typing import Any, Final
 
 from duetime import errors as e
 from duetime.api.admin import Admin, DeadLetters, LanesOut
+from duetime.api.admin_wire import LaneOut, LanePatch, ManyDeadLetters, ManyOut, TierOut, TierPatch
 from duetime.api.app import Parameter, Route
 from duetime.api.auth import Role
 from duetime.api.insights import HealthRoutes, InsightRoutes, SegmentsOut
 from duetime.api.routes import LIST, REQUEST_ID
-from duetime.api.wire import (
-    LaneOut,
-    LanePatch,
-    ManyDeadLetters,
-    ManyOut,
-    Nothing,
-    PageOut,
-    TierOut,
-    TierPatch,
-)
+from duetime.api.wire import Nothing, PageOut
 from duetime.insight.chronoscope import Chronoscope
 from duetime.insight.forecast import SLOTS_MAX, Timeline
 from duetime.insight.health import Health, Readiness

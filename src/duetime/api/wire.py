@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duetime import limits
 
@@ -57,18 +57,18 @@ StatusName = Literal[
 ]
 
 
-class _In(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class In(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What is sent in."""
 
 
-class _Out(Struct, frozen=True, kw_only=True, rename="camel"):
+class Out(Struct, frozen=True, kw_only=True, rename="camel"):
     """What is shown."""
 
 
 # What is sent in.
 
 
-class CallbackIn(_In, frozen=True):
+class CallbackIn(In, frozen=True):
     """A webhook."""
 
     url: Annotated[
@@ -82,14 +82,14 @@ class CallbackIn(_In, frozen=True):
     batch: Annotated[bool, Meta(description="May be sent together with others to the same place.")] = False
 
 
-class TaskIn(_In, frozen=True):
+class TaskIn(In, frozen=True):
     """A function of a worker."""
 
     name: Name
     queue: Name = "default"
 
 
-class EntityIn(_In, frozen=True):
+class EntityIn(In, frozen=True):
     """A message to one entity: its messages run one at a time, in order."""
 
     type: Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX, pattern="^[^/]+$")]
@@ -97,20 +97,20 @@ class EntityIn(_In, frozen=True):
     message: Name
 
 
-class StreamIn(_In, frozen=True):
+class StreamIn(In, frozen=True):
     """Subscribers of a stream: each intent goes to one of them."""
 
     name: Name
 
 
-class SloIn(_In, frozen=True):
+class SloIn(In, frozen=True):
     """Instead of a tier: what is wanted of it."""
 
     max_tardiness_ms: Annotated[int, Meta(ge=1, le=limits.DAY_MS)]
     reliability: Literal["AT_LEAST_ONCE", "AT_MOST_ONCE"] = "AT_LEAST_ONCE"
 
 
-class RedeliveryIn(_In, frozen=True):
+class RedeliveryIn(In, frozen=True):
     """How often it is tried, and how long it waits in between."""
 
     max_attempts: Annotated[int, Meta(ge=1, le=limits.ATTEMPTS_MAX)] = limits.ATTEMPTS_DEFAULT
@@ -131,7 +131,7 @@ Rate = Annotated[
 ]
 
 
-class LimitIn(_In, frozen=True):
+class LimitIn(In, frozen=True):
     """How many with this key may go in a time, and be out at one time: exact, over all queues and workers."""
 
     key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX, examples=["tenant:42"])]
@@ -140,7 +140,7 @@ class LimitIn(_In, frozen=True):
     concurrency: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | None = None
 
 
-class NewIntent(_In, frozen=True):
+class NewIntent(In, frozen=True):
     """A new intent: a time, a target, and what may be said besides."""
 
     intent_id: Id | None = None
@@ -170,7 +170,7 @@ class NewIntent(_In, frozen=True):
     traceparent: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
 
 
-class PatchIntent(_In, frozen=True):
+class PatchIntent(In, frozen=True):
     """What may be changed while it is neither final nor in flight. What is left out stays."""
 
     execute_at: Time | UnsetType = UNSET
@@ -182,7 +182,7 @@ class PatchIntent(_In, frozen=True):
     payload: Json | UnsetType = UNSET
 
 
-class ReviveIntent(_In, frozen=True):
+class ReviveIntent(In, frozen=True):
     """What may be changed when a dead letter is scheduled again."""
 
     execute_at: Time | None = None
@@ -192,52 +192,14 @@ class ReviveIntent(_In, frozen=True):
     payload: Json | UnsetType = UNSET
 
 
-class Nothing(_In, frozen=True):
+class Nothing(In, frozen=True):
     """An empty object, or no body at all."""
-
-
-class FilterIn(_In, frozen=True):
-    """Which intents are meant: the same names as in the query of a list."""
-
-    status: str | None = None
-    tier: TierName | None = None
-    queue: Name | None = None
-    task: Name | None = None
-    entity: Annotated[str, Meta(description="TYPE, or TYPE/ID")] | None = None
-    tags: Tags | None = None
-    from_: Time | None = field(default=None, name="from")
-    to: Time | None = None
-
-
-class ManyDeadLetters(_In, frozen=True):
-    """Dead letters by id, or by a filter."""
-
-    intent_ids: Annotated[list[Id], Meta(max_length=limits.BATCH_CREATE_MAX)] | None = None
-    filter: FilterIn | None = None
-    limit: Annotated[int, Meta(ge=1, le=limits.BATCH_CREATE_MAX)] = 1_000
-
-
-class LanePatch(_In, frozen=True):
-    """What a lane allows from now on. What is left out stays; null takes a limit away."""
-
-    concurrency: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType | None = UNSET
-    rate: Rate | UnsetType | None = UNSET
-    burst: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType = UNSET
-    pending_max: Annotated[int, Meta(ge=1, le=10**12)] | UnsetType | None = UNSET
-    priority: Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)] | UnsetType = UNSET
-    paused: bool | UnsetType = UNSET
-
-
-class TierPatch(_In, frozen=True):
-    """New numbers for a tier, at once."""
-
-    concurrency: Annotated[int, Meta(ge=1, le=limits.PERMITS_MAX, description="Deliveries at one time.")]
 
 
 # What is shown.
 
 
-class CallbackOut(_Out, frozen=True):
+class CallbackOut(Out, frozen=True):
     url: str
     method: str
     headers: dict[str, str]
@@ -245,22 +207,22 @@ class CallbackOut(_Out, frozen=True):
     batch: bool
 
 
-class TaskOut(_Out, frozen=True):
+class TaskOut(Out, frozen=True):
     name: str
     queue: str
 
 
-class EntityOut(_Out, frozen=True):
+class EntityOut(Out, frozen=True):
     type: str
     id: str
     message: str
 
 
-class StreamOut(_Out, frozen=True):
+class StreamOut(Out, frozen=True):
     name: str
 
 
-class SloOut(_Out, frozen=True):
+class SloOut(Out, frozen=True):
     """What was asked of the tier, and why this one was taken."""
 
     max_tardiness_ms: int
@@ -269,7 +231,7 @@ class SloOut(_Out, frozen=True):
     reason: str
 
 
-class RedeliveryOut(_Out, frozen=True):
+class RedeliveryOut(Out, frozen=True):
     max_attempts: int
     backoff: str
     initial_delay_ms: int
@@ -278,14 +240,14 @@ class RedeliveryOut(_Out, frozen=True):
     jitter: bool
 
 
-class LimitOut(_Out, frozen=True):
+class LimitOut(Out, frozen=True):
     key: str
     rate: str | None
     burst: int
     concurrency: int | None
 
 
-class ErrorOut(_Out, frozen=True):
+class ErrorOut(Out, frozen=True):
     """What went wrong last."""
 
     at: str
@@ -295,7 +257,7 @@ class ErrorOut(_Out, frozen=True):
     http_status: int | None
 
 
-class IntentOut(_Out, frozen=True):
+class IntentOut(Out, frozen=True):
     """An intent as it is now."""
 
     intent_id: str
@@ -336,14 +298,14 @@ class IntentOut(_Out, frozen=True):
     result: Any
 
 
-class PageOut(_Out, frozen=True):
+class PageOut(Out, frozen=True):
     """Some of many, and where to go on."""
 
     items: list[IntentOut]
     next_cursor: str | None
 
 
-class EntryOut(_Out, frozen=True):
+class EntryOut(Out, frozen=True):
     """One step in the life of an intent."""
 
     at: str
@@ -352,12 +314,12 @@ class EntryOut(_Out, frozen=True):
     note: str
 
 
-class HistoryOut(_Out, frozen=True):
+class HistoryOut(Out, frozen=True):
     intent_id: str
     entries: list[EntryOut]
 
 
-class WhyOut(_Out, frozen=True):
+class WhyOut(Out, frozen=True):
     """Why it has not run yet, or how it ended."""
 
     intent_id: str
@@ -367,7 +329,7 @@ class WhyOut(_Out, frozen=True):
     data: dict[str, Any]
 
 
-class HintOut(_Out, frozen=True):
+class HintOut(Out, frozen=True):
     """What to do next."""
 
     suggestion: str
@@ -377,7 +339,7 @@ class HintOut(_Out, frozen=True):
     next_states: list[str]
 
 
-class Problem(_Out, frozen=True):
+class Problem(Out, frozen=True):
     """What went wrong, for programs (errorCode) and people (detail)."""
 
     type: str
@@ -391,7 +353,7 @@ class Problem(_Out, frozen=True):
     details: dict[str, Any]
 
 
-class BatchItemOut(_Out, frozen=True, omit_defaults=True):
+class BatchItemOut(Out, frozen=True, omit_defaults=True):
     """The answer to one intent of a batch: `intent` or `error`."""
 
     status: int
@@ -399,46 +361,10 @@ class BatchItemOut(_Out, frozen=True, omit_defaults=True):
     error: Problem | None = None
 
 
-class BatchOut(_Out, frozen=True):
+class BatchOut(Out, frozen=True):
     """The answers in the order of the request."""
 
     items: list[BatchItemOut]
     created: int
     existing: int
     failed: int
-
-
-class FailedOut(_Out, frozen=True):
-    intent_id: str
-    error_code: int
-    message: str
-
-
-class ManyOut(_Out, frozen=True):
-    """What became of many at once."""
-
-    matched: int
-    done: int
-    failed: list[FailedOut]
-
-
-class TierOut(_Out, frozen=True):
-    tier: str
-    concurrency: int
-
-
-class LaneOut(_Out, frozen=True):
-    """A lane in numbers."""
-
-    name: str
-    paused: bool
-    pushed: bool
-    pending: int
-    ready: int
-    running: int
-    consumers: int
-    concurrency: int | None = None
-    rate: str | None = None
-    burst: int = 1
-    pending_max: int | None = None
-    priority: int = 0

@@ -46,6 +46,15 @@ class StreamTarget(Model, frozen=True):
     name: str
 
 
+class Limit(Model, frozen=True):
+    """How many with a key may go in a time (`20/s`), and be out at one time."""
+
+    key: str
+    rate: str | None = None
+    burst: int = 1
+    concurrency: int | None = None
+
+
 class Redelivery(Model, frozen=True):
     """How often to try, and how long to wait in between."""
 
@@ -97,6 +106,7 @@ class Intent(Model, frozen=True):
     after: list[str] | None = None
     idempotency_key: str | None = None
     tags: dict[str, str] | None = None
+    limits: list[Limit] | None = None
     shard_key: str | None = None
     traceparent: str | None = None
     attempts: int = 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 from urllib.parse import quote
 
-from duetime.client.models import Callback, EntityTarget, Redelivery, Slo, StreamTarget, TaskTarget
+from duetime.client.models import Callback, EntityTarget, Limit, Redelivery, Slo, StreamTarget, TaskTarget
 from duetime.client.payload import encode
 from duetime.client.times import Moment, moment_ms, moment_of
 from duetime.errors import InvalidField
@@ -42,6 +42,7 @@ class NewIntent(TypedDict, total=False):
     idempotency_key: str
     on_duplicate: str
     tags: Mapping[str, str]
+    limits: Sequence[Limit | Fields]
     shard_key: str
     traceparent: str
 

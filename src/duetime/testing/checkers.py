@@ -41,7 +41,8 @@ from duetime.protocol.intent import (
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import Backoff, Guarantee, Limit, OnInterrupt, Redelivery, Terms, lane_of
+from duetime.protocol.terms import Guarantee, Limit, OnInterrupt, Terms, lane_of
+from duetime.testing.delays import delays
 from duetime.testing.rates import Rates
 from duetime.testing.seen import Row, Seen
 
@@ -391,15 +392,3 @@ class History:
         intent = peek(id)
         assert intent is not None
         return intent.due_at_ms - 1000 * intent.terms.priority, self.seen[id].number
-
-
-def delays(policy: Redelivery, attempt: int) -> tuple[int, int]:
-    """The least and the most one may wait after this attempt."""
-    wait = policy.initial_delay_ms
-    if policy.backoff is Backoff.EXPONENTIAL and policy.multiplier_percent > 100:
-        wait = policy.initial_delay_ms * policy.multiplier_percent ** (attempt - 1) // 100 ** (attempt - 1)
-    wait = min(wait, policy.max_delay_ms)
-    most = policy.max_delay_ms if policy.backoff is Backoff.EXPONENTIAL else wait
-    if not policy.jitter:
-        return wait, most
-    return wait * 8 // 10, most * 12 // 10 + 1

@@ -60,6 +60,8 @@ def new_intent(new: pb.NewIntent, prefix: str = "$") -> NewIntent:
     _payload(said, new, prefix)
     if new.HasField("redelivery"):
         said["redelivery"] = _redelivery(new.redelivery)
+    if new.limits:
+        said["limits"] = [_limit(limit) for limit in new.limits]
     if new.after:
         said["after"] = list(new.after)
     if new.tags:
@@ -240,6 +242,14 @@ def _callback(callback: pb.Callback, prefix: str) -> dict[str, Any]:
     return said
 
 
+def _limit(limit: pb.Limit) -> dict[str, Any]:
+    said: dict[str, Any] = {"key": limit.key}
+    for name in ("rate", "burst", "concurrency"):
+        if limit.HasField(name):
+            said[name] = getattr(limit, name)
+    return said
+
+
 def _redelivery(policy: pb.Redelivery) -> dict[str, Any]:
     said = _said(policy, ("max_attempts", "initial_delay_ms", "max_delay_ms", "multiplier", "jitter"))
     if policy.backoff:
@@ -281,6 +291,10 @@ def intent(shown: IntentOut) -> pb.Intent:
         after=shown.after,
         idempotency_key=shown.idempotency_key,
         tags=shown.tags,
+        limits=[
+            pb.Limit(key=limit.key, rate=limit.rate, burst=limit.burst, concurrency=limit.concurrency)
+            for limit in shown.limits
+        ],
         shard_key=shown.shard_key,
         traceparent=shown.traceparent,
         attempts=shown.attempts,
