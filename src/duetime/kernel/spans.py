@@ -14,12 +14,11 @@ def span(ms: int) -> str:
         return f"{tenths // 10}.{tenths % 10} s" if tenths % 10 else f"{tenths // 10} s"
     if ms < MINUTE_MS:
         return f"{ms // SECOND_MS} s"
-    for large_ms, large, small_ms, small in (
+    units = (
         (DAY_MS, "d", HOUR_MS, "h"),
         (HOUR_MS, "h", MINUTE_MS, "min"),
         (MINUTE_MS, "min", SECOND_MS, "s"),
-    ):
-        if ms >= large_ms:
-            rest = ms % large_ms // small_ms
-            return f"{ms // large_ms} {large} {rest} {small}" if rest else f"{ms // large_ms} {large}"
-    raise AssertionError("a minute is the least that comes here")
+    )
+    large_ms, large, small_ms, small = next(unit for unit in units if ms >= unit[0])
+    rest = ms % large_ms // small_ms
+    return f"{ms // large_ms} {large} {rest} {small}" if rest else f"{ms // large_ms} {large}"

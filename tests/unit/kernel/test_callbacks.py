@@ -72,6 +72,14 @@ def test_one_host_leaves_a_fifth_of_the_permits_to_others():
     invariants.check(bench.state)
 
 
+def test_who_is_held_back_waits_by_right():
+    bench = sized(10)
+    many(bench, "a", 30, to("a"))
+    invariants.check(bench.state)  # two permits are free, and a's callbacks wait
+    bench.save()
+    invariants.check(bench.thawed().state)  # nobody has been looked at yet
+
+
 def test_a_small_tier_is_used_to_the_last_permit():
     bench = sized(4)
     assert len(many(bench, "a", 9, to("a"))) == 4

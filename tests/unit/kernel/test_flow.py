@@ -68,6 +68,26 @@ def test_why_names_the_limit_and_when():
     assert reason.data["next_at_ms"] == T0 + 5_000
 
 
+def test_why_says_so_when_as_many_as_may_are_out():
+    bench = Bench()
+    bench.do(SetLane("task:q", LaneSettings(concurrency=1)))
+    bench.submit("a", "b", on=queue("q"))
+    sentence = why(bench.state, bench.intent("b"), T0).sentence
+    assert sentence.startswith("It waits for the limit of its lane 'task:q': as many as may are out.")
+
+
+def test_an_earlier_moment_takes_the_place_of_a_later_one():
+    bench = Bench()
+    bench.submit("a", "b", on=limited(Limit("k", rate=1, period_ms=5_000)))
+    assert when(bench) == 5_000
+    bench.submit("c", on=limited(Limit("k", rate=1, period_ms=1_000, burst=2), name="other"))
+    assert when(bench) == 4_000
+    assert delivered(bench.later(4_000)) == ["c"]
+    assert when(bench) == 2_000  # c took a token, so the moment of five seconds means nothing any more
+    assert delivered(bench.later(2_000)) == ["b"]
+    invariants.check(bench.state)
+
+
 def test_a_failed_attempt_frees_its_place():
     bench = Bench()
     bench.submit("a", "b", on=limited(Limit("k", concurrency=1)))

@@ -89,3 +89,26 @@ def test_a_million_records_are_not_read(tmp_path):
         assert place.record == at_ms * 10 + 10
     assert disk.bytes / 20 < 6 << 20, "a small part of the log's seventy megabytes"
     assert (perf_counter() - began_s) / 20 < 0.25
+
+
+class VanishingDisk(RealDisk):
+    """Its files are trimmed between being listed and being opened."""
+
+    def open_to_read(self, path: str) -> int:
+        raise FileNotFoundError(path)
+
+
+def test_what_is_trimmed_meanwhile_is_passed_over(tmp_path):
+    written(tmp_path, [1_000], [b"x"])
+    assert spans(tmp_path, VanishingDisk()) == []
+    assert seek(tmp_path, 2_000, VanishingDisk()) is None
+
+
+def test_a_log_says_how_far_it_reaches(tmp_path):
+    async def main() -> None:
+        log = FileLog(tmp_path)
+        await log.open()
+        assert log.extent() == (0, 1)
+        await log.close()
+
+    asyncio.run(main())
