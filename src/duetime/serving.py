@@ -43,6 +43,8 @@ _logger = logging.getLogger("duetime")
 
 # What the server hands out by itself; everything else is asked for by subscribers and workers.
 PUSHED = ("callback",)
+# A token that no text has: nobody may do anything.
+NOBODY = [("", Role.read)]
 
 
 def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) -> Server:
@@ -162,7 +164,9 @@ def _gate(folder: Path) -> Gate:
         except FileNotFoundError:
             now = (0, 0)
         if now != seen:
-            known = [(token.sha256, token.role) for token in tokens.read(folder)]
+            found = [(token.sha256, token.role) for token in tokens.read(folder)]
+            # A file that was emptied or lost shuts the door that it guarded; it does not open it.
+            known = found or (NOBODY if known else [])
             seen = now
         return known
 

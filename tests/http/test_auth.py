@@ -214,3 +214,20 @@ class TestTls:
     def test_half_of_it_is_refused(self, tmp_path, settings):
         with pytest.raises(AssertionError, match="tls_cert"):
             ServerProcess(tmp_path / "data", **settings).start()
+
+
+@pytest.mark.parametrize("lost", ["deleted", "emptied"])
+def test_lost_tokens_open_no_door(lost, tmp_path):
+    folder = tmp_path / "data"
+    token = make_token(folder, "admin")
+    with ServerProcess(folder) as server:
+        mine = {"x-duetime-token": token}
+        assert server.ask("GET", "/v1/intents", None, mine).status == 200
+        if lost == "deleted":
+            (folder / tokens.FILE_NAME).unlink()
+        else:
+            (folder / tokens.FILE_NAME).write_text("[]")
+        assert server.ask("GET", "/v1/intents").status == 401
+        assert server.ask("GET", "/v1/intents", None, mine).status == 401
+        again = {"x-duetime-token": make_token(folder, "admin", "again")}
+        assert server.ask("GET", "/v1/intents", None, again).status == 200

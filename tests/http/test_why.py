@@ -209,6 +209,8 @@ def test_the_engine_recovers(tmp_path):
         with pytest.raises(errors.NotReady, match="still recovering") as caught:
             service.why("a")
         assert caught.value.retryable and caught.value.details["waitMs"] == 500
+        with pytest.raises(errors.NotReady, match="still recovering"):
+            await service.get("a")  # what is not in the checkpoint may be on the log
 
     asyncio.run(main())
 

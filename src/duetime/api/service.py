@@ -63,7 +63,10 @@ class Service:
 
     async def get(self, id: str) -> IntentOut:
         """An intent as it is now; while the engine recovers, as it was at the last checkpoint."""
+        recovering = self.engine is None
         view = await self.library.get(id)
+        if view is None and recovering:
+            view = self.running.get(id)  # it may be on the log, and not in the checkpoint: not known yet
         if view is None:
             raise _no_such(id)
         return self.show(view)
