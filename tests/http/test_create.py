@@ -12,7 +12,8 @@ from tests.http.checks import problem
 # Everything the contract says an intent shows.
 SHOWN = {
     "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "guarantee",
-    "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs", "leaseMs",
+    "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs",
+    "leaseMs",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
     "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs", "lastError",
     "result", "nextAttemptAt",

@@ -130,8 +130,7 @@ def take(state: State, lane: Lane, intent: Intent) -> None:
         limiter.running += limit is not lane.limit
         if limit.rate:
             limiter.full_ns = max(limiter.full_ns, now_ns) + limit.interval_ns
-            if limiter.parked:
-                _arm(state, limiter, limit)
+            _rearm(state, limiter)
     state.flow.sweep()
 
 
