@@ -7,6 +7,7 @@ only, and a table that is piped is never folded or cut to a width.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,8 @@ from duetime.errors import DuetimeError
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
+# Signs that make a terminal do something. What is shown comes from others too: answers of receivers, names.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Wide enough that no line is folded when nobody looks at it on a screen.
 PIPED_COLUMNS = 10_000
 
@@ -47,23 +50,33 @@ def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
 
 
+def plain(text: str) -> str:
+    """Text that can be shown: control characters are written out."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _plain_json(encoded: bytes) -> str:
+    """JSON escapes most of them by itself."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+
+
 def json(value: Any) -> None:
     """One JSON document on stdout, indented for people and on one line for programs."""
     encoded = msgspec.json.encode(value)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
-    sys.stdout.write(encoded.decode() + "\n")
+    sys.stdout.write(_plain_json(encoded) + "\n")
 
 
 def json_line(value: Any) -> None:
     """One of many JSON documents on stdout, each on a line of its own."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.write(_plain_json(msgspec.json.encode(value)) + "\n")
     sys.stdout.flush()  # somebody may be waiting for it behind a pipe
 
 
 def text(line: str) -> None:
     """One line of data on stdout."""
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(plain(line) + "\n")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
@@ -77,7 +90,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
             no_wrap=not sys.stdout.isatty(),
         )
     for row in rows:
-        grid.add_row(*(Text(str(cell)) for cell in row))
+        grid.add_row(*(Text(plain(str(cell))) for cell in row))
     console = _console(sys.stdout)
     with console.capture() as capture:
         console.print(grid, soft_wrap=False)
@@ -93,7 +106,7 @@ def facts(found: Mapping[str, str]) -> None:
         grid.add_column(style="bold", no_wrap=True)
         grid.add_column(overflow="fold")
         for name, value in found.items():
-            grid.add_row(Text(name), Text(value))
+            grid.add_row(Text(plain(name)), Text(plain(value)))
         _console(sys.stdout).print(grid, soft_wrap=False)
         return
     width = max(map(len, found), default=0)
@@ -103,12 +116,13 @@ def facts(found: Mapping[str, str]) -> None:
 
 def title(name: str) -> None:
     """A heading of data on stdout."""
-    _console(sys.stdout).print(Text(name, style="bold"))
+    _console(sys.stdout).print(Text(plain(name), style="bold"))
 
 
 def line(*parts: tuple[str, str] | str) -> None:
     """One line of data on stdout, parts of it in a colour where there are colours."""
-    _console(sys.stdout).print(Text.assemble(*parts), soft_wrap=True)
+    shown = [plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts]
+    _console(sys.stdout).print(Text.assemble(*shown), soft_wrap=True)
     sys.stdout.flush()  # somebody may be waiting for it behind a pipe
 
 
@@ -124,12 +138,12 @@ def command() -> str:
 
 def words(message: str, *, style: str | None = None) -> None:
     """Something for the person, on stderr."""
-    _console(sys.stderr).print(message, style=style)
+    _console(sys.stderr).print(plain(message), style=style)
 
 
 def fail(error: DuetimeError) -> None:
     """What went wrong and what to do about it, on stderr."""
     console = _console(sys.stderr)
-    console.print(Text.assemble(("error: ", "bold red"), error.message))
+    console.print(Text.assemble(("error: ", "bold red"), plain(error.message)))
     if error.hint:
-        console.print(Text.assemble(("hint: ", "bold"), error.hint))
+        console.print(Text.assemble(("hint: ", "bold"), plain(error.hint)))

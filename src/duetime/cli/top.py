@@ -145,7 +145,9 @@ def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int)
     at = when.shown(moment_of(frame.at_ms))
     head = Text.assemble(("duetime top  ", "bold"), f"{url}  {at}  ", ("q: leave", "dim"), no_wrap=True)
     if frame.problem:
-        return Group(head, Text(frame.problem, style="bold red"), Text("Waiting for it to come back."))
+        return Group(
+            head, Text(output.plain(frame.problem), style="bold red"), Text("Waiting for it to come back.")
+        )
     status = frame.health.get("status", "")
     state = Text.assemble(
         (status, health.COLOURS.get(status, "bold")), f"  {frame.health.get('narrative', '')}"
@@ -162,7 +164,9 @@ def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int)
 
 
 def _anomaly(found: dict[str, Any]) -> Text:
-    return Text(f"! {found.get('code')}: {found.get('detail', '')}. {found.get('advice', '')}", "yellow")
+    return Text(
+        output.plain(f"! {found.get('code')}: {found.get('detail', '')}. {found.get('advice', '')}"), "yellow"
+    )
 
 
 def _tiers(frame: Frame, width: int) -> Table:
@@ -183,7 +187,9 @@ def _lanes(lanes: list[dict[str, Any]], room: int) -> Table:
     )
     for lane in busy[:room]:
         cells = [str(lane.get(name, "")) for name in columns[1:-1]]
-        grid.add_row(lane.get("name", ""), *cells, "paused" if lane.get("paused") else "")
+        grid.add_row(
+            Text(output.plain(str(lane.get("name", "")))), *cells, "paused" if lane.get("paused") else ""
+        )
     return grid
 
 
