@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -16,6 +17,23 @@ from duetime.errors import InvalidField
 
 # These come back from JSON as they are.
 _PLAIN = (int, str, float, bool, list, dict, type(None), Any, object, inspect.Parameter.empty)
+
+# What may be passed where a plain type is named. Everything else is told apart only when it is run.
+_ALLOWED: Mapping[type, frozenset[type]] = {
+    int: frozenset({int, bool}),
+    float: frozenset({float, int, bool}),
+    str: frozenset({str}),
+    bool: frozenset({bool}),
+    bytes: frozenset(),
+    bytearray: frozenset(),
+    list: frozenset({list, tuple, set, frozenset}),
+    dict: frozenset({dict}),
+    type(None): frozenset({type(None)}),
+}
+_CHECKED: frozenset[type] = frozenset().union(*_ALLOWED.values())
+_NOTHING: frozenset[type] = frozenset()
+# So many different calls of a function are remembered.
+_FINE_MAX = 64
 
 
 def _encode_other(value: Any) -> Any:
@@ -88,6 +106,14 @@ class Signature:
             (place, hints[p.name]) for place, p in enumerate(positional) if _needs(hints, p.name)
         ]
         self._by_name = {p.name: hints[p.name] for p in parameters if _needs(hints, p.name)}
+        self._wrong_by_name = {
+            p.name: wrong_for(hints[p.name], p.default) for p in parameters if p.name in hints
+        }
+        for p in parameters:
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):  # each is many
+                self._wrong_by_name.pop(p.name, None)
+        # The types of arguments that were looked at before: most calls are alike.
+        self._fine: set[tuple[type, ...]] = set()
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The arguments as a payload; a call that could not be made is refused here."""
@@ -99,6 +125,8 @@ class Signature:
                 raise InvalidField(text, hint="Pass the arguments the function takes.") from error
         if not args and not kwargs:
             return b""
+        if kwargs or tuple(map(type, args)) not in self._fine:
+            self._check_types(args, kwargs)
         try:
             payload = _encode([args, kwargs] if kwargs else [args])
         except Exception:
@@ -127,11 +155,35 @@ class Signature:
                     kwargs[name] = convert(kwargs[name], kind)
         return args, kwargs
 
+    def _check_types(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Refuse an argument that is plainly not what the signature names; remember what was fine."""
+        for name, value in self._signature.bind(*args, **kwargs).arguments.items():
+            if type(value) in self._wrong_by_name.get(name, _NOTHING):
+                wanted = inspect.formatannotation(self._signature.parameters[name].annotation).strip("'")
+                text = (
+                    f"Argument {name!r} of {self._name} is of the type {type(value).__name__}, not {wanted}."
+                )
+                raise InvalidField(text, hint="Pass what the function's signature names.", argument=name)
+        if not kwargs and len(self._fine) < _FINE_MAX:
+            self._fine.add(tuple(map(type, args)))
+
     def _name_the_culprit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         for place, value in enumerate(args, 1):
             encode(value, f"Argument {place} of {self._name}")
         for name, value in kwargs.items():
             encode(value, f"Argument {name!r} of {self._name}")
+
+
+def wrong_for(kind: Any, default: Any) -> frozenset[type]:
+    """The plain types that are no value of this type; none where only the function can say."""
+    parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    allowed: set[type] = {type(default)}  # whatever the default is can be passed, too
+    for part in parts:
+        origin = get_origin(part) or part
+        if not isinstance(origin, type) or origin not in _ALLOWED:
+            return _NOTHING
+        allowed |= _ALLOWED[origin]
+    return _CHECKED - allowed
 
 
 def _needs(hints: Mapping[str, Any], name: str) -> bool:

@@ -52,6 +52,46 @@ def test_a_call_that_cannot_be_made_is_refused(args, kwargs):
         Signature(plain, "f").encode(args, kwargs)
 
 
+def many(
+    a: int | None,
+    b: list[int],
+    c: dict[str, int],
+    d: bytes,
+    e: bool,
+    f: Any,
+    *g: int,
+    h: str = None,  # type: ignore[assignment]  # noqa: RUF013
+    **i: int,
+) -> None: ...
+
+
+GOOD = (1, [2], {"k": 3}, b"4", True, object)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(0, "1"), (0, 1.5), (1, "ab"), (1, {}), (2, [1]), (2, None), (3, "text"), (4, 1), (4, "yes")],
+)
+def test_a_plain_argument_of_another_type_is_named(place, value):
+    args = [*GOOD[:place], value, *GOOD[place + 1 :]]
+    with pytest.raises(InvalidField, match=f"Argument '{'abcdef'[place]}' of f is of the type") as caught:
+        Signature(many, "f").encode(args, {})
+    assert caught.value.details["argument"] == "abcdef"[place]
+    with pytest.raises(InvalidField, match="Argument 'a' of f is of the type str, not int"):
+        Signature(plain, "f").encode((), {"a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(0, None), (0, True), (1, (1, 2)), (1, {1}), (3, bytearray(b"x")), (5, None), (5, "x")],
+)
+def test_what_may_be_meant_is_left_to_the_function(place, value):
+    args = [*GOOD[:5], "f"]
+    args[place] = value
+    Signature(many, "f").encode(args, {"h": None, "other": "anything"})
+    Signature(many, "f").encode([*args, "not looked at"], {"h": "text"})
+
+
 def test_what_cannot_be_written_is_named():
     with pytest.raises(InvalidField, match="Argument 1 of f cannot be stored: object"):
         Signature(plain, "f").encode((object(),), {})
