@@ -72,7 +72,9 @@ def _show(event: Transition, as_json: bool) -> None:
         output.json_line(event)
         return
     before = event.previous_status or ""
-    late = "" if event.late_ms is None else f"  {event.late_ms} ms late"
+    # Late is what is handed out; what waits (again) has not been, or was before.
+    waits = event.status in ("SCHEDULED", "DUE", "BLOCKED")
+    late = "" if waits or event.late_ms is None else f"  {event.late_ms} ms late"
     failed = event.status in ("DEAD_LETTERED", "SCHEDULED", "EXPIRED") and event.error
     output.line(
         (f"{when.shown(event.at)}  ", "dim"),
