@@ -18,21 +18,19 @@ _SKIPPED = ("__pycache__", "node_modules")
 _logger = logging.getLogger("duetime.worker")
 
 
-def supervise(command: list[str], processes: int, token: str | None, drain_s: float, *, reload: bool) -> int:
+def supervise(command: list[str], processes: int, *, reload: bool) -> int:
     """Run so many of this command until a signal stops them; the exit code."""
-    return asyncio.run(Supervisor(command, processes, drain_s, reload=reload).run())
+    return asyncio.run(Supervisor(command, processes, reload=reload).run())
 
 
 class Supervisor:
     """Some processes of one command."""
 
-    def __init__(self, command: list[str], processes: int, drain_s: float, *, reload: bool) -> None:
+    def __init__(self, command: list[str], processes: int, *, reload: bool) -> None:
         self._command = command
         self._count = processes
-        self._drain_s = drain_s
         self._reload = reload
         self._children: set[asyncio.subprocess.Process] = set()
-        self._signals = 0
         self._code = 0
         self._changed = asyncio.Event()
 
@@ -48,7 +46,6 @@ class Supervisor:
         return self._code
 
     def _signal(self) -> None:
-        self._signals += 1
         self._stopping.set()
         self._changed.set()
         for child in self._children:

@@ -30,9 +30,7 @@ def worker(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The App: module:variable, as myapp:app.")],
     servers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--server", metavar="URL", help="http://host:port or grpc://host:port; may be repeated."
-        ),
+        typer.Option("--server", metavar="URL", help="http:// or grpc://host:port; may be repeated."),
     ] = None,
     queues: Annotated[
         str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
@@ -43,15 +41,11 @@ def worker(
     processes: Annotated[
         int, typer.Option("--processes", min=1, max=256, help="Worker processes, watched over.")
     ] = 1,
-    token: Annotated[
-        str | None, typer.Option("--token", help="With the role worker; else DUETIME_TOKEN.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="How the server shows it; else host and pid.")
-    ] = None,
+    token: Annotated[str | None, typer.Option("--token", help="Else DUETIME_TOKEN.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else host and pid.")] = None,
     drain: Annotated[
         float,
-        typer.Option("--drain", metavar="SECONDS", min=0, help="How long stopping waits for what runs."),
+        typer.Option("--drain", metavar="SECONDS", min=0, help="How long stopping may take."),
     ] = 30.0,
     grpc_port: Annotated[
         int | None, typer.Option("--grpc-port", min=1, max=65_535, help="Else one above the port of HTTP.")
@@ -61,16 +55,18 @@ def worker(
     ] = False,
     supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
 ) -> None:
-    """Run the functions of an App for a server: `async def` on the loop, `def` in threads, CPU-bound in processes.
+    """Run the functions of an App for a server.
 
-    SIGTERM or Ctrl-C: it takes nothing more, finishes what runs within --drain, hands the rest back at once and
-    exits with 0. A second one stops it at once. A lost connection is made anew by itself.
+    `async def` runs on the loop, `def` in threads, CPU-bound functions in processes.
+
+    SIGTERM or Ctrl-C: it takes nothing more, finishes what runs within --drain, hands the rest back at once
+    and exits with 0. A second one stops it at once. A lost connection is made anew by itself.
 
     Examples:
 
       duetime worker myapp:app
 
-      duetime worker myapp:app --server http://jobs:7928 --queues email,default --concurrency 100 --processes 2
+      duetime worker myapp:app --server http://jobs:7928 --queues email,default --processes 2
 
       duetime worker myapp:app --reload
     """
@@ -79,7 +75,7 @@ def worker(
     if not supervised and (processes > 1 or reload):
         if not reload:
             targets.queues_of(targets.load(target), _names(queues))  # what is wrong is said once, and here
-        code = supervisor.supervise(_command(sys.argv[1:]), processes, token, drain, reload=reload)
+        code = supervisor.supervise(_command(sys.argv[1:]), processes, reload=reload)
         raise typer.Exit(code)
     app = targets.load(target)
     options = _options(app, servers, _names(queues), token, grpc_port)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -142,18 +143,16 @@ def run_in_process(body: bytes) -> bytes:
             found = getattr(found, name)
         function = getattr(found, "function", found)  # the name may be bound to the task around it
         args, kwargs = Signature(function, job.qualname).decode(job.payload)
-        value = contextvars.Context().run(_in_context, job.context, function, args, kwargs)
+        value = contextvars.Context().run(_in_context, job.context, partial(function, *args, **kwargs))
         outcome: Outcome = Done(None if value is None else encode(value, f"The result of {job.qualname}"))
     except (Exception, SystemExit) as error:
         outcome = outcome_of(error)
     return msgspec.msgpack.encode(outcome)
 
 
-def _in_context(
-    context: Context, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+def _in_context(context: Context, call: Callable[[], Any]) -> Any:
     current_context.set(context)
-    return function(*args, **kwargs)
+    return call()
 
 
 class ProcessHandler(FunctionHandler):

@@ -1,8 +1,8 @@
 """A worker's connection to one server. It lives on a loop of its own, in a thread of its own.
 
 So signs of life go out whatever the functions do to their loop: one that blocks it does not lose its lease.
-What is handed in from other threads waits in an outbox, and goes out together. A connection that breaks is made
-anew; outcomes that were not answered yet are said again, and the server takes each at most once.
+What is handed in from other threads waits in an outbox, and goes out together. A connection that breaks is
+made anew; outcomes that were not answered yet are said again, and the server takes each at most once.
 """
 
 from __future__ import annotations
@@ -98,22 +98,23 @@ class Link:
         """Connect, and connect again, until it is finished."""
         self._loop = asyncio.get_running_loop()
         wait_s = _AGAIN_S
-        while not self._ending:
+        while True:
             began_s = self._loop.time()
             try:
                 reason = await self._connection()
             except (OSError, grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError) as error:
-                reason = getattr(error, "details", lambda: "")() or repr(error)
+                reason = repr(error)
             finally:
                 self._down()
-            if self._ending:
-                break
+            if self._over.is_set():
+                return
             if self._loop.time() - began_s > _AGAIN_S_MAX:
                 wait_s = _AGAIN_S
             _logger.warning("No connection to %s (%s); trying again.", self.address, reason or "it ended")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s * random.uniform(0.7, 1.3)):
                     await self._over.wait()
+                    return
             wait_s = min(2 * wait_s, _AGAIN_S_MAX)
 
     def drain(self) -> None:
@@ -168,7 +169,7 @@ class Link:
         if self._ever or code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
             return
         kind = NoToken if code is grpc.StatusCode.UNAUTHENTICATED else Forbidden
-        self._ending = True
+        self._over.set()
         self._taker.refused(self, kind(f"{self.address} refuses this worker: {details}"))
 
     def _welcome(self, welcome: pb.Welcome) -> None:

@@ -1,4 +1,4 @@
-"""Processes that run functions, each of which can be killed alone: how a function that will not end is stopped.
+"""Processes that run functions, each of which can be killed alone: how one that will not end is stopped.
 
 The executors of the standard library cannot say which of their processes runs a call, nor lose one without
 losing all. Here each call has a process to itself while it runs. Only bytes cross over, both ways.

@@ -1,8 +1,8 @@
 """Deliveries of functions that this worker does not know: another worker may, so they go back for a while.
 
 A worker gives each such intent back some times, with a growing delay that costs no attempt; in a rolling
-deployment a newer worker takes it meanwhile. Then it is rejected, so that a misspelt name does not go round for
-ever.
+deployment a newer worker takes it meanwhile. Then it is rejected, so that a misspelt name does not go round
+for ever.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Strangers:
         self._seen[delivery.id] = times
         delay_ms = min(_FIRST_MS << (times - 1), _LONGEST_MS)
         _logger.warning(
-            "Intent %s is for the function %r, which this worker does not know: given back for %d s (%d of %d).",
+            "Intent %s is for the function %r, which this worker does not know: "
+            "given back for %d s (%d of %d).",
             delivery.id,
             name,
             delay_ms // 1000,

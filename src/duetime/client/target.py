@@ -42,9 +42,7 @@ def queues_of(app: App, wanted: list[str] | None) -> list[str]:
     """The queues to work on: those asked for, or all that the app has functions for."""
     known = app.queues()
     if not known:
-        raise BadConfig(
-            "The app has no tasks.", hint="Register functions with @app.task before `app` is used."
-        )
+        raise BadConfig("The app has no tasks.", hint="Register functions with @app.task.")
     if wanted is None:
         return known
     for queue in wanted:

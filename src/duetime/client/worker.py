@@ -1,8 +1,8 @@
 """A worker: takes deliveries from servers, runs the App's functions, says what came of them.
 
-Two threads. The functions' loop is in the main one; the connections (`Link`) live in another, with the signs of
-life. Between them go whole batches. As many deliveries are asked for as may run; with several queues or servers
-more may come than can run at once: what cannot begin within a second goes back for others to take.
+Two threads. The functions' loop is in the main one; the connections (`Link`) live in another, with the signs
+of life. Between them go whole batches. As many deliveries are asked for as may run; with several queues or
+servers more may come than can run at once: what cannot begin within a second goes back for others to take.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _SURPLUS_S = 1.0
 _LEAVE_S = 3.0
 # How long a loop that a function blocks is waited for, after the time for finishing is over.
 _BLOCKED_S = 1.0
+# How soon to try again to start the app.
+_AGAIN_S = 1.0
 _BUSY = Snoozed(0, "its worker had no room for it")
 _STOPPED = Snoozed(0, "its worker stopped before it began")
 _LOST = Lost("its worker was stopped before it was done")
@@ -122,7 +124,7 @@ class Worker:
             raise self._error
 
     def stop(self) -> None:
-        """Take nothing more, finish what runs, leave; called again: leave at once. From any thread, or a signal."""
+        """Take nothing more, finish what runs, leave; called again: at once. From any thread, or a signal."""
         self._signals += 1
         if self._signals > 1:
             _logger.warning("Stopped at once; %d are left without an outcome.", len(self._held))
@@ -201,22 +203,27 @@ class Worker:
             self._starting = self._loop.create_task(self._start_app())
 
     async def _start_app(self) -> None:
+        """Functions may schedule others. Work that does not is not held up by it."""
+        said = False
         while not self._stopping:
             try:
                 await self._app.start()
             except DuetimeError as error:
-                _logger.warning("The app is not started: %s. Trying again.", error)
                 if not error.retryable:
                     self._on_refused(error)
                     return
-                await asyncio.sleep(1)
+                if not said:
+                    _logger.warning("Functions cannot schedule others yet: %s", error)
+                    said = self._started = True
+                    self._ask()
+                await asyncio.sleep(_AGAIN_S)
             else:
                 break
         self._started = True
         self._ask()
 
     def _on_closed(self, link: Link) -> None:
-        """What it delivered goes on: its server may have stopped, and may take the outcome when it is back."""
+        """What it delivered goes on: its server may take the outcome when it is back."""
         self._open.pop(link, None)
         for (id, delivery), by in self._held.items():
             if by is link:
