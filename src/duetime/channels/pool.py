@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -19,6 +20,7 @@ from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Failed, Outcome
 
 Place = tuple[str, int]
+_logger = logging.getLogger("duetime")
 
 
 class Work(Protocol):
@@ -126,4 +128,5 @@ class Pool:
             started.limit.cancel()
             if self._kill is not None:
                 self._kill(started.future)
+            _logger.warning("Intent %s, delivery %d: %s.", *place, getattr(outcome, "message", outcome))
             self._end(started.delivery, outcome)
