@@ -34,7 +34,8 @@ from duetime.store.store import Store
 
 if TYPE_CHECKING:
     from duetime.client.app import App
-    from duetime.client.worker import Worker, WorkerOptions
+    from duetime.client.worker import Worker
+    from duetime.client.worker_parts import WorkerOptions
 
 MEMORY = ":memory:"
 LOG_FOLDER = "log"

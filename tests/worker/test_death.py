@@ -46,7 +46,7 @@ def test_a_worker_that_stood_still_is_too_late(server, app, told, tmp_path):
             (tmp_path / "go").touch()
             assert handle.result(WAIT_S).wait() == 2
             first.signal(signal.SIGCONT)
-            assert first.says(f"{handle.id}, delivery 1, (came too late and was refused|is stopped: lease)")
+            first.says(f"{handle.id}, delivery 1, (came too late|is stopped: its lease ran out)")
     assert handle.view().wait().delivery == 2
 
 
@@ -59,7 +59,7 @@ def test_a_late_outcome_is_refused_and_shown(server, app, told):
         with WorkerProcess(server):
             assert handle.result(WAIT_S).wait() == 2
             first.signal(signal.SIGCONT)
-            first.says(f"{handle.id}, delivery 1, (came too late and was refused|is stopped: lease)")
+            first.says(f"The outcome of intent {handle.id}, delivery 1, came too late")
     assert handle.view().wait().delivery == 2
 
 
@@ -110,7 +110,8 @@ class TestDraining:
             assert worker.stop() == 0
         for handle in handles:
             view = handle.view().wait()
-            assert view.status is (Status.DEAD_LETTERED if handle.id in began else Status.DUE)
+            waits = (Status.SCHEDULED, Status.DUE)  # the one becomes the other at the next tick
+            assert view.status in ((Status.DEAD_LETTERED,) if handle.id in began else waits)
             assert view.attempts == (handle.id in began)
 
     def test_a_function_that_blocks_the_loop_does_not_keep_it(self, server, app, told):

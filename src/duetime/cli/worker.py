@@ -21,7 +21,8 @@ from duetime.client.place import token_of, url_of
 from duetime.errors import BadConfig
 
 if TYPE_CHECKING:
-    from duetime.client.worker import Worker, WorkerOptions
+    from duetime.client.worker import Worker
+    from duetime.client.worker_parts import WorkerOptions
 
 _CREDITS = limits.CREDITS_MAX // 2
 
@@ -128,7 +129,7 @@ def _options(
 ) -> WorkerOptions:
     try:
         from duetime.client.link import address_of
-        from duetime.client.worker import Server, WorkerOptions
+        from duetime.client.worker_parts import Server, WorkerOptions
     except ModuleNotFoundError as error:
         raise BadConfig(
             f"A worker needs the package {error.name!r}.", hint="Install it: pip install 'duetime[grpc]'."

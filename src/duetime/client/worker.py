@@ -13,15 +13,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
-
-from msgspec import Struct
 
 from duetime.client.app import App
 from duetime.client.link import Link
+from duetime.client.worker_parts import Running, WorkerOptions
 from duetime.errors import DuetimeError
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Lost, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Lost, Settlement, Snoozed
 from duetime.protocol.terms import Task
 
 Place = tuple[str, int]
@@ -41,43 +39,6 @@ EXIT_AT_ONCE = 1
 _logger = logging.getLogger("duetime.worker")
 
 
-class Running(Protocol):
-    """What runs functions: a channel of this process."""
-
-    def open(self, settle: Callable[[list[Settlement]], None]) -> None: ...
-
-    def deliver(self, delivery: Deliver) -> None: ...
-
-    def flush(self) -> None: ...
-
-    def abort(self, abort: Abort) -> None: ...
-
-    def running(self) -> int: ...
-
-    def hand_back(self) -> list[Deliver]: ...
-
-    async def close(self) -> None: ...
-
-
-class Server(Struct):
-    """Where a server is, and what it wants to see."""
-
-    address: str
-    token: str | None
-
-
-class WorkerOptions(Struct):
-    """How a worker works."""
-
-    name: str
-    servers: list[Server]
-    queues: list[str]
-    concurrency: int
-    drain_s: float
-    start_app: bool
-    """Whether the app is started too, so that functions can schedule others."""
-
-
 class Worker:
     """Runs from `run` to `stop`."""
 
@@ -91,6 +52,7 @@ class Worker:
         self._open: dict[Link, int] = {}
         self._held: dict[Place, Link] = {}
         self._orphans: dict[str, int] = {}
+        self._late: set[Place] = set()
         self._waiting: deque[tuple[Deliver, float]] = deque()
         self._surplus: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -266,8 +228,11 @@ class Worker:
             place = (abort.id, abort.delivery)
             if self._held.pop(place, None) is None:
                 continue
-            level = logging.INFO if reason == "cancelled" else logging.WARNING
-            _logger.log(level, "Intent %s, delivery %d, is stopped: %s.", abort.id, abort.delivery, reason)
+            if reason == "cancelled":
+                _logger.info("Intent %s, delivery %d, is stopped: cancelled.", *place)
+            else:
+                _logger.warning("Intent %s, delivery %d, is stopped: its %s ran out.", *place, reason)
+                self._late.add(place)
             for entry in self._waiting:
                 if (entry[0].id, entry[0].delivery) == place:
                     self._waiting.remove(entry)
@@ -279,6 +244,8 @@ class Worker:
     def _settle(self, settlements: list[Settlement]) -> None:
         """Outcomes of functions."""
         held = self._held
+        if self._late:
+            self._show_late(settlements)
         if len(self._links) == 1:
             wanted = [each for each in settlements if held.pop((each.id, each.delivery), None) is not None]
             if wanted:
@@ -289,6 +256,15 @@ class Worker:
             for each in settlements:
                 self._orphans.pop(each.id, None)
         self._go_on()
+
+    def _show_late(self, settlements: list[Settlement]) -> None:
+        """Those of deliveries that were taken back are not even sent: they would be refused."""
+        for each in settlements:
+            place = (each.id, each.delivery)
+            if place in self._late:
+                self._late.discard(place)
+                if isinstance(each.outcome, Done):
+                    _logger.warning("The outcome of intent %s, delivery %d, came too late: not sent.", *place)
 
     def _settle_each(self, settlements: list[Settlement]) -> None:
         by_link: dict[Link, list[Settlement]] = {}
