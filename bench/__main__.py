@@ -17,7 +17,19 @@ from rich.table import Table
 
 from bench.figure import Figure
 
-ALL = ("log", "kernel", "durable", "embedded", "burst", "lateness", "memory", "webhooks", "http", "server")
+ALL = (
+    "log",
+    "kernel",
+    "durable",
+    "embedded",
+    "burst",
+    "lateness",
+    "memory",
+    "webhooks",
+    "http",
+    "server",
+    "worker",
+)
 
 
 def main(names: list[str]) -> int:

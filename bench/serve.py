@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-_LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)")
+_LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)(?: and grpc://127\.0\.0\.1:(\d+))?")
 
 
 class Server:
@@ -48,7 +48,7 @@ class Server:
         for line in self._process.stderr:
             found = _LISTENS.search(line)
             if found:
-                self.port = int(found.group(1))
+                self.port, self.grpc_port = int(found.group(1)), int(found.group(2) or 0)
                 break
         else:
             raise RuntimeError("the server did not start")

@@ -125,6 +125,9 @@ CREDITS_MAX: Final = 10_000
 # Streams and queues one connection may ask for.
 SOURCES_MAX: Final = 100
 HEARTBEAT_MS: Final = 10_000
+# A worker's threads for plain functions follow its concurrency up to here: each costs memory and switches.
+WORKER_THREADS_MAX: Final = 256
+WORKER_CONCURRENCY: Final = 100
 
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,6 +31,11 @@ from duetime.protocol.terms import Bare, Entity, Task
 from duetime.store.memory import MemoryStore
 from duetime.store.sqlite import SqliteStore
 from duetime.store.store import Store
+
+if TYPE_CHECKING:
+    from duetime.client.app import App
+    from duetime.client.worker import Worker
+    from duetime.client.worker_parts import WorkerOptions
 
 MEMORY = ":memory:"
 LOG_FOLDER = "log"
@@ -84,6 +90,18 @@ def wire(
         threads=config.engine.threads,
         processes=config.engine.processes,
     )
+
+
+def worker(app: App, options: WorkerOptions) -> Worker:
+    """A worker for the functions of an app, which runs them as an engine in this process would."""
+    from duetime.client.strangers import Strangers
+    from duetime.client.worker import Worker
+
+    strangers = Strangers()
+    find = app.find_handler
+    channel = InlineChannel(lambda delivery: find(delivery) or strangers)
+    app.widen(min(options.concurrency, limits.WORKER_THREADS_MAX))
+    return Worker(app, channel, options)
 
 
 def _reads_of(backend: Backend) -> Reads:

@@ -81,6 +81,11 @@ class ServerProcess:
         process.stderr.close()
         listening.set()
 
+    def stay(self) -> None:
+        """Keep the ports: the next start listens where this one did."""
+        http, grpc = (each.rpartition(":")[2] for each in (self.url, self.grpc))
+        self._arguments = (*self._arguments, "--port", http, "--grpc-port", grpc)
+
     @property
     def pid(self) -> int:
         assert self._process is not None

@@ -109,6 +109,14 @@ class InlineChannel:
         for pool in self._pools.values():
             pool.abort(place)
 
+    def hand_back(self) -> list[Deliver]:
+        """What has not begun; it gets no outcome from here."""
+        back = list(self._queue)
+        self._queue.clear()
+        for pool in self._pools.values():
+            back += pool.hand_back()
+        return back
+
     async def close(self) -> None:
         self._closed = True
         self._queue.clear()

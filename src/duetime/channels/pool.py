@@ -2,23 +2,25 @@
 
 A job is handed to the executor only when a worker is free, so that its time limit begins when it really
 starts. A thread cannot be stopped: after its limit it is given up, its delivery ends as a timeout, and its
-worker counts as taken until it really ends.
+worker counts as taken until it really ends. A process can, if the executor knows how to `kill` a call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Failed, Outcome
 
 Place = tuple[str, int]
+_logger = logging.getLogger("duetime")
 
 
 class Work(Protocol):
@@ -27,6 +29,15 @@ class Work(Protocol):
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
 
     def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome: ...
+
+
+class _Started(NamedTuple):
+    """A job that runs."""
+
+    delivery: Deliver
+    work: Work
+    limit: asyncio.TimerHandle
+    future: concurrent.futures.Future[Any]
 
 
 class Pool:
@@ -38,7 +49,9 @@ class Pool:
         self._end = end
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[Deliver, Work]] = deque()
-        self._started: dict[Place, tuple[Deliver, Work, asyncio.TimerHandle]] = {}
+        self._started: dict[Place, _Started] = {}
+        self._kill: Callable[[concurrent.futures.Future[Any]], None] | None = getattr(executor, "kill", None)
+        self._fate = "was killed" if self._kill is not None else "goes on in its thread, unheard"
         self._closed = False
 
     def run(self, delivery: Deliver, work: Work) -> None:
@@ -53,7 +66,13 @@ class Pool:
                 self._waiting.remove(entry)
                 self._end(entry[0], Failed("cancelled", "it was stopped before it began"))
                 return
-        self._give_up(place, Failed("cancelled", "it was cancelled; its thread or process goes on unheard"))
+        self._give_up(place, Failed("cancelled", f"it was cancelled and {self._fate}"))
+
+    def hand_back(self) -> list[Deliver]:
+        """What has not begun; it gets no outcome."""
+        waiting = [delivery for delivery, _ in self._waiting]
+        self._waiting.clear()
+        return waiting
 
     def running(self) -> int:
         return len(self._waiting) + len(self._started)
@@ -61,8 +80,10 @@ class Pool:
     def close(self) -> None:
         self._closed = True
         self._waiting.clear()
-        for _, _, limit in self._started.values():
-            limit.cancel()
+        for started in self._started.values():
+            started.limit.cancel()
+            if self._kill is not None:
+                self._kill(started.future)
         self._started.clear()
 
     def _start(self) -> None:
@@ -77,9 +98,9 @@ class Pool:
             self._free -= 1
             place = (delivery.id, delivery.delivery)
             limit_ms = delivery.terms.timeout_ms
-            text = f"it ran longer than {limit_ms} ms; its thread or process goes on unheard"
+            text = f"it ran longer than {limit_ms} ms and {self._fate}"
             limit = self._loop.call_later(limit_ms / 1000, self._give_up, place, Failed("timeout", text))
-            self._started[place] = (delivery, work, limit)
+            self._started[place] = _Started(delivery, work, limit, future)
             future.add_done_callback(lambda done, place=place: self._from_worker(place, done))  # type: ignore[misc]
 
     def _from_worker(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
@@ -90,7 +111,7 @@ class Pool:
         self._free += 1
         started = self._started.pop(place, None)
         if started is not None:  # otherwise it was given up before
-            delivery, work, limit = started
+            delivery, work, limit, _ = started
             limit.cancel()
             error = concurrent.futures.CancelledError() if done.cancelled() else done.exception()
             try:
@@ -104,6 +125,8 @@ class Pool:
     def _give_up(self, place: Place, outcome: Outcome) -> None:
         started = self._started.pop(place, None)
         if started is not None:
-            delivery, _, limit = started
-            limit.cancel()
-            self._end(delivery, outcome)
+            started.limit.cancel()
+            if self._kill is not None:
+                self._kill(started.future)
+            _logger.warning("Intent %s, delivery %d: %s.", *place, getattr(outcome, "message", outcome))
+            self._end(started.delivery, outcome)

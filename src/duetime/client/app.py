@@ -11,8 +11,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
@@ -26,6 +25,7 @@ from duetime.client.handlers import Decision, FunctionHandler, ProcessHandler, c
 from duetime.client.ids import Ids
 from duetime.client.payload import Signature, decode, encode
 from duetime.client.plan import Options, Plan, choice, make_terms
+from duetime.client.processes import Processes
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
@@ -76,10 +76,11 @@ class App:
         self._ids = Ids()
         self.new_id = self._ids.new
         self._tasks: dict[str, FunctionHandler] = {}
+        self._queues: dict[str, None] = {}
         self._entities: dict[str, EntityType] = {}
         self._bare: FunctionHandler | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._processes: ProcessPoolExecutor | None = None
+        self._processes: Processes | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: Background | None = None
 
@@ -96,7 +97,8 @@ class App:
 
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
-        self._wired = wiring.wire(where, self._find, config, clock, token)
+        self.where = where
+        self._wired = wiring.wire(where, self.find_handler, config, clock, token)
         self.default_tier = self._wired.default_tier
         self.payload_bytes_max = self._wired.payload_bytes_max
 
@@ -138,6 +140,7 @@ class App:
             if title in self._tasks:
                 raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
             signature = Signature(function, title)
+            self._queues[queue] = None
             self._tasks[title] = self._handler(function, signature, on_error, cpu_bound)
             return Task(self, function, TaskTarget(title, queue), signature, defaults, title)
 
@@ -263,6 +266,22 @@ class App:
 
     # For the parts of the client.
 
+    def queues(self) -> list[str]:
+        """The queues there are functions for."""
+        return sorted(self._queues)
+
+    def widen(self, threads: int) -> None:
+        """Plain functions may use so many threads, if that is more than was set."""
+        self._wired.threads = max(threads, self._wired.threads)
+        for handler in self._tasks.values():
+            if not isinstance(handler, ProcessHandler):
+                handler.workers = self._wired.threads
+
+    def kill(self) -> None:
+        """End the processes that run functions, whatever they do."""
+        if self._processes is not None:
+            self._processes.kill_all()
+
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
         return Call(coroutine, self._running_loop)
 
@@ -306,7 +325,7 @@ class App:
 
     # Finding the function for a delivery.
 
-    def _find(self, delivery: Deliver) -> FunctionHandler | None:
+    def find_handler(self, delivery: Deliver) -> FunctionHandler | None:
         target = delivery.terms.target
         if type(target) is TaskTarget:
             return self._tasks.get(target.name)
@@ -343,12 +362,9 @@ class App:
             self._threads = ThreadPoolExecutor(self._wired.threads, "duetime-task")
         return self._threads
 
-    def _pool_of_processes(self) -> ProcessPoolExecutor:
-        if self._processes is not None and self._processes._broken:
-            self._processes = None  # a process died in it: it would refuse everything from now on
+    def _pool_of_processes(self) -> Processes:
         if self._processes is None:
-            # A fresh interpreter: a fork would copy locks that threads of this process hold.
-            self._processes = ProcessPoolExecutor(self._wired.processes, get_context("spawn"))
+            self._processes = Processes(self._wired.processes)
         return self._processes
 
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -45,16 +46,13 @@ class FunctionHandler:
         self._signature = signature
         self._pool = pool
         self._decide = decide
-        self._workers = workers
+        self.workers = workers
+        """How many calls its executor runs at a time."""
         self._result_bytes_max = result_bytes_max
 
     @property
     def executor(self) -> Executor | None:
         return None if self._pool is None else self._pool()
-
-    @property
-    def workers(self) -> int:
-        return self._workers
 
     async def run(self, delivery: Deliver) -> Outcome:
         try:
@@ -134,19 +132,34 @@ class FunctionHandler:
         return self._function(*args, **kwargs)
 
 
-def _run_in_process(module: str, qualname: str, payload: bytes) -> bytes:
-    """Runs in another process: finds the function by its name. Only names and bytes cross over, both ways."""
+class _Job(msgspec.Struct, array_like=True):
+    """A call for another process: the function by its name, its arguments, its context."""
+
+    module: str
+    qualname: str
+    payload: bytes
+    context: Context
+
+
+def run_in_process(body: bytes) -> bytes:
+    """Runs in another process: finds the function by its name. Only names and data cross over, both ways."""
     try:
-        found: Any = importlib.import_module(module)
-        for name in qualname.split("."):
+        job = msgspec.msgpack.decode(body, type=_Job)
+        found: Any = importlib.import_module(job.module)
+        for name in job.qualname.split("."):
             found = getattr(found, name)
         function = getattr(found, "function", found)  # the name may be bound to the task around it
-        args, kwargs = Signature(function, qualname).decode(payload)
-        value = function(*args, **kwargs)
-        outcome: Outcome = Done(None if value is None else encode(value, f"The result of {qualname}"))
-    except Exception as error:
+        args, kwargs = Signature(function, job.qualname).decode(job.payload)
+        value = contextvars.Context().run(_in_context, job.context, partial(function, *args, **kwargs))
+        outcome: Outcome = Done(None if value is None else encode(value, f"The result of {job.qualname}"))
+    except (Exception, SystemExit) as error:
         outcome = outcome_of(error)
     return msgspec.msgpack.encode(outcome)
+
+
+def _in_context(context: Context, call: Callable[[], Any]) -> Any:
+    current_context.set(context)
+    return call()
 
 
 class ProcessHandler(FunctionHandler):
@@ -154,7 +167,8 @@ class ProcessHandler(FunctionHandler):
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         function = self._function
-        return _run_in_process, (function.__module__, function.__qualname__, delivery.payload)
+        job = _Job(function.__module__, function.__qualname__, delivery.payload, context_of(delivery))
+        return run_in_process, (msgspec.msgpack.encode(job),)
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
         outcome: Outcome = msgspec.msgpack.decode(value, type=Outcome)

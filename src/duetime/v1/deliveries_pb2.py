@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from duetime.v1 import intents_pb2 as duetime_dot_v1_dot_intents__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x64uetime/v1/deliveries.proto\x12\nduetime.v1\x1a\x18\x64uetime/v1/intents.proto\"3\n\x06Source\x12\x10\n\x06stream\x18\x01 \x01(\tH\x00\x12\x0f\n\x05queue\x18\x02 \x01(\tH\x00\x42\x06\n\x04kind\"=\n\x06\x43redit\x12\"\n\x06source\x18\x01 \x01(\x0b\x32\x12.duetime.v1.Source\x12\x0f\n\x07\x63redits\x18\x02 \x01(\r\"e\n\x05Hello\x12\x10\n\x08\x63onsumer\x18\x01 \x01(\t\x12%\n\x08\x61\x63k_mode\x18\x02 \x01(\x0e\x32\x13.duetime.v1.AckMode\x12#\n\x07\x63redits\x18\x03 \x03(\x0b\x32\x12.duetime.v1.Credit\".\n\x07\x43redits\x12#\n\x07\x63redits\x18\x01 \x03(\x0b\x32\x12.duetime.v1.Credit\"&\n\x04\x44one\x12\x13\n\x06result\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\t\n\x07_result\"{\n\x06\x46\x61iled\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x1b\n\x0eretry_after_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x64\x65lay_ms\x18\x04 \x01(\x03H\x01\x88\x01\x01\x42\x11\n\x0f_retry_after_msB\x0b\n\t_delay_ms\"\x1b\n\x07Snoozed\x12\x10\n\x08\x64\x65lay_ms\x18\x01 \x01(\x03\")\n\x08Rejected\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xcf\x01\n\x03\x41\x63k\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\x12 \n\x04\x64one\x18\x03 \x01(\x0b\x32\x10.duetime.v1.DoneH\x00\x12$\n\x06\x66\x61iled\x18\x04 \x01(\x0b\x32\x12.duetime.v1.FailedH\x00\x12&\n\x07snoozed\x18\x05 \x01(\x0b\x32\x13.duetime.v1.SnoozedH\x00\x12(\n\x08rejected\x18\x06 \x01(\x0b\x32\x14.duetime.v1.RejectedH\x00\x42\t\n\x07outcome\"Z\n\x04\x41\x63ks\x12\x1d\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x0f.duetime.v1.Ack\x12#\n\x07\x63redits\x18\x02 \x03(\x0b\x32\x12.duetime.v1.Credit\x12\x0e\n\x06number\x18\x03 \x01(\x04\"\x0b\n\tHeartbeat\"\x07\n\x05\x44rain\"\xd8\x01\n\rClientMessage\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.duetime.v1.HelloH\x00\x12&\n\x07\x63redits\x18\x02 \x01(\x0b\x32\x13.duetime.v1.CreditsH\x00\x12 \n\x04\x61\x63ks\x18\x03 \x01(\x0b\x32\x10.duetime.v1.AcksH\x00\x12*\n\theartbeat\x18\x04 \x01(\x0b\x32\x15.duetime.v1.HeartbeatH\x00\x12\"\n\x05\x64rain\x18\x05 \x01(\x0b\x32\x11.duetime.v1.DrainH\x00\x42\t\n\x07message\"F\n\x07Welcome\x12\x10\n\x08\x63onsumer\x18\x01 \x01(\t\x12\x14\n\x0cheartbeat_ms\x18\x02 \x01(\x03\x12\x13\n\x0b\x63redits_max\x18\x03 \x01(\r\"\xd3\x03\n\x08\x44\x65livery\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x03\x12\x31\n\x0eprecision_tier\x18\x04 \x01(\x0e\x32\x19.duetime.v1.PrecisionTier\x12\x15\n\rexecute_at_ms\x18\x05 \x01(\x03\x12\x0f\n\x07late_ms\x18\x06 \x01(\x03\x12\x0f\n\x07payload\x18\x07 \x01(\x0c\x12,\n\x04tags\x18\x08 \x03(\x0b\x32\x1e.duetime.v1.Delivery.TagsEntry\x12\x18\n\x0btraceparent\x18\t \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\n \x01(\x03H\x02\x88\x01\x01\x12\x10\n\x08lease_ms\x18\x0b \x01(\x03\x12\x12\n\ntimeout_ms\x18\x0c \x01(\x03\x12$\n\x06stream\x18\r \x01(\x0b\x32\x12.duetime.v1.StreamH\x00\x12 \n\x04task\x18\x0e \x01(\x0b\x32\x10.duetime.v1.TaskH\x00\x1a+\n\tTagsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06targetB\x0e\n\x0c_traceparentB\x0e\n\x0c_deadline_ms\"6\n\nDeliveries\x12(\n\ndeliveries\x18\x01 \x03(\x0b\x32\x14.duetime.v1.Delivery\"\x88\x01\n\nAckResults\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0f\n\x07\x63ounted\x18\x02 \x01(\r\x12+\n\x05stale\x18\x03 \x03(\x0b\x32\x1c.duetime.v1.AckResults.Stale\x1a,\n\x05Stale\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\"p\n\x06\x41\x62orts\x12(\n\x06\x61\x62orts\x18\x01 \x03(\x0b\x32\x18.duetime.v1.Aborts.Abort\x1a<\n\x05\x41\x62ort\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\t\n\x07\x44rained\"\x1d\n\tGoingAway\x12\x10\n\x08grace_ms\x18\x01 \x01(\x03\"\x9a\x02\n\rServerMessage\x12&\n\x07welcome\x18\x01 \x01(\x0b\x32\x13.duetime.v1.WelcomeH\x00\x12,\n\ndeliveries\x18\x02 \x01(\x0b\x32\x16.duetime.v1.DeliveriesH\x00\x12-\n\x0b\x61\x63k_results\x18\x03 \x01(\x0b\x32\x16.duetime.v1.AckResultsH\x00\x12$\n\x06\x61\x62orts\x18\x04 \x01(\x0b\x32\x12.duetime.v1.AbortsH\x00\x12&\n\x07\x64rained\x18\x05 \x01(\x0b\x32\x13.duetime.v1.DrainedH\x00\x12+\n\ngoing_away\x18\x06 \x01(\x0b\x32\x15.duetime.v1.GoingAwayH\x00\x42\t\n\x07message*K\n\x07\x41\x63kMode\x12\x18\n\x14\x41\x43K_MODE_UNSPECIFIED\x10\x00\x12\x11\n\rACK_MODE_AUTO\x10\x01\x12\x13\n\x0f\x41\x43K_MODE_MANUAL\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x64uetime/v1/deliveries.proto\x12\nduetime.v1\x1a\x18\x64uetime/v1/intents.proto\"3\n\x06Source\x12\x10\n\x06stream\x18\x01 \x01(\tH\x00\x12\x0f\n\x05queue\x18\x02 \x01(\tH\x00\x42\x06\n\x04kind\"=\n\x06\x43redit\x12\"\n\x06source\x18\x01 \x01(\x0b\x32\x12.duetime.v1.Source\x12\x0f\n\x07\x63redits\x18\x02 \x01(\r\"e\n\x05Hello\x12\x10\n\x08\x63onsumer\x18\x01 \x01(\t\x12%\n\x08\x61\x63k_mode\x18\x02 \x01(\x0e\x32\x13.duetime.v1.AckMode\x12#\n\x07\x63redits\x18\x03 \x03(\x0b\x32\x12.duetime.v1.Credit\".\n\x07\x43redits\x12#\n\x07\x63redits\x18\x01 \x03(\x0b\x32\x12.duetime.v1.Credit\"&\n\x04\x44one\x12\x13\n\x06result\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\t\n\x07_result\"{\n\x06\x46\x61iled\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x1b\n\x0eretry_after_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x64\x65lay_ms\x18\x04 \x01(\x03H\x01\x88\x01\x01\x42\x11\n\x0f_retry_after_msB\x0b\n\t_delay_ms\"+\n\x07Snoozed\x12\x10\n\x08\x64\x65lay_ms\x18\x01 \x01(\x03\x12\x0e\n\x06reason\x18\x02 \x01(\t\")\n\x08Rejected\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x17\n\x04Lost\x12\x0f\n\x07message\x18\x01 \x01(\t\"\xf1\x01\n\x03\x41\x63k\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\x12 \n\x04\x64one\x18\x03 \x01(\x0b\x32\x10.duetime.v1.DoneH\x00\x12$\n\x06\x66\x61iled\x18\x04 \x01(\x0b\x32\x12.duetime.v1.FailedH\x00\x12&\n\x07snoozed\x18\x05 \x01(\x0b\x32\x13.duetime.v1.SnoozedH\x00\x12(\n\x08rejected\x18\x06 \x01(\x0b\x32\x14.duetime.v1.RejectedH\x00\x12 \n\x04lost\x18\x07 \x01(\x0b\x32\x10.duetime.v1.LostH\x00\x42\t\n\x07outcome\"Z\n\x04\x41\x63ks\x12\x1d\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x0f.duetime.v1.Ack\x12#\n\x07\x63redits\x18\x02 \x03(\x0b\x32\x12.duetime.v1.Credit\x12\x0e\n\x06number\x18\x03 \x01(\x04\"\x0b\n\tHeartbeat\"\x07\n\x05\x44rain\"\xd8\x01\n\rClientMessage\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.duetime.v1.HelloH\x00\x12&\n\x07\x63redits\x18\x02 \x01(\x0b\x32\x13.duetime.v1.CreditsH\x00\x12 \n\x04\x61\x63ks\x18\x03 \x01(\x0b\x32\x10.duetime.v1.AcksH\x00\x12*\n\theartbeat\x18\x04 \x01(\x0b\x32\x15.duetime.v1.HeartbeatH\x00\x12\"\n\x05\x64rain\x18\x05 \x01(\x0b\x32\x11.duetime.v1.DrainH\x00\x42\t\n\x07message\"F\n\x07Welcome\x12\x10\n\x08\x63onsumer\x18\x01 \x01(\t\x12\x14\n\x0cheartbeat_ms\x18\x02 \x01(\x03\x12\x13\n\x0b\x63redits_max\x18\x03 \x01(\r\"\xe9\x03\n\x08\x44\x65livery\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x03\x12\x31\n\x0eprecision_tier\x18\x04 \x01(\x0e\x32\x19.duetime.v1.PrecisionTier\x12\x15\n\rexecute_at_ms\x18\x05 \x01(\x03\x12\x0f\n\x07late_ms\x18\x06 \x01(\x03\x12\x0f\n\x07payload\x18\x07 \x01(\x0c\x12,\n\x04tags\x18\x08 \x03(\x0b\x32\x1e.duetime.v1.Delivery.TagsEntry\x12\x18\n\x0btraceparent\x18\t \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\n \x01(\x03H\x02\x88\x01\x01\x12\x10\n\x08lease_ms\x18\x0b \x01(\x03\x12\x12\n\ntimeout_ms\x18\x0c \x01(\x03\x12$\n\x06stream\x18\r \x01(\x0b\x32\x12.duetime.v1.StreamH\x00\x12 \n\x04task\x18\x0e \x01(\x0b\x32\x10.duetime.v1.TaskH\x00\x12\x14\n\x0cmax_attempts\x18\x0f \x01(\x03\x1a+\n\tTagsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06targetB\x0e\n\x0c_traceparentB\x0e\n\x0c_deadline_ms\"6\n\nDeliveries\x12(\n\ndeliveries\x18\x01 \x03(\x0b\x32\x14.duetime.v1.Delivery\"\x88\x01\n\nAckResults\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0f\n\x07\x63ounted\x18\x02 \x01(\r\x12+\n\x05stale\x18\x03 \x03(\x0b\x32\x1c.duetime.v1.AckResults.Stale\x1a,\n\x05Stale\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\"p\n\x06\x41\x62orts\x12(\n\x06\x61\x62orts\x18\x01 \x03(\x0b\x32\x18.duetime.v1.Aborts.Abort\x1a<\n\x05\x41\x62ort\x12\x11\n\tintent_id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\t\n\x07\x44rained\"\x1d\n\tGoingAway\x12\x10\n\x08grace_ms\x18\x01 \x01(\x03\"\x9a\x02\n\rServerMessage\x12&\n\x07welcome\x18\x01 \x01(\x0b\x32\x13.duetime.v1.WelcomeH\x00\x12,\n\ndeliveries\x18\x02 \x01(\x0b\x32\x16.duetime.v1.DeliveriesH\x00\x12-\n\x0b\x61\x63k_results\x18\x03 \x01(\x0b\x32\x16.duetime.v1.AckResultsH\x00\x12$\n\x06\x61\x62orts\x18\x04 \x01(\x0b\x32\x12.duetime.v1.AbortsH\x00\x12&\n\x07\x64rained\x18\x05 \x01(\x0b\x32\x13.duetime.v1.DrainedH\x00\x12+\n\ngoing_away\x18\x06 \x01(\x0b\x32\x15.duetime.v1.GoingAwayH\x00\x42\t\n\x07message*K\n\x07\x41\x63kMode\x12\x18\n\x14\x41\x43K_MODE_UNSPECIFIED\x10\x00\x12\x11\n\rACK_MODE_AUTO\x10\x01\x12\x13\n\x0f\x41\x43K_MODE_MANUAL\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DELIVERY_TAGSENTRY']._loaded_options = None
   _globals['_DELIVERY_TAGSENTRY']._serialized_options = b'8\001'
-  _globals['_ACKMODE']._serialized_start=2294
-  _globals['_ACKMODE']._serialized_end=2369
+  _globals['_ACKMODE']._serialized_start=2391
+  _globals['_ACKMODE']._serialized_end=2466
   _globals['_SOURCE']._serialized_start=69
   _globals['_SOURCE']._serialized_end=120
   _globals['_CREDIT']._serialized_start=122
@@ -49,39 +49,41 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FAILED']._serialized_start=376
   _globals['_FAILED']._serialized_end=499
   _globals['_SNOOZED']._serialized_start=501
-  _globals['_SNOOZED']._serialized_end=528
-  _globals['_REJECTED']._serialized_start=530
-  _globals['_REJECTED']._serialized_end=571
-  _globals['_ACK']._serialized_start=574
-  _globals['_ACK']._serialized_end=781
-  _globals['_ACKS']._serialized_start=783
-  _globals['_ACKS']._serialized_end=873
-  _globals['_HEARTBEAT']._serialized_start=875
-  _globals['_HEARTBEAT']._serialized_end=886
-  _globals['_DRAIN']._serialized_start=888
-  _globals['_DRAIN']._serialized_end=895
-  _globals['_CLIENTMESSAGE']._serialized_start=898
-  _globals['_CLIENTMESSAGE']._serialized_end=1114
-  _globals['_WELCOME']._serialized_start=1116
-  _globals['_WELCOME']._serialized_end=1186
-  _globals['_DELIVERY']._serialized_start=1189
-  _globals['_DELIVERY']._serialized_end=1656
-  _globals['_DELIVERY_TAGSENTRY']._serialized_start=1571
-  _globals['_DELIVERY_TAGSENTRY']._serialized_end=1614
-  _globals['_DELIVERIES']._serialized_start=1658
-  _globals['_DELIVERIES']._serialized_end=1712
-  _globals['_ACKRESULTS']._serialized_start=1715
-  _globals['_ACKRESULTS']._serialized_end=1851
-  _globals['_ACKRESULTS_STALE']._serialized_start=1807
-  _globals['_ACKRESULTS_STALE']._serialized_end=1851
-  _globals['_ABORTS']._serialized_start=1853
-  _globals['_ABORTS']._serialized_end=1965
-  _globals['_ABORTS_ABORT']._serialized_start=1905
-  _globals['_ABORTS_ABORT']._serialized_end=1965
-  _globals['_DRAINED']._serialized_start=1967
-  _globals['_DRAINED']._serialized_end=1976
-  _globals['_GOINGAWAY']._serialized_start=1978
-  _globals['_GOINGAWAY']._serialized_end=2007
-  _globals['_SERVERMESSAGE']._serialized_start=2010
-  _globals['_SERVERMESSAGE']._serialized_end=2292
+  _globals['_SNOOZED']._serialized_end=544
+  _globals['_REJECTED']._serialized_start=546
+  _globals['_REJECTED']._serialized_end=587
+  _globals['_LOST']._serialized_start=589
+  _globals['_LOST']._serialized_end=612
+  _globals['_ACK']._serialized_start=615
+  _globals['_ACK']._serialized_end=856
+  _globals['_ACKS']._serialized_start=858
+  _globals['_ACKS']._serialized_end=948
+  _globals['_HEARTBEAT']._serialized_start=950
+  _globals['_HEARTBEAT']._serialized_end=961
+  _globals['_DRAIN']._serialized_start=963
+  _globals['_DRAIN']._serialized_end=970
+  _globals['_CLIENTMESSAGE']._serialized_start=973
+  _globals['_CLIENTMESSAGE']._serialized_end=1189
+  _globals['_WELCOME']._serialized_start=1191
+  _globals['_WELCOME']._serialized_end=1261
+  _globals['_DELIVERY']._serialized_start=1264
+  _globals['_DELIVERY']._serialized_end=1753
+  _globals['_DELIVERY_TAGSENTRY']._serialized_start=1668
+  _globals['_DELIVERY_TAGSENTRY']._serialized_end=1711
+  _globals['_DELIVERIES']._serialized_start=1755
+  _globals['_DELIVERIES']._serialized_end=1809
+  _globals['_ACKRESULTS']._serialized_start=1812
+  _globals['_ACKRESULTS']._serialized_end=1948
+  _globals['_ACKRESULTS_STALE']._serialized_start=1904
+  _globals['_ACKRESULTS_STALE']._serialized_end=1948
+  _globals['_ABORTS']._serialized_start=1950
+  _globals['_ABORTS']._serialized_end=2062
+  _globals['_ABORTS_ABORT']._serialized_start=2002
+  _globals['_ABORTS_ABORT']._serialized_end=2062
+  _globals['_DRAINED']._serialized_start=2064
+  _globals['_DRAINED']._serialized_end=2073
+  _globals['_GOINGAWAY']._serialized_start=2075
+  _globals['_GOINGAWAY']._serialized_end=2104
+  _globals['_SERVERMESSAGE']._serialized_start=2107
+  _globals['_SERVERMESSAGE']._serialized_end=2389
 # @@protoc_insertion_point(module_scope)

@@ -68,10 +68,12 @@ class Failed(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., message: _Optional[str] = ..., retry_after_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ...) -> None: ...
 
 class Snoozed(_message.Message):
-    __slots__ = ("delay_ms",)
+    __slots__ = ("delay_ms", "reason")
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     delay_ms: int
-    def __init__(self, delay_ms: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, delay_ms: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Rejected(_message.Message):
     __slots__ = ("kind", "message")
@@ -81,21 +83,29 @@ class Rejected(_message.Message):
     message: str
     def __init__(self, kind: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
+class Lost(_message.Message):
+    __slots__ = ("message",)
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    message: str
+    def __init__(self, message: _Optional[str] = ...) -> None: ...
+
 class Ack(_message.Message):
-    __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected")
+    __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected", "lost")
     INTENT_ID_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     SNOOZED_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     delivery: int
     done: Done
     failed: Failed
     snoozed: Snoozed
     rejected: Rejected
-    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., rejected: _Optional[_Union[Rejected, _Mapping]] = ...) -> None: ...
+    lost: Lost
+    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., rejected: _Optional[_Union[Rejected, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ...) -> None: ...
 
 class Acks(_message.Message):
     __slots__ = ("acks", "credits", "number")
@@ -140,7 +150,7 @@ class Welcome(_message.Message):
     def __init__(self, consumer: _Optional[str] = ..., heartbeat_ms: _Optional[int] = ..., credits_max: _Optional[int] = ...) -> None: ...
 
 class Delivery(_message.Message):
-    __slots__ = ("intent_id", "delivery", "attempt", "precision_tier", "execute_at_ms", "late_ms", "payload", "tags", "traceparent", "deadline_ms", "lease_ms", "timeout_ms", "stream", "task")
+    __slots__ = ("intent_id", "delivery", "attempt", "precision_tier", "execute_at_ms", "late_ms", "payload", "tags", "traceparent", "deadline_ms", "lease_ms", "timeout_ms", "stream", "task", "max_attempts")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +172,7 @@ class Delivery(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     delivery: int
     attempt: int
@@ -176,7 +187,8 @@ class Delivery(_message.Message):
     timeout_ms: int
     stream: _intents_pb2.Stream
     task: _intents_pb2.Task
-    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., attempt: _Optional[int] = ..., precision_tier: _Optional[_Union[_intents_pb2.PrecisionTier, str]] = ..., execute_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., payload: _Optional[bytes] = ..., tags: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., deadline_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., stream: _Optional[_Union[_intents_pb2.Stream, _Mapping]] = ..., task: _Optional[_Union[_intents_pb2.Task, _Mapping]] = ...) -> None: ...
+    max_attempts: int
+    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., attempt: _Optional[int] = ..., precision_tier: _Optional[_Union[_intents_pb2.PrecisionTier, str]] = ..., execute_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., payload: _Optional[bytes] = ..., tags: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., deadline_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., stream: _Optional[_Union[_intents_pb2.Stream, _Mapping]] = ..., task: _Optional[_Union[_intents_pb2.Task, _Mapping]] = ..., max_attempts: _Optional[int] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("deliveries",)

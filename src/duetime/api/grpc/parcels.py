@@ -12,7 +12,7 @@ from duetime.channels.stream import Dropped
 from duetime.errors import InvalidField
 from duetime.limits import CREDITS_MAX, ERROR_CHARS_MAX, NAME_CHARS_MAX, RETRY_DELAY_MS_MAX, SOURCES_MAX
 from duetime.protocol.effect import Deliver
-from duetime.protocol.outcome import Done, Failed, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Stream, Target, Task, Terms, Tier, lane_of
 from duetime.v1 import deliveries_pb2 as pb
 from duetime.v1 import intents_pb2
@@ -58,6 +58,7 @@ class Packer:
             tags=terms.tags,
             lease_ms=terms.lease_ms,
             timeout_ms=terms.timeout_ms,
+            max_attempts=terms.redelivery.max_attempts,
         )
         target = terms.target
         if isinstance(target, Stream):
@@ -141,10 +142,12 @@ def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
                 not_before_ms=now_ms + wait_ms if wait_ms else 0,
             )
         case "snoozed":
-            return Snoozed(_delay(ack.snoozed.delay_ms))
+            return Snoozed(_delay(ack.snoozed.delay_ms), ack.snoozed.reason[:ERROR_CHARS_MAX])
         case "rejected":
             rejected = ack.rejected
             return Rejected(rejected.kind[:_KIND_CHARS_MAX] or "rejected", rejected.message[:ERROR_CHARS_MAX])
+        case "lost":
+            return Lost(ack.lost.message[:ERROR_CHARS_MAX])
     raise InvalidField(f"The ack of {ack.intent_id[:128]!r} says no outcome.")
 
 

@@ -180,7 +180,7 @@ class Session:
         if self._engine.meter is not None and settlements:
             self._engine.meter.settled(settlements)
         parts = list(_chunks(settlements))
-        waiting: list[Any] = [self._count(part) for part in parts]
+        waiting: list[Any] = [self._count(part, size) for part, size in parts]
         if credits:
             waiting.append(self._demand(credits))
         counted = await asyncio.gather(*waiting)
@@ -188,9 +188,8 @@ class Session:
         await self._answer(parcels.results(acks.number, settlements, flat))
         await self._alive()
 
-    async def _count(self, settlements: list[Settlement]) -> list[bool]:
+    async def _count(self, settlements: list[Settlement], size: int) -> list[bool]:
         """Hand in outcomes, and learn which of them counted."""
-        size = sum(map(_bytes, settlements))
         try:
             counted: list[bool] = await self._ask(Settle(tuple(settlements)), AckLevel.BATCH_DEFERRED, size)
         except LogUnavailable:  # no room: they are kept until there is, and nobody knows yet
@@ -293,19 +292,19 @@ def leave(engine: Engine, name: str) -> None:
     engine.request(Leave(name), AckLevel.ASYNC, reply)
 
 
-def _chunks(settlements: list[Settlement]) -> Iterator[list[Settlement]]:
-    """Parts that each fit a frame of the log."""
+def _chunks(settlements: list[Settlement]) -> Iterator[tuple[list[Settlement], int]]:
+    """Parts that each fit a frame of the log, and their bytes."""
     part: list[Settlement] = []
     size = 0
     for each in settlements:
         more = _bytes(each)
         if part and (len(part) >= BATCH_ITEMS_MAX or size + more > BATCH_BYTES_MAX):
-            yield part
+            yield part, size
             part, size = [], 0
         part.append(each)
         size += more
     if part:
-        yield part
+        yield part, size
 
 
 def _bytes(settlement: Settlement) -> int:

@@ -1,0 +1,109 @@
+"""A worker process drains a queue of a server: 10,000 tasks that do nothing, without and with results."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.figure import Figure
+from bench.serve import Server
+from duetime import App
+from duetime.protocol.command import Pause, Resume
+
+COUNT = 10_000
+ROUNDS = 5
+CONCURRENCY = 2_000
+IDLE_S = 10.0
+# The checkpoint after the last round is not idleness.
+SETTLE_S = 7.0
+
+app = App("http://127.0.0.1:1")
+
+
+@app.task(name="nothing", ack="ASYNC")
+async def nothing() -> None:
+    """No result."""
+
+
+@app.task(name="something", ack="ASYNC")
+async def something(number: int) -> dict[str, int]:
+    """A small result, which is kept."""
+    return {"number": number}
+
+
+def run() -> list[Figure]:
+    with Server() as server, _worker(server) as worker:
+        app.rewire(f"http://127.0.0.1:{server.port}")
+        return asyncio.run(_measure(server, worker))
+
+
+async def _measure(server: Server, worker: subprocess.Popen[str]) -> list[Figure]:
+    async with app:
+        await _drain(nothing, [()] * COUNT)  # warm
+        plain = sorted([await _drain(nothing, [()] * COUNT) for _ in range(ROUNDS)])
+        kept = sorted([await _drain(something, [(n,) for n in range(COUNT)]) for _ in range(ROUNDS)])
+        await asyncio.sleep(SETTLE_S)
+        cpu_s = server.cpu_s() + _cpu_s(worker.pid)
+        await asyncio.sleep(IDLE_S)
+        idle = (server.cpu_s() + _cpu_s(worker.pid) - cpu_s) / IDLE_S
+    middle = ROUNDS // 2
+    spread = f"{plain[0]:,.0f} to {plain[-1]:,.0f} in {ROUNDS} rounds"
+    return [
+        Figure(
+            "drain of 10,000 tasks by one worker",
+            plain[middle],
+            "jobs/s",
+            floor=30_000,
+            note=spread,
+        ),
+        Figure("... with results kept", kept[middle], "jobs/s"),
+        Figure("... relative", kept[middle] / plain[middle], "", floor=0.7),
+        Figure("server and worker idle", 100 * idle, "% of a core", ceiling=1),
+    ]
+
+
+async def _drain(task: object, calls: list[tuple[int, ...]] | list[tuple[()]]) -> float:
+    """Jobs per second from the moment the queue is opened until the last outcome is counted."""
+    await app.ask(Pause("task:default"))
+    before = (await app.overview()).counts.get("ACKED", 0)
+    await task.schedule_many(calls)  # type: ignore[attr-defined]
+    began_s = time.perf_counter()
+    await app.ask(Resume("task:default"))
+    while (await app.overview()).counts.get("ACKED", 0) < before + len(calls):
+        await asyncio.sleep(0.01)
+    return len(calls) / (time.perf_counter() - began_s)
+
+
+@contextmanager
+def _worker(server: Server) -> Iterator[subprocess.Popen[str]]:
+    root = Path(__file__).parents[1]
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "duetime", "worker", "bench.worker:app", "--concurrency", str(CONCURRENCY),
+            "--server", f"http://127.0.0.1:{server.port}", "--grpc-port", str(server.grpc_port),
+        ],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])},
+    )  # fmt: skip
+    assert process.stderr is not None
+    if not any(re.search("Connected", line) for line in process.stderr):
+        raise RuntimeError("the worker did not start")
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,115 @@
+"""Worker processes, watched over: one that dies is started anew, signals are passed on, changes are seen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+# How long to wait before a process that died is started anew; it doubles while it dies young.
+_AGAIN_S, _AGAIN_S_MAX = 0.5, 30.0
+_YOUNG_S = 10.0
+# How often sources are looked at.
+_LOOK_S = 0.5
+_SKIPPED = ("__pycache__", "node_modules")
+_logger = logging.getLogger("duetime.worker")
+
+
+def supervise(command: list[str], processes: int, *, reload: bool) -> int:
+    """Run so many of this command until a signal stops them; the exit code."""
+    return asyncio.run(Supervisor(command, processes, reload=reload).run())
+
+
+class Supervisor:
+    """Some processes of one command."""
+
+    def __init__(self, command: list[str], processes: int, *, reload: bool) -> None:
+        self._command = command
+        self._count = processes
+        self._reload = reload
+        self._children: set[asyncio.subprocess.Process] = set()
+        self._code = 0
+        self._changed = asyncio.Event()
+
+    async def run(self) -> int:
+        self._stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signal)
+        watch = loop.create_task(self._watch()) if self._reload else None
+        await asyncio.gather(*(self._keep(number) for number in range(self._count)))
+        if watch is not None:
+            watch.cancel()
+        return self._code
+
+    def _signal(self) -> None:
+        self._stopping.set()
+        self._changed.set()
+        for child in self._children:
+            if child.returncode is None:
+                child.send_signal(signal.SIGTERM)
+
+    async def _keep(self, number: int) -> None:
+        """One place: as long as nobody stops it, a process is in it."""
+        loop, wait_s = asyncio.get_running_loop(), _AGAIN_S
+        while not self._stopping.is_set():
+            began_s = loop.time()
+            # In a group of its own: what the terminal says, it hears from here, and once.
+            child = await asyncio.create_subprocess_exec(
+                *self._command, stdin=asyncio.subprocess.PIPE, start_new_session=True
+            )
+            self._children.add(child)
+            if self._stopping.is_set():
+                child.send_signal(signal.SIGTERM)
+            code = await child.wait()
+            self._children.discard(child)
+            if self._stopping.is_set():
+                self._code = self._code or (1 if code else 0)
+                return
+            if self._reload:
+                if code:
+                    _logger.warning("The worker ended with %d; it is started anew after a change.", code)
+                    await self._changed.wait()
+                self._changed.clear()
+                continue
+            wait_s = _AGAIN_S if loop.time() - began_s > _YOUNG_S else min(2 * wait_s, _AGAIN_S_MAX)
+            _logger.error("Worker process %d ended with %d; started anew in %.1f s.", number, code, wait_s)
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._stopping.wait()
+            except TimeoutError:
+                continue
+
+    async def _watch(self) -> None:
+        """Sources below the current folder: when one changes, every process is replaced."""
+        seen = dict(_sources())
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            now = dict(await asyncio.to_thread(lambda: list(_sources())))
+            if now == seen:
+                continue
+            changed = sorted(path for path in now.keys() | seen.keys() if now.get(path) != seen.get(path))
+            _logger.info("%s changed: starting anew.", changed[0])
+            seen = now
+            self._changed.set()
+            for child in self._children:
+                if child.returncode is None:
+                    child.send_signal(signal.SIGTERM)
+
+
+def _sources() -> Iterator[tuple[str, int]]:
+    for folder, folders, files in os.walk(Path.cwd()):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
+        for name in files:
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                try:
+                    yield path, os.stat(path).st_mtime_ns
+                except OSError:
+                    continue

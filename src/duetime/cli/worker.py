@@ -1,0 +1,156 @@
+"""`duetime worker`: runs the functions of an App for a server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duetime import config, limits, wiring
+from duetime.cli import output, supervisor
+from duetime.client import target as targets
+from duetime.client.app import App
+from duetime.client.place import token_of, url_of
+from duetime.errors import BadConfig
+
+if TYPE_CHECKING:
+    from duetime.client.worker import Worker
+    from duetime.client.worker_parts import WorkerOptions
+
+_CREDITS = limits.CREDITS_MAX // 2
+
+
+def worker(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The App: module:variable, as myapp:app.")],
+    servers: Annotated[
+        list[str] | None,
+        typer.Option("--server", metavar="URL", help="http:// or grpc://host:port; may be repeated."),
+    ] = None,
+    queues: Annotated[
+        str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, max=_CREDITS, help="So many at a time, of each process.")
+    ] = limits.WORKER_CONCURRENCY,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=256, help="Worker processes, watched over.")
+    ] = 1,
+    token: Annotated[str | None, typer.Option("--token", help="Else DUETIME_TOKEN.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else host and pid.")] = None,
+    drain: Annotated[
+        float,
+        typer.Option("--drain", metavar="SECONDS", min=0, help="How long stopping may take."),
+    ] = 30.0,
+    grpc_port: Annotated[
+        int | None, typer.Option("--grpc-port", min=1, max=65_535, help="Else one above the port of HTTP.")
+    ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start anew when a source file changes. For development.")
+    ] = False,
+    supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
+) -> None:
+    """Run the functions of an App for a server.
+
+    `async def` runs on the loop, `def` in threads, CPU-bound functions in processes.
+
+    SIGTERM or Ctrl-C: it takes nothing more, finishes what runs within --drain, hands the rest back at once
+    and exits with 0. A second one stops it at once. A lost connection is made anew by itself.
+
+    Examples:
+
+      duetime worker myapp:app
+
+      duetime worker myapp:app --server http://jobs:7928 --queues email,default --processes 2
+
+      duetime worker myapp:app --reload
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    token = token_of(token)
+    if not supervised and (processes > 1 or reload):
+        if not reload:
+            targets.queues_of(targets.load(target), _names(queues))  # what is wrong is said once, and here
+        code = supervisor.supervise(_command(sys.argv[1:]), processes, reload=reload)
+        raise typer.Exit(code)
+    app = targets.load(target)
+    options = _options(app, servers, _names(queues), token, grpc_port)
+    options.concurrency, options.drain_s = concurrency, drain
+    options.name = name or f"{socket.gethostname()}:{os.getpid()}"
+    output.words(
+        f"Worker {options.name}: queues {', '.join(options.queues)}; {concurrency} at a time; "
+        f"{', '.join(server.address for server in options.servers)}"
+    )
+    code = asyncio.run(_run(wiring.worker(app, options), supervised))
+    output.words("Stopped.")
+    _exit(code)
+
+
+async def _run(worker: Worker, supervised: bool) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Not by the loop: a function may block it.
+        signal.signal(number, lambda *_: worker.stop())
+    if supervised:
+        threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
+    await worker.run()
+    return 0
+
+
+def _watch_parent(worker: Worker) -> None:
+    """Whoever watches over this process holds the other end of its stdin: when that is gone, it leaves."""
+    sys.stdin.buffer.read()
+    worker.stop()
+
+
+def _exit(code: int) -> None:
+    """At once: a thread that does not end is not waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    logging.shutdown()
+    os._exit(code)
+
+
+def _names(queues: str | None) -> list[str] | None:
+    if queues is None:
+        return None
+    names = [name.strip() for name in queues.split(",") if name.strip()]
+    if not names:
+        raise BadConfig("--queues names no queue.", hint="Write --queues email,default.")
+    return names
+
+
+def _options(
+    app: App, servers: list[str] | None, queues: list[str] | None, token: str | None, grpc_port: int | None
+) -> WorkerOptions:
+    try:
+        from duetime.client.link import address_of
+        from duetime.client.worker_parts import Server, WorkerOptions
+    except ModuleNotFoundError as error:
+        raise BadConfig(
+            f"A worker needs the package {error.name!r}.", hint="Install it: pip install 'duetime[grpc]'."
+        ) from error
+    remote = "://" in app.where
+    urls = servers or [app.where if remote else config.client_url()]
+    addresses = [address_of(url, grpc_port) for url in urls]
+    first = urls[0]
+    if first.startswith("http"):  # functions schedule where the work comes from
+        app.rewire(url_of(first), token=token)
+        remote = True
+    return WorkerOptions(
+        name="",
+        servers=[Server(address, token) for address in addresses],
+        queues=targets.queues_of(app, queues),
+        concurrency=limits.WORKER_CONCURRENCY,
+        drain_s=30.0,
+        start_app=remote,
+    )
+
+
+def _command(arguments: list[str]) -> list[str]:
+    """This command line, for one process of several."""
+    return [sys.executable, "-m", "duetime", *arguments, "--supervised"]

@@ -1,0 +1,140 @@
+"""Processes that run functions, each of which can be killed alone: how one that will not end is stopped.
+
+The executors of the standard library cannot say which of their processes runs a call, nor lose one without
+losing all. Here each call has a process to itself while it runs. Only bytes cross over, both ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+# A fresh interpreter: a fork would copy locks that threads of this process hold.
+_SPAWN = get_context("spawn")
+
+
+class _Child:
+    """One process, and the pipe to it."""
+
+    def __init__(self) -> None:
+        self.pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_serve, args=(theirs,), name="duetime-process")
+        self._process.start()
+        theirs.close()
+
+    def ask(self, call: Callable[[bytes], bytes], body: bytes) -> bytes:
+        self.pipe.send((call, body))
+        answer: bytes = self.pipe.recv_bytes()
+        return answer
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def leave(self) -> None:
+        """It ends by itself when nobody asks any more."""
+        self.pipe.close()
+
+    def end(self) -> None:
+        self.kill()
+        self._process.join()
+        self.pipe.close()
+
+
+def _serve(pipe: Connection) -> None:
+    """What runs in the process: one call after another, until the pipe is closed."""
+    with contextlib.suppress(EOFError, KeyboardInterrupt, OSError):
+        while True:
+            call, body = pipe.recv()
+            pipe.send_bytes(call(body))
+
+
+class _Ticket:
+    """One call: who runs it."""
+
+    __slots__ = ("child", "killed")
+
+    def __init__(self) -> None:
+        self.child: _Child | None = None
+        self.killed = False
+
+
+class Processes(Executor):
+    """As many calls at a time as there are workers; each takes bytes and gives bytes."""
+
+    def __init__(self, workers: int) -> None:
+        self._threads = ThreadPoolExecutor(workers, "duetime-process")
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+        self._tickets: dict[Future[Any], _Ticket] = {}
+        self._closed = False
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        ticket = _Ticket()
+        future = self._threads.submit(self._run, ticket, call, *args)
+        with self._lock:
+            self._tickets[future] = ticket
+        future.add_done_callback(self._forget)
+        return future
+
+    def kill(self, future: Future[Any]) -> None:
+        """End the process that runs this call; the others go on."""
+        with self._lock:
+            ticket = self._tickets.get(future)
+            if ticket is None:
+                return
+            ticket.killed = True
+            child = ticket.child
+        if child is not None:
+            child.kill()
+
+    def kill_all(self) -> None:
+        """End every process, whatever it does."""
+        with self._lock:
+            self._closed = True
+            futures, idle, self._idle = list(self._tickets), self._idle, []
+        for future in futures:
+            self.kill(future)
+        for child in idle:
+            child.leave()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if cancel_futures:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self.kill_all()
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        self.kill_all()
+
+    def _forget(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._tickets.pop(future, None)
+
+    def _run(self, ticket: _Ticket, call: Callable[[bytes], bytes], body: bytes) -> bytes:
+        with self._lock:
+            child = self._idle.pop() if self._idle else None
+        child = child or _Child()
+        with self._lock:
+            ticket.child = child
+            killed = ticket.killed or self._closed
+        try:
+            if killed:
+                raise EOFError
+            answer = child.ask(call, body)
+        except (EOFError, OSError):
+            child.end()
+            raise BrokenProcessPool("the process that ran it died") from None
+        except BaseException:
+            child.end()
+            raise
+        with self._lock:
+            ticket.child = None
+            if not self._closed and not ticket.killed:
+                self._idle.append(child)
+                return answer
+        child.end()
+        return answer

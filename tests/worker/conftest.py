@@ -1,0 +1,29 @@
+"""A server of its own for each test, the app on it, and an ear."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.server import ServerProcess
+from tests.worker import functions
+from tests.worker.process import Told
+
+
+@pytest.fixture
+def server(tmp_path):
+    with ServerProcess(tmp_path / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def app(server):
+    functions.app.rewire(server.url)
+    with functions.app as app:
+        yield app
+
+
+@pytest.fixture
+def told():
+    told = Told()
+    yield told
+    told.close()

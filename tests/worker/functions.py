@@ -1,0 +1,117 @@
+"""The app whose functions the workers of these tests run. They tell the test what they do, over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+
+from duetime import App, Reject, Retry, Snooze, current
+
+app = App("http://127.0.0.1:1")
+SOON = Retry(max_attempts=50, backoff="fixed", initial_delay="50ms", jitter=False)
+
+
+def tell(to: str, **words: object) -> None:
+    """One datagram to the test: who runs which delivery, and what it has to say."""
+    at = current()
+    told = {"id": at.intent_id, "delivery": at.delivery, "attempt": at.attempt, "pid": os.getpid(), **words}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+        out.sendto(json.dumps(told).encode(), to)
+
+
+def _facts() -> list[int]:
+    at = current()
+    return [at.delivery, at.attempt, at.max_attempts]
+
+
+@app.task(name="add")
+async def add(a: int, b: int) -> list[int]:
+    await asyncio.sleep(0)  # tidy: a function that waits
+    return [a + b, *_facts()]
+
+
+@app.task(name="plain")
+def plain(a: int, b: int) -> list[int]:
+    return [a + b, *_facts()]
+
+
+@app.task(name="heavy", cpu_bound=True, queue="heavy")
+def heavy(a: int, b: int) -> list[int]:
+    return [a + b, *_facts()]
+
+
+@app.task(name="chained")
+async def chained(a: int) -> str:
+    """Schedules another where it came from."""
+    return (await add.schedule(a, 1)).id
+
+
+@app.task(name="once", retry=SOON)
+async def told(to: str) -> None:
+    tell(to)
+
+
+@app.task(name="moody", retry=SOON)
+async def moody(mood: str) -> str:
+    if mood == "reject":
+        raise Reject("it is wrong")
+    if mood == "snooze" and current().delivery == 1:
+        raise Snooze("50ms")
+    if mood == "fail" and current().attempt == 1:
+        raise ValueError("not this time")
+    return f"{mood} {current().delivery} {current().attempt}"
+
+
+@app.task(name="held", retry=SOON)
+async def held(to: str, go: str) -> int:
+    """Runs until the file `go` is there."""
+    tell(to, event="began")
+    try:
+        while not os.path.exists(go):
+            await asyncio.sleep(0.01)  # tidy: waits for the test's word
+    except asyncio.CancelledError:
+        tell(to, event="cancelled")
+        raise
+    tell(to, event="ended")
+    return current().delivery
+
+
+@app.task(name="thread_held", retry=SOON)
+def thread_held(to: str, go: str) -> int:
+    tell(to, event="began")
+    while not os.path.exists(go):
+        time.sleep(0.01)  # tidy: waits for the test's word
+    tell(to, event="ended")
+    return current().delivery
+
+
+@app.task(name="spins", cpu_bound=True, queue="heavy", retry=Retry(max_attempts=1))
+def spins(to: str) -> None:
+    tell(to, event="began")
+    while True:
+        pass
+
+
+@app.task(name="blocks", retry=SOON, lease="1s", timeout="20s")
+async def blocks(to: str, seconds: float) -> int:
+    """What nobody should do: the whole loop stands still."""
+    tell(to, event="began")
+    time.sleep(seconds)  # tidy: it blocks the loop
+    return current().delivery
+
+
+@app.task(name="work", retry=SOON)
+async def work(to: str, seconds: float) -> int:
+    tell(to)
+    await asyncio.sleep(seconds)  # tidy: work that takes a while
+    return current().delivery
+
+
+@app.task(name="other", queue="other")
+async def other(to: str, seconds: float) -> None:
+    tell(to, event="began")
+    await asyncio.sleep(seconds)  # tidy: work that takes a while
+    tell(to, event="ended")

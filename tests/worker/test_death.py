@@ -1,0 +1,198 @@
+"""Workers that are killed, stopped for too long or told to go: nothing is lost, nothing counts twice."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from duetime import Status
+from tests.worker import functions
+from tests.worker.process import WAIT_S, WorkerProcess
+
+
+def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, told, tmp_path):
+    with WorkerProcess(server) as first:
+        handles = functions.held.schedule_many([(told.address, str(tmp_path / "go"))] * 20).wait()
+        assert {told.next()["delivery"] for _ in handles} == {1}
+        first.kill()
+    (tmp_path / "go").touch()
+    with WorkerProcess(server):
+        assert {handle.result(WAIT_S).wait() for handle in handles} == {2}
+
+
+def test_at_most_once_is_never_run_again(server, app, told, tmp_path):
+    once = functions.held.options(guarantee="AT_MOST_ONCE")
+    with WorkerProcess(server) as first:
+        handle = once.schedule(told.address, str(tmp_path / "go")).wait()
+        told.next()
+        first.kill()
+    with WorkerProcess(server):
+        functions.told.schedule(told.address).wait().result(WAIT_S).wait()
+        assert handle.status().wait() is Status.DEAD_LETTERED
+    assert [each["id"] for each in told.rest()].count(handle.id) == 0
+
+
+def test_a_worker_that_stood_still_is_too_late(server, app, told, tmp_path):
+    """Stopped beyond its lease: another runs the intent, and what the first says afterwards is refused."""
+    short = functions.held.options(lease="1s")
+    with WorkerProcess(server) as first:
+        handle = short.schedule(told.address, str(tmp_path / "go")).wait()
+        assert told.next()["delivery"] == 1
+        first.signal(signal.SIGSTOP)
+        with WorkerProcess(server):
+            assert told.next()["delivery"] == 2
+            (tmp_path / "go").touch()
+            assert handle.result(WAIT_S).wait() == 2
+            first.signal(signal.SIGCONT)
+            first.says(f"{handle.id}, delivery 1, (came too late|is stopped: its lease ran out)")
+    assert handle.view().wait().delivery == 2
+
+
+def test_a_late_outcome_is_refused_and_shown(server, app, told):
+    """A function that blocks everything cannot even be stopped: its outcome comes, and comes too late."""
+    with WorkerProcess(server) as first:
+        handle = functions.blocks.schedule(told.address, 1.0).wait()
+        assert told.next()["delivery"] == 1
+        first.signal(signal.SIGSTOP)
+        with WorkerProcess(server):
+            assert handle.result(WAIT_S).wait() == 2
+            first.signal(signal.SIGCONT)
+            first.says(f"The outcome of intent {handle.id}, delivery 1, came too late")
+    assert handle.view().wait().delivery == 2
+
+
+def test_a_function_that_blocks_the_loop_keeps_its_lease(server, app, told):
+    with WorkerProcess(server):
+        handle = functions.blocks.schedule(told.address, 3.0).wait()  # three times the lease
+        assert handle.result(WAIT_S).wait() == 1
+    assert len([told.next(), *told.rest()]) == 1
+
+
+class TestDraining:
+    """SIGTERM: finish, hand back, leave."""
+
+    def test_what_runs_is_finished(self, server, app, told, tmp_path):
+        with WorkerProcess(server) as worker:
+            handle = functions.held.schedule(told.address, str(tmp_path / "go")).wait()
+            told.next()
+            worker.signal(signal.SIGTERM)
+            worker.says("Stopping: 0 are handed back, 1 are being finished")
+            functions.told.schedule(told.address).wait()
+            (tmp_path / "go").touch()
+            assert worker.wait() == 0
+            assert handle.result(WAIT_S).wait() == 1
+            assert [each["event"] for each in told.rest()] == ["ended"]
+
+    def test_the_rest_is_handed_back_at_once(self, server, app, told, tmp_path):
+        """Leases are an hour long: whoever waits for one waits in vain."""
+        with WorkerProcess(server, options=("--drain", "0.2", "--concurrency", "3")) as worker:
+            long = functions.held.options(lease="1h")
+            handles = long.schedule_many([(told.address, str(tmp_path / "go"))] * 5).wait()
+            for _ in range(3):
+                told.next()
+            assert worker.stop() == 0
+            worker.says("3 were not finished in time")
+        assert [told.next()["event"] for _ in range(3)] == ["cancelled"] * 3
+        (tmp_path / "go").touch()
+        with WorkerProcess(server):
+            assert sorted(handle.result(WAIT_S).wait() for handle in handles) == [1, 1, 2, 2, 2]
+        views = [handle.view().wait() for handle in handles]
+        assert sum("stopped before it was done" in v.last_error.message for v in views if v.last_error) == 3
+
+    def test_what_had_not_begun_costs_no_attempt(self, server, app, told):
+        """Two processes for heavy functions: the others wait in the worker, and go back untouched."""
+        options = ("--drain", "0", "--queues", "heavy", "--concurrency", "5")
+        with WorkerProcess(server, options=options) as worker:
+            handles = functions.spins.options(lease="1h").schedule_many([(told.address,)] * 5).wait()
+            began = {told.next()["id"], told.next()["id"]}
+            assert worker.stop() == 0
+        for handle in handles:
+            view = handle.view().wait()
+            waits = (Status.SCHEDULED, Status.DUE)  # the one becomes the other at the next tick
+            assert view.status in ((Status.DEAD_LETTERED,) if handle.id in began else waits)
+            assert view.attempts == (handle.id in began)
+
+    def test_a_function_that_blocks_the_loop_does_not_keep_it(self, server, app, told):
+        with WorkerProcess(server, options=("--drain", "0")) as worker:
+            handle = functions.blocks.options(lease="1h").schedule(told.address, 3_600).wait()
+            told.next()
+            assert worker.stop() == 0
+            worker.says("A function blocks the loop; leaving without it")
+        assert handle.cancel().wait().status is Status.CANCELED
+
+    def test_a_second_signal_stops_it_at_once(self, server, app, told, tmp_path):
+        with WorkerProcess(server) as worker:
+            handle = functions.held.options(lease="1h").schedule(told.address, str(tmp_path / "go")).wait()
+            told.next()
+            worker.signal(signal.SIGTERM)
+            worker.says("Stopping")
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 1
+        (tmp_path / "go").touch()
+        with WorkerProcess(server):
+            assert handle.result(WAIT_S).wait() == 2
+
+
+def test_it_connects_again_when_the_server_is_back(server, app, told, tmp_path):
+    server.stay()
+    with WorkerProcess(server) as worker:
+        handle = functions.held.schedule(told.address, str(tmp_path / "go")).wait()
+        told.next()
+        server.kill()
+        worker.says("No connection")
+        server.start()
+        worker.says("Connected to", times=2)
+        (tmp_path / "go").touch()
+        # It ran on, and its lease is alive: the outcome counts, over the new connection.
+        assert handle.result(WAIT_S).wait() == 1
+        assert functions.add.schedule(1, 1).wait().result(WAIT_S).wait()[0] == 2
+
+
+def run_rounds(server, app, told, rounds: int) -> None:
+    """Under load, workers are killed, stopped beyond their lease and continued; at the end all has run."""
+    each = 30
+    often = functions.work.options(lease="1s")
+    once = functions.work.options(guarantee="AT_MOST_ONCE", lease="1s")
+    handles, only = [], []
+    heard: list[dict[str, object]] = []
+    workers = [WorkerProcess(server).ready() for _ in range(2)]
+    try:
+        for round in range(rounds):
+            handles += often.schedule_many([(told.address, 0.02)] * each).wait()
+            only += once.schedule_many([(told.address, 0.02)] * each).wait()
+            heard += [told.next() for _ in range(each)]
+            victim = workers.pop(0)
+            if round % 2:
+                victim.signal(signal.SIGSTOP)
+                threading.Event().wait(1.2)  # longer than its leases
+                victim.signal(signal.SIGCONT)
+                workers.append(victim)
+            else:
+                victim.kill()
+                workers.append(WorkerProcess(server).ready())
+            heard += told.rest()
+        for handle in handles:
+            handle.result(WAIT_S).wait()
+        ends = [app.backend.wait(handle.id) for handle in only]
+        statuses = [app.call(end).wait(WAIT_S).status for end in ends]
+    finally:
+        for worker in workers:
+            worker.kill()
+    heard += told.rest()
+    runs = [each["id"] for each in heard]
+    assert all(runs.count(handle.id) >= 1 for handle in handles), "none is lost"
+    assert all(runs.count(handle.id) <= 1 for handle in only), "at most once is at most once"
+    assert set(statuses) <= {Status.ACKED, Status.DEAD_LETTERED}
+    numbers = [(each["id"], each["delivery"]) for each in heard]
+    assert len(numbers) == len(set(numbers)), "no delivery is handed out twice"
+
+
+def test_rounds_of_trouble(server, app, told):
+    run_rounds(server, app, told, 4)
+
+
+@pytest.mark.slow
+def test_fifty_rounds_of_trouble(server, app, told):
+    run_rounds(server, app, told, 50)
