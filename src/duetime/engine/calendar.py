@@ -1,8 +1,8 @@
 """Rules into moments: the only user of dates and time zones in the engine.
 
 Where clocks change, these rules hold (they are Debian cron's):
-- A rule for fixed times (neither minute nor hour begins with `*`) means each of its local times once. One that
-  the clocks jump over runs at the first moment after the jump; one that comes twice runs the first time.
+- A rule for fixed times (neither minute nor hour begins with `*`) means each of its local times once. One
+  that the clocks jump over runs at the first moment after the jump; one that comes twice runs the first time.
 - Any other rule, and any with seconds, means every moment at which the clock on the wall matches: nothing in
   the hour that is jumped over, and both times in the hour that comes twice.
 - `every` knows no zone: it counts from the start, or from 1970, so that 5m falls on the full five minutes.

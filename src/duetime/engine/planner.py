@@ -55,8 +55,10 @@ class Planner(Intake):
 
     async def resume_schedule(self, id: str, revision: int = 0) -> Timetable:
         """Ticks again, from now on: those of the pause are gone."""
-        next_ms = calendar.following(self._table(id).schedule, self.now_ms())
-        table: Timetable = await self.ask(ResumeSchedule(id, next_ms, revision))
+        seen = self._table(id)
+        next_ms = calendar.following(seen.schedule, self.now_ms())
+        # The moment belongs to this rule: who puts another one meanwhile is asked again.
+        table: Timetable = await self.ask(ResumeSchedule(id, next_ms, revision or seen.revision))
         return table
 
     async def trigger_schedule(self, id: str) -> View:

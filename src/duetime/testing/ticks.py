@@ -1,12 +1,15 @@
-"""The law of schedules, stated once more: every tick is decided once, and none is lost but as its policy says.
+"""The law of schedules, stated once more: every tick is decided once; none is lost but as its policy says.
 
 The rules used in simulations are so plain that their ticks can be counted by hand: multiples of a period.
 """
 
 from __future__ import annotations
 
+from random import Random
+
 from msgspec import Struct
 
+from duetime.limits import MINUTE_MS
 from duetime.protocol.command import (
     Command,
     DropSchedule,
@@ -19,9 +22,38 @@ from duetime.protocol.command import (
 from duetime.protocol.intent import Intent
 from duetime.protocol.reply import Refusal
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable, tick_id
+from duetime.protocol.terms import Terms
 from duetime.testing.seen import Seen
 
+# The only cron rule of simulations.
 MINUTE = "* * * * *"
+
+
+def plan(random: Random, now_ms: int, terms: Terms, kept: dict[str, Kept]) -> Command:
+    """What somebody wants of a schedule."""
+    id = f"p{random.randint(0, 2)}"
+    every_ms = random.choice((0, 400, 1_000, 7_000, 90_000))
+    schedule = Schedule(
+        id, terms, b"{}", "" if every_ms else MINUTE, every_ms, jitter_ms=random.choice((0, 0, 300)),
+        overlap=random.choice(list(Overlap)), misfire=random.choice(list(Misfire)),
+        catch_up=random.randint(1, 3),
+    )  # fmt: skip
+    period_ms = every_ms or MINUTE_MS
+    next_ms = (now_ms // period_ms + 1) * period_ms
+    revision = random.choice((0, 0, 0, 1, 2))
+    match random.choice(("put", "put", "put", "drop", "pause", "resume", "resume", "trigger")):
+        case "drop":
+            return DropSchedule(id, revision)
+        case "pause":
+            return PauseSchedule(id, revision)
+        case "resume":
+            if id in kept:  # who resumes it has looked at its rule, and says which
+                period_ms, revision = kept[id].schedule.every_ms or MINUTE_MS, kept[id].revision
+                next_ms = (now_ms // period_ms + 1) * period_ms
+            return ResumeSchedule(id, next_ms, revision)
+        case "trigger":
+            return Trigger(id)
+    return PutSchedule(schedule, next_ms, revision)
 
 
 class Kept(Struct):
@@ -31,7 +63,7 @@ class Kept(Struct):
     next_ms: int
     paused: bool = False
     decided_ms: int = 0
-    queued: str = ""
+    revision: int = 1
 
 
 class Ticks:
@@ -42,11 +74,10 @@ class Ticks:
         self.made: set[str] = set()
         """Every tick's intent that was ever made."""
 
-    def period_ms(self, schedule: Schedule) -> int:
-        return schedule.every_ms or 60_000
-
-    def observe(self, command: Command, answer: object, seen: dict[str, Seen], new: list[str]) -> None:
-        """One more record, with the intents it made. `seen` is how intents stand after it."""
+    def observe(
+        self, command: Command, answer: object, seen: dict[str, Seen], running: set[str], new: list[str]
+    ) -> None:
+        """One more record: the intents of schedules that were live before, and those that it made."""
         if isinstance(answer, Refusal):
             return
         match command:
@@ -58,6 +89,8 @@ class Ticks:
                     kept.schedule, kept.next_ms = schedule, next_ms
             case DropSchedule(id):
                 del self.kept[id]
+                # Made anew, it knows of the earlier ones only what is not forgotten yet.
+                self.made = {each for each in self.made if not each.startswith(f"{id}@") or each in running}
             case PauseSchedule(id):
                 self.kept[id].paused = True
             case ResumeSchedule(id, next_ms):
@@ -68,7 +101,9 @@ class Ticks:
                 assert isinstance(answer, Intent) and answer.id.startswith(f"{id}@now-")
             case Tick():
                 assert isinstance(answer, Timetable)
-                self._ticked(command, answer, new)
+                self._ticked(command, answer, running, new)
+        if isinstance(answer, Timetable) and answer.id in self.kept:
+            self.kept[answer.id].revision = answer.revision
         for id in new:
             if "@" in id and "@now-" not in id:
                 self._made(id, seen[id])
@@ -81,17 +116,16 @@ class Ticks:
         late_ms = seen.execute_at_ms - int(time)
         assert 0 <= late_ms <= schedule.jitter_ms, f"{id!r} is {late_ms} ms after its tick"
 
-    def _ticked(self, command: Tick, table: Timetable, new: list[str]) -> None:
+    def _ticked(self, command: Tick, table: Timetable, running: set[str], new: list[str]) -> None:
         """Between where it stood and where it stands now every tick is made, or left out with a reason."""
         kept = self.kept[command.id]
-        schedule, period_ms = kept.schedule, self.period_ms(kept.schedule)
+        schedule, period_ms = kept.schedule, kept.schedule.every_ms or MINUTE_MS
         assert not kept.paused, f"{command.id!r} is paused and ticks"
         assert command.was_ms == kept.next_ms, f"a tick at {command.was_ms}, and {kept.next_ms} was next"
         assert table.next_ms >= kept.next_ms, f"{command.id!r} went back"
         assert (table.next_ms - kept.next_ms) % period_ms == 0, f"{command.id!r} left its rhythm"
         passed = list(range(kept.next_ms, table.next_ms, period_ms)) if table.next_ms else []
         kept.next_ms = table.next_ms
-        owed = passed
         if schedule.misfire is Misfire.ONCE:
             owed = passed[-1:]
         elif schedule.misfire is Misfire.CATCH_UP:
@@ -104,7 +138,9 @@ class Ticks:
             if time_ms <= kept.decided_ms:
                 continue
             id = tick_id(command.id, time_ms)
-            overlaps = schedule.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE)
+            overlaps = schedule.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE) and any(
+                other.startswith(f"{command.id}@") for other in (*running, *new)
+            )
             assert id in new or id in self.made or overlaps, f"the tick {id!r} is lost"
         if passed:
             kept.decided_ms = max(kept.decided_ms, passed[-1])
