@@ -130,7 +130,8 @@ def take(state: State, lane: Lane, intent: Intent) -> None:
         limiter.running += limit is not lane.limit
         if limit.rate:
             limiter.full_ns = max(limiter.full_ns, now_ns) + limit.interval_ns
-            _rearm(state, limiter)
+        if limiter.parked:  # there may be more where that came from
+            _unpark(state, limiter, 1)
     state.flow.sweep()
 
 
@@ -169,7 +170,6 @@ def wake(state: State) -> None:
     """Whoever waited for this moment is ready again."""
     for limiter in state.flow.due():
         _unpark(state, limiter, _TOGETHER)
-        _rearm(state, limiter)
 
 
 def resume(state: State, lane: Lane) -> None:
@@ -177,7 +177,6 @@ def resume(state: State, lane: Lane) -> None:
     limiter = state.flow.limiters.get(f"lane:{lane.name}")
     if limiter is not None:
         _unpark(state, limiter, _ALL)
-        _rearm(state, limiter)
 
 
 def rearm(state: State) -> None:
@@ -205,8 +204,10 @@ def _free_ns(limiter: Limiter, limit: Limit) -> int:
 
 
 def _arm(state: State, limiter: Limiter, limit: Limit) -> None:
+    """When there is a token already, whoever came back for it goes first, and looks for the next then."""
     free_ms = -(-_free_ns(limiter, limit) // _MS_NS)
-    state.flow.arm(limiter, max(free_ms, state.flow.now_ms))
+    if free_ms > state.flow.now_ms:
+        state.flow.arm(limiter, free_ms)
 
 
 def _unpark(state: State, limiter: Limiter, most: int) -> None:
@@ -232,6 +233,7 @@ def _unpark(state: State, limiter: Limiter, most: int) -> None:
         if not waiting:
             del limiter.parked[track]
         state.stirred[track] = None
+    _rearm(state, limiter)
 
 
 def _room(state: State, limiter: Limiter, track: Track, waiting: list[tuple[int, int, Intent]]) -> int:

@@ -13,6 +13,8 @@ free. Alone it gets four fifths of a tier; however many hosts hang, something is
 
 from __future__ import annotations
 
+from heapq import heappop
+
 from duetime.kernel.lanes import Track
 from duetime.limits import CALLBACK_BATCH_MAX, TIER_NAMES, TIER_PERMITS
 
@@ -44,7 +46,12 @@ class Permits:
 
     def packable(self) -> bool:
         """Whether the first in line is packed and a permit that is out has room for it."""
-        return self.packed % self.pack > 0 and bool(self.tracks) and self.tracks[0][2].lane.packed
+        if self.packed % self.pack == 0:
+            return False
+        tracks = self.tracks
+        while tracks and tracks[0][2].listed != tracks[0][:2]:
+            heappop(tracks)  # stale: who was first there is not any more
+        return bool(tracks) and tracks[0][2].lane.packed
 
     def held_back(self, track: Track) -> bool:
         """Whether a polite track holds so many permits that the rest is left to others."""

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.kernel import invariants
 from duetime.kernel.reasons import why
-from duetime.protocol.command import LaneSettings, SetLane
+from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane
 from duetime.protocol.terms import Limit, Terms
 from tests.unit.kernel.bench import T0, Bench, delivered, entity, error, queue, stream
 
@@ -199,3 +199,19 @@ def test_limiters_that_mean_nothing_are_dropped():
         bench.submit(f"i{n}", on=limited(Limit(f"k{n}", concurrency=1), name="many"))
         bench.done(f"i{n}")
     assert len(bench.state.flow.limiters) < 200
+
+
+def test_a_paused_lane_does_not_keep_the_engine_awake():
+    bench = Bench()
+    terms = limited(Limit("k", rate=10, burst=2))
+    bench.submit(*ids("a", 8), on=terms)
+    bench.do(Pause("task:q"))
+    bench.later(100)
+    bench.later(1_000)
+    assert bench.next() is None or when(bench) > 0  # type: ignore[operator]
+    for _ in range(5):
+        assert (wait := when(bench)) is None or wait > 0
+        bench.later(wait or 1)
+    assert delivered(bench.do(Resume("task:q"))) == ["a2", "a3"]
+    assert delivered(bench.later(100)) == ["a4"]
+    invariants.check(bench.state)
