@@ -10,6 +10,7 @@ Where clocks change, these rules hold (they are Debian cron's):
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
@@ -25,6 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
+_SECOND = timedelta(seconds=1)
 # No clock was ever changed at a moment that is not a multiple of this.
 _BLOCK = timedelta(minutes=15)
 # No clock is changed by more, but for the islands that skipped a day.
@@ -101,22 +103,29 @@ class Cron:
 
     def _scan(self, after: datetime, until: datetime) -> datetime | None:
         """The first moment in between at which the clock on the wall matches."""
-        rule = self._rule
         block = _EPOCH + (after - _EPOCH) // _BLOCK * _BLOCK
+        first = (after - block) // _MINUTE
         while block <= until:
             local = block.astimezone(self._zone).replace(tzinfo=None)
-            for number in range(15):
-                wall = local + number * _MINUTE
-                if wall.hour not in rule.hours or wall.minute not in rule.minutes:
+            for number in range(first, 15):
+                if not self._matches(local + number * _MINUTE):
                     continue
-                if wall.month not in rule.months or not rule.match_day(wall.date()):
-                    continue
-                for second in self._seconds:
-                    found = block + number * _MINUTE + timedelta(seconds=second)
-                    if found > after:
-                        return found
-            block += _BLOCK
+                minute = block + number * _MINUTE
+                behind = bisect_right(self._seconds, (after - minute) // _SECOND)
+                if behind < len(self._seconds):
+                    return minute + self._seconds[behind] * _SECOND
+            block, first = block + _BLOCK, 0
         return None
+
+    def _matches(self, wall: datetime) -> bool:
+        """Whether the rule means this minute of the clock on the wall."""
+        rule = self._rule
+        return (
+            wall.minute in rule.minutes
+            and wall.hour in rule.hours
+            and wall.month in rule.months
+            and rule.match_day(wall)
+        )
 
 
 @lru_cache(maxsize=1_000)
