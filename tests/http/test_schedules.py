@@ -134,9 +134,9 @@ def test_the_client(server, id):
         assert client.schedules.pause(id).wait().paused
         assert not client.schedules.resume(id).wait().paused
         assert client.schedules.trigger(id).wait().intent_id.startswith(f"{id}@")
+        stream = {"stream": {"name": "n"}}
         with pytest.raises(RevisionMoved):
-            stale = {"cron": "* * * * *", "intent": {"task": {"name": "t"}}, "expected_revision": 1}
-            client.schedules.put(id, **stale).wait()
+            client.schedules.put(id, cron="* * * * *", intent=stream, expected_revision=1).wait()
         client.schedules.delete(id).wait()
         with pytest.raises(NoSuchSchedule):
             client.schedules.get(id).wait()
@@ -168,8 +168,10 @@ def test_the_command_line(server, id, capsys):
 
     shown = run(
         "put", id, "task:t@q", "--cron", "0 9 * * *", "--zone", "Europe/Paris",
-        "--start", "2030-01-01T00:00Z", "--end", "2040-01-01T00:00Z", "--overlap", "queue-one", "--misfire", "catch_up",
-        "--catch-up", "2", "--jitter", "5s", "--payload", "[1]", "--tag", "a=b", "--tier", "fast", "--attempts", "2",
+        "--start", "2030-01-01T00:00Z", "--end", "2040-01-01T00:00Z", "--overlap", "queue-one",
+        "--misfire", "catch_up",
+        "--catch-up", "2", "--jitter", "5s", "--payload", "[1]", "--tag", "a=b",
+        "--tier", "fast", "--attempts", "2",
     )  # fmt: skip
     assert "0 9 * * * (Europe/Paris)" in shown and "QUEUE_ONE" in shown and "task:t@q" in shown
     assert "2030-01-01T08:00" in run("show", id)

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from duetime import App
+from duetime.engine import calendar
 from duetime.errors import InvalidField, NoSuchSchedule
 from duetime.testing.time import EPOCH_MS, ManualClock, virtual
 from tests.integration.asynchronous import asynchronous
-from tests.integration.rig import Gate, running
+from tests.integration.rig import Gate, engine_of, running
 
 DAY = 86_400_000
 
@@ -99,7 +100,7 @@ async def test_skip_while_one_runs():
     async with running(app):
         for minute in range(1, 5):
             clock.set_ms(EPOCH_MS + minute * 60_000)
-            await app.backend.advance()
+            await engine_of(app).advance()
         await gate.arrived(1)
         table = await app.schedules.get("slow")
         assert (table.made, table.skipped) == (1, 3)
@@ -127,7 +128,7 @@ async def test_what_was_missed_while_it_was_down(tmp_path, misfire, made):
     second = app()
     second.observe(lambda change: ran.append(change.id) if change.old is None else None)
     async with second:
-        await second.backend.advance()
+        await engine_of(second).advance()
         await second.backend.quiet()
         assert ran == [f"s@{EPOCH_MS + hour * 3_600_000}" for hour in made]
         table = await second.schedules.get("s")
@@ -228,3 +229,31 @@ async def test_a_rule_that_means_nothing_stops_the_start(tmp_path):
         await app.start()
     async with App(str(tmp_path)):
         pass  # the folder was let go of
+
+
+@asynchronous
+async def test_a_rule_that_cannot_be_resolved_any_more_is_paused(monkeypatch, caplog):
+    def lost(table, now_ms):
+        raise KeyError("the zone is gone")
+
+    app, ran = counting(("every", "1h"))
+    async with virtual(app) as clock:
+        monkeypatch.setattr(calendar, "tick", lost)
+        await clock.advance("1h")
+        assert (await app.schedules.get("work")).paused and ran == []
+        assert "'work' is paused" in caplog.text
+
+
+@asynchronous
+async def test_a_real_clock_rings_for_a_tick():
+    app, gate = App(":memory:"), Gate()
+
+    @app.every("100ms", overlap="skip", id="quick")
+    @app.task
+    async def quick() -> None:
+        await gate.wait()
+
+    async with running(app):
+        await gate.arrived(1)
+        gate.open()
+        await gate.arrived(3)

@@ -57,10 +57,8 @@ class Cron:
         self._seconds = sorted(self._rule.seconds)
         fields = text.split()
         self._fixed = len(fields) == 5 and not fields[0].startswith("*") and not fields[1].startswith("*")
-        self._times = [time(hour, minute) for hour in sorted(self._rule.hours) for minute in self._minutes()]
-
-    def _minutes(self) -> list[int]:
-        return sorted(self._rule.minutes)
+        hours, minutes = sorted(self._rule.hours), sorted(self._rule.minutes)
+        self._times = [time(hour, minute) for hour in hours for minute in minutes]
 
     def after(self, moment: datetime) -> datetime | None:
         """The first moment of this rule after this one; both in UTC."""
