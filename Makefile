@@ -33,8 +33,8 @@ $(STAMP): pyproject.toml
 	fi
 	@touch $@
 
-run: $(STAMP) ## start the server: http://localhost:7928, data in ./duetime-data
-	@$(BIN)/duetime serve
+run: $(STAMP) ## start the server: http://localhost:7928, data in ./duetime-data; ARGS="--port 7930"
+	@$(BIN)/duetime serve $(ARGS)
 
 demo: $(STAMP) ## watch an engine work, then a server with webhooks, with an account at the end of each
 	@$(BIN)/duetime demo

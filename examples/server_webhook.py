@@ -17,7 +17,7 @@ class Shop(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         webhook = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        print(f"delivery {webhook['delivery']} of {webhook['payload']}, {webhook['lateMs'] < 1000 = }")
+        print(f"delivery {webhook['delivery']} of {webhook['payload']}, {webhook['lateMs']} ms late")
         answer = b'{"shipped": true}' if webhook["delivery"] > 1 else b""
         self.send_response(200 if answer else 503)
         self.send_header("content-type", "application/json")

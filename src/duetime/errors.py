@@ -157,7 +157,7 @@ class TooLarge(Refused):
 
 
 class TimeMissing(Refused):
-    """Exactly one of execute_at and delay must be given."""
+    """Exactly one of executeAt and delayMs must be given."""
 
     code = 42201
 
@@ -198,6 +198,12 @@ class BadTarget(Refused):
     """An intent needs exactly one target."""
 
     code = 42209
+
+
+class BadUrl(BadTarget):
+    """The callback's url cannot be used."""
+
+    hint = "Give an http or https address."
 
 
 class UnknownTier(Refused):

@@ -22,7 +22,7 @@ from duetime.api.page import document_routes
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
 from duetime.api.schedules import Schedules, schedule_routes
-from duetime.api.server import Listening, Parts, Server, Side, is_loopback, on_signals
+from duetime.api.server import Listening, Parts, Server, Side, check_exposure, is_loopback, on_signals
 from duetime.api.service import Service
 from duetime.channels.channel import Channel
 from duetime.channels.stream import StreamChannel
@@ -52,6 +52,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     """A server that is ready to run."""
     clock = clock if clock is not None else SystemClock()
     folder = Path(config.data.dir)
+    gate = _gate(folder)
+    if not insecure:
+        check_exposure(config.server.host, gate, folder)  # before anything is made on disk
     meter = Meter()
     webhooks = _webhooks(config, clock)
     streams = StreamChannel(clock)
@@ -74,7 +77,6 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         *health_routes(HealthRoutes(narrator)),
     ]
     routes += document_routes(routes)
-    gate = _gate(folder)
     load = Load(config.server.requests_max, config.server.request_bytes_max, refused=meter.rejected)
     service.refused = meter.rejected
     repeats = Repeats(clock)
@@ -105,7 +107,6 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
             stopping=events.close,
             stopped=library.close,
             sides=_sides(grpc),
-            insecure=insecure,
             drain_ms=config.engine.drain_ms,
         )
     )

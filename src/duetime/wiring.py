@@ -135,6 +135,20 @@ def new_token(folder: Path, role: str, name: str) -> str:
     return tokens.new(folder, role, name)
 
 
+def tokens(folder: Path) -> list[tuple[str, str]]:
+    """The names and roles of the tokens for the server on this folder."""
+    from duetime.api import tokens
+
+    return [(token.name, token.role.value) for token in tokens.read(folder)]
+
+
+def revoke_token(folder: Path, name: str) -> bool:
+    """Forget a token, also of a running server; gives whether another one is left."""
+    from duetime.api import tokens
+
+    return tokens.revoke(folder, name)
+
+
 def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> Options:
     """The engine's options, as the configuration says."""
     intents, limit, tiers = config.intents, config.limits, config.tiers

@@ -2,7 +2,8 @@
 
 Each page's ```python blocks run in order in one fresh process in an empty folder. A block whose first line
 is `# name.py` is written to that file instead, and if it is a test file, pytest runs it there. A block
-behind `<!-- not run -->` is left out. Pages with ```sh blocks that run are in tests/e2e/test_docs_server.py.
+behind `<!-- not run -->` is left out. What a comment behind `print(...)` says is printed. Pages with ```sh
+blocks that run are in tests/e2e/test_docs_server.py.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.
 NOT_RUN = "<!-- not run -->"
 RUN = "<!-- run"
 NAMED = re.compile(r"# ([\w/]+\.py)\n")
+PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
 COMMAND = re.compile(r"^\s*(?:\$ )?duetime ([a-z-]+)", re.MULTILINE)
 
 
@@ -75,16 +77,27 @@ def run_page(text: str, name: str, folder: Path) -> None:
             script.append(f"exec(compile({code!r}, {name!r}, 'exec'), namespace)")
     if len(script) > 1:
         (folder / "run_page.py").write_text("\n".join(script))
-        run_in(folder, [sys.executable, "run_page.py"])
+        printed = run_in(folder, [sys.executable, "run_page.py"])
+        for comment in PRINTED.findall("".join(block.code for block in python_blocks(text))):
+            assert shown(comment).search(printed), f"{name}: {comment!r} is not what is printed:\n{printed}"
     if tests:
         run_in(folder, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
 
 
-def run_in(folder: Path, command: list[str]) -> None:
+def shown(comment: str) -> re.Pattern[str]:
+    """A line like the one in the comment: with any times, any numbers, and with anything for `...`."""
+    words = re.sub(r"\d+ (ms|s|min|h)\b", "~", comment).replace("...", "@")
+    pattern = re.sub(r"\d+", r"\\d+", re.escape(words))
+    pattern = pattern.replace(re.escape("~"), r"[\d.]+ (ms|s|min|h)( \d+ \w+)*").replace("@", ".*")
+    return re.compile(f"^{pattern}$", re.MULTILINE)
+
+
+def run_in(folder: Path, command: list[str]) -> str:
     done = subprocess.run(
         command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, f"{' '.join(command[1:])}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -130,6 +143,13 @@ def test_a_block_that_fails_is_noticed_with_its_line(tmp_path):
     run_page(PAGE.format(last="print(x)"), "page.md", tmp_path)
     with pytest.raises(AssertionError, match=r'File "page.md", line 17'):
         run_page(PAGE.format(last="raise ValueError"), "page.md", tmp_path)
+
+
+def test_a_line_that_is_not_printed_is_noticed(tmp_path):
+    page = "```python\nprint('a-17 took 3 ms')  # {}\n```\n"
+    run_page(page.format("a... took 250 ms"), "page.md", tmp_path)
+    with pytest.raises(AssertionError, match="is not what is printed"):
+        run_page(page.format("a... lasted 3 ms"), "page.md", tmp_path)
 
 
 def test_a_test_that_fails_is_noticed(tmp_path):

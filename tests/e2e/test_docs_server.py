@@ -138,8 +138,10 @@ def test_the_pages_that_show_a_server_are_here():
 
 
 def test_make_run_starts_the_server():
-    shown = subprocess.run(["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ".venv/bin/duetime serve" in shown.stdout.splitlines()
+    for arguments in ("", "--port 7930"):
+        command = ["make", "-n", "run", f"ARGS={arguments}"]
+        shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert shown.stdout.splitlines()[-1].strip() == f".venv/bin/duetime serve {arguments}".strip()
 
 
 PAGE = """

@@ -19,8 +19,8 @@ SAID = {
     "server_stream.py": ["handled: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]"],
     "server_webhook.py": [
         "Its time has not come",
-        "delivery 1 of {'order': 7}, webhook['lateMs'] < 1000 = True",
-        "delivery 2 of {'order': 7}, webhook['lateMs'] < 1000 = True",
+        "delivery 1 of {'order': 7}, ",
+        "delivery 2 of {'order': 7}, ",
         "'DISPATCHING', 'SCHEDULED', 'DUE', 'DISPATCHING', 'ACKED']",
         "result: {'shipped': True}",
     ],

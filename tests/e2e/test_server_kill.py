@@ -111,7 +111,8 @@ def _load_and_kill(
 def _let_finish(server: ServerProcess) -> None:
     with Listener(server, "?status=ACKED,CANCELED,EXPIRED,DEAD_LETTERED") as listener:
         for _ in range(600):
-            if not server.ask("GET", "/v1/intents?status=SCHEDULED,DUE,DISPATCHING&limit=1").json["items"]:
+            page = server.ask("GET", "/v1/intents?status=SCHEDULED,DUE,DISPATCHING&limit=1").json
+            if not page["items"] and page["nextCursor"] is None:
                 return
             seen = len(listener.seen)
             with listener._news:

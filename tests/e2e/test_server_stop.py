@@ -48,8 +48,8 @@ def test_under_load(tmp_path, again):
         assert code == 0 or again
         for thread in threads:
             thread.join(30)
-        refused = [text for text in promises.wrong if "50304" not in text and "503" not in text]
-        assert not refused, refused[:3]
+        refused = [text for text in promises.wrong if "503" not in text]
+        assert again or not refused, refused[:3]
         promises.wrong.clear()
         delivered = len(hook.arrivals)
         hook.round = 1

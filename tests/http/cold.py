@@ -18,6 +18,7 @@ def cold_server(folder: Path, **settings: Any) -> ServerProcess:
 
 def until_cold(server: ServerProcess, hot: int = 0) -> Any:
     """Wait until no more than so many intents are in memory; gives the store's numbers."""
+    store: Any = None
     for _ in range(TRIES):
         store = server.ask("GET", "/v1/admin/chronoscope").json["store"]
         if store["hot"] <= hot and not store["unwritten"]:

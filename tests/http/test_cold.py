@@ -205,7 +205,8 @@ def test_many_are_listed_in_order(cold):
     for number, id in enumerate(ids):
         cold.server.create(intentId=id, delayMs=HOUR_MS + 1_000 * number, tags={"of": tag})
     until_cold(cold.server)
-    found, cursor = [], ""
+    found: list[str] = []
+    cursor: str | None = ""
     while cursor is not None:
         page = cold.server.ask("GET", f"/v1/intents?tag.of={tag}&order=due&limit=7{cursor}").json
         found += [item["intentId"] for item in page["items"]]

@@ -29,15 +29,13 @@ def way(both):
 @pytest.fixture
 def server(both, tmp_path):
     """One that keeps everything in memory, or one that keeps nothing there."""
-    cold = both[0] == "cold"
-    made = cold_server(tmp_path / "data") if cold else ServerProcess(tmp_path / "data")
-    made.cold = cold
-    with made:
+    folder = tmp_path / both[0]
+    with cold_server(folder) if both[0] == "cold" else ServerProcess(folder) as made:
         yield made
 
 
 def restart(server, way):
-    if server.cold:
+    if server.folder.name == "cold":
         until_cold(server, hot=2)
     if way == "stop":
         assert server.stop() == 0

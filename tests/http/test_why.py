@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.grpc.subscriber import Subscriber
 from tests.http.checks import problem
 from tests.http.hooks import Hooks, Say
 from tests.http.life import HOUR_MS, now_s
-from tests.http.listener import Listener
+from tests.http.listener import Listener, Seen
 from tests.http.server import ServerProcess
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -179,6 +180,10 @@ def test_one_host_has_its_share(small, hooks, fresh):
         hooks.let_go(each)
 
 
+def failed(id: str, seen: Seen) -> bool:
+    return seen.data.get("intentId") == id and bool(seen.data["error"])
+
+
 def test_its_host_is_left_alone(tmp_path, fresh):
     """Twenty failures in a row open the breaker; the next one is put off, and says why."""
     with Hooks() as broken, ServerProcess(tmp_path / "data") as server, Listener(server) as events:
@@ -188,7 +193,7 @@ def test_its_host_is_left_alone(tmp_path, fresh):
         for each in ids:
             server.create(intentId=each, delayMs=0, callback={"url": url}, redelivery=policy)
         for each in ids:
-            events.until(lambda seen, each=each: seen.data.get("intentId") == each and seen.data["error"])
+            events.until(partial(failed, each))
         id = fresh()
         server.create(intentId=id, delayMs=0, callback={"url": url}, redelivery=policy)
         events.until(

@@ -19,7 +19,7 @@ from duetime.api.schedule_wire import PlannedIntent
 from duetime.api.wire import CallbackIn, LimitIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
 from duetime.client.ids import Ids
-from duetime.errors import BadTarget, InvalidField, TimeMissing, TooLarge, UnknownTier
+from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
 from duetime.insight.advisor import choose
 from duetime.limits import PAYLOAD_BYTES_MAX, TIME_MS_MAX
 from duetime.protocol import bounds
@@ -269,7 +269,7 @@ def _target(new: NewIntent) -> Target:
 def _callback(callback: CallbackIn) -> Callback:
     problem = problem_with(callback.url)
     if problem is not None:
-        raise BadTarget(problem, hint="Give an http or https address.", path="$.callback.url")
+        raise BadUrl(problem, path="$.callback.url")
     for name, value in callback.headers.items():
         if not _HEADER.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidField(f"The header {name[:64]!r} cannot be sent.", path="$.callback.headers")

@@ -80,7 +80,7 @@ class Call:
                 body.decode()  # what is passed on unread must be text, too
             return decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise problems.unreadable(error) from None
+            raise problems.unreadable(error, decoder.type) from None
 
 
 Handler = Callable[[Call], Awaitable[Answer | None]]

@@ -147,6 +147,6 @@ def _read_one(raw: bytes | Raw, number: int) -> NewIntent | DuetimeError:
             raw.decode()
         return _new.decode(raw)
     except msgspec.ValidationError as error:
-        return problems.invalid(str(error), f"$[{number}]")
+        return problems.invalid(str(error), f"$[{number}]", NewIntent)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return errors.NotJson(f"Intent {number} of the batch is not JSON: {error}.", path=f"$[{number}]")

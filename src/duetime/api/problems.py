@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from duetime import errors
+from duetime.api.fields import nearest
 from duetime.api.wire import HintOut, Problem
 from duetime.errors import DuetimeError
 from duetime.kernel.transitions import TRANSITIONS
@@ -37,6 +38,9 @@ ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
 # A wait for errors that pass, when nobody knows better.
 _WAIT_MS: Final = 1_000
 _PLACE = re.compile(r" - at `([^`]*)`$")
+# What is not there may be left out, or be null: of no interest to who has sent something else.
+_OR_NULL = re.compile(r" \| null(?=[^`]*`, got)")
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 
 def problem(error: DuetimeError) -> Problem:
@@ -88,20 +92,25 @@ def _next_states(state: object) -> list[str]:
     return [status.name for status in TRANSITIONS[Status[state]]]
 
 
-def unreadable(error: Exception) -> DuetimeError:
+def unreadable(error: Exception, kind: Any = Any) -> DuetimeError:
     """Why a body could not be decoded: not JSON at all, or JSON that says something impossible."""
     if not isinstance(error, msgspec.ValidationError):
         return errors.NotJson(f"The body is not JSON: {error}.", hint="Send a JSON object in UTF-8.")
-    return invalid(str(error))
+    return invalid(str(error), kind=kind)
 
 
-def invalid(text: str, prefix: str = "$") -> DuetimeError:
-    """What msgspec says of a wrong value, as the error our callers know."""
+def invalid(text: str, prefix: str = "$", kind: Any = Any) -> DuetimeError:
+    """What msgspec says of a wrong value of this type, as the error our callers know."""
     found = _PLACE.search(text)
-    place = found.group(1).replace("$", prefix, 1) if found else prefix
-    message = f"{_PLACE.sub('', text)}, at {place}."
+    inside = found.group(1) if found else "$"
+    place = inside.replace("$", prefix, 1)
+    message = f"{_OR_NULL.sub('', _PLACE.sub('', text))}, at {place}."
     details: dict[str, Any] = {"path": place}
-    return errors.InvalidField(message, **details)
+    unknown = _UNKNOWN.search(text)
+    meant = nearest(kind, inside, unknown.group(1)) if unknown else None
+    return errors.InvalidField(
+        message, hint=None if meant is None else f"Did you mean {meant}? Nothing was stored.", **details
+    )
 
 
 def nobody_counts(error: DuetimeError) -> None:

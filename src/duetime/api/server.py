@@ -12,9 +12,11 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import shlex
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import uvicorn
@@ -60,7 +62,6 @@ class Parts(Struct):
     stopped: Callable[[], None]
     """Called when everything is written down."""
     sides: list[Side] = []
-    insecure: bool = False
     drain_ms: int = 30_000
 
 
@@ -69,6 +70,7 @@ class Listening(Struct):
 
     http: str
     others: list[str]
+    asks_for_tokens: bool = False
 
 
 class _Uvicorn(uvicorn.Server):
@@ -102,12 +104,12 @@ class Server:
         if self._stop.is_set():
             _logger.warning("Stopped at once; what was under way is recovered at the next start.")
             raise SystemExit(1)
+        _logger.info("Stopping: what is under way has up to %g s.", self._parts.drain_ms / 1000)
         self._stop.set()
 
     async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
         """Serve until told to stop."""
         parts = self._parts
-        check_exposure(parts.settings.host, parts.gate, parts.insecure)
         Connection.most = make_room()
         listener = bind(parts.settings.host, parts.settings.port)
         with listener:
@@ -132,7 +134,7 @@ class Server:
         parts.ready(parts.engine)
         others = [await side.start() for side in parts.sides]
         if started is not None:
-            started(Listening(f"{scheme}://{_shown(listener)}", others))
+            started(Listening(f"{scheme}://{_shown(listener)}", others, not parts.gate.open()))
         stopping = asyncio.create_task(self._stop.wait())
         ends: list[asyncio.Future[Any]] = [serving, stopping, failing]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -168,6 +170,7 @@ class Server:
                 lifespan="off",
                 access_log=False,
                 log_config=None,
+                log_level=logging.WARNING,  # what happens is said in our own words
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
@@ -194,13 +197,14 @@ async def _within(stop: Callable[[float], Awaitable[None]], within_s: float) -> 
     await stop(within_s)
 
 
-def check_exposure(host: str, gate: Gate, insecure: bool) -> None:
+def check_exposure(host: str, gate: Gate, folder: Path) -> None:
     """Refuse to listen beyond loopback where everybody could do everything."""
-    if is_loopback(host) or insecure or not gate.open():
+    if is_loopback(host) or not gate.open():
         return
     raise BadConfig(
         f"{host} can be reached from other machines, and there is no token.",
-        hint="Make one with `duetime token new --role admin`, or start with --insecure if you must.",
+        hint=f"Make one with `duetime token new --role admin --data {shlex.quote(str(folder))}`, "
+        "or start with --insecure if you must.",
     )
 
 
@@ -234,7 +238,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise BadConfig(
             f"Port {port} of {host} cannot be used: {error.strerror}.",
-            hint="Another server may be running; choose another with --port, or 0 for any free one.",
+            hint="Another server may be running; choose another with --port, or 0 for any free one "
+            '(and another --grpc-port and --data). With make: make run ARGS="--port 0 ...".',
         ) from error
     return listener
 

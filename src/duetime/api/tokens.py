@@ -44,6 +44,20 @@ def new(folder: Path, role: str, name: str) -> str:
     return token
 
 
+def revoke(folder: Path, name: str) -> bool:
+    """Forget a token: it is refused from now on. Gives whether another one is left."""
+    tokens = read(folder)
+    left = [token for token in tokens if token.name != name]
+    if len(left) == len(tokens):
+        names = ", ".join(repr(token.name) for token in tokens)
+        raise InvalidField(
+            f"There is no token named {name!r} in {folder}.",
+            hint=f"There are {names}." if tokens else "There is none at all; is it the server's data folder?",
+        )
+    _write(folder, left)
+    return bool(left)
+
+
 def read(folder: Path) -> list[Token]:
     """The tokens of a data folder; none when there is no file."""
     path = folder / FILE_NAME

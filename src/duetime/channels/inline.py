@@ -22,6 +22,7 @@ from duetime.channels.channel import Settler
 from duetime.channels.pool import Pool
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Failed, Outcome, Rejected, Settlement
+from duetime.protocol.terms import Entity, Target, Task
 
 
 class Handler(Protocol):
@@ -248,12 +249,23 @@ class InlineChannel:
         return pool
 
     def _refuse(self, delivery: Deliver) -> None:
-        text = f"no handler is registered for {delivery.terms.target!r}; register it and revive this intent"
+        what = _named(delivery.terms.target)
+        text = f"no handler is registered for {what}; register it and revive this intent"
         _logger.error("Intent %s: %s.", delivery.id, text)
         self._end(delivery, Rejected("no-handler", text))
 
     def _end(self, delivery: Deliver, outcome: Outcome) -> None:
         self._settle([Settlement(delivery.id, delivery.delivery, outcome)])
+
+
+def _named(target: Target) -> str:
+    match target:
+        case Task(name, queue):
+            return f"the task {name!r} of the queue {queue!r}"
+        case Entity(kind, _, message):
+            return f"the message {message!r} of the entity {kind!r}"
+        case _:
+            return "intents without a target"
 
 
 @types.coroutine

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+# A note leaves room for its bar on a terminal of 80 columns.
+_NOTE_MAX = 32
 
 
 def bar(value: float, most: float, width: int) -> str:
@@ -16,14 +18,28 @@ def bar(value: float, most: float, width: int) -> str:
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
-def chart(labels: Sequence[str], values: Sequence[float], columns: int) -> list[str]:
-    """A line for each value: its label, its number, its bar; no line is longer than `columns`."""
-    numbers = [f"{value:g}" for value in values]
+def chart(
+    labels: Sequence[str], values: Sequence[float | None], columns: int, notes: Sequence[str] = ()
+) -> list[str]:
+    """A line for each value: its label, its number, its bar, its note; none is longer than `columns`.
+
+    A value that is None has neither a number nor a bar.
+    """
+    numbers = ["" if value is None else f"{value:g}" for value in values]
     left = max(map(len, labels), default=0)
     middle = max(map(len, numbers), default=0)
-    most = max(values, default=0)
-    room = max(0, columns - left - middle - 4)
+    most = max((value for value in values if value is not None), default=0)
+    notes = notes or [""] * len(labels)
+    right = min(max(map(len, notes), default=0), _NOTE_MAX)
+    room = max(0, columns - left - middle - 4 - (right + 2 if right else 0))
     return [
-        f"{label:<{left}}  {number:>{middle}}  {bar(value, most, room)}".rstrip()[:columns]
-        for label, number, value in zip(labels, numbers, values, strict=True)
+        f"{label:<{left}}  {number:>{middle}}  {bar(value or 0, most, room):<{room}}  {cut(note, right)}"[
+            :columns
+        ].rstrip()
+        for label, number, value, note in zip(labels, numbers, values, notes, strict=True)
     ]
+
+
+def cut(text: str, width: int) -> str:
+    """The beginning of a text that is too long, marked as such."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

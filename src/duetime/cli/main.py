@@ -57,7 +57,7 @@ COMMANDS: Final = {
     "timeline": Command("duetime.cli.timeline", "timeline", "Show what will fire, and whether on time."),
     "replay": Command("duetime.cli.replay", "replay", "Show an intent or the system as of a moment."),
     "shell": Command("duetime.cli.shell", "shell", "The same commands, interactively."),
-    "token": Command("duetime.cli.token", "app", "Make tokens for a server."),
+    "token": Command("duetime.cli.token", "app", "Make, list and revoke tokens of a server."),
     "backup": Command("duetime.cli.backup", "backup", "Copy a data folder while its server runs."),
     "receive": Command("duetime.cli.receive", "receive", "Show webhooks that arrive on this machine."),
     "demo": Command("duetime.cli.demo", "demo", "Watch an engine work, with an account at the end."),

@@ -35,7 +35,7 @@ Tags = Annotated[
 ]
 
 In = Annotated[
-    str | None, option("--in", shown="SPAN", said='After this time: 30s, 1h30m, "2 d".', group=WHEN)
+    str | None, option("--in", shown="SPAN", said='After this time: 30s, 1h30m, "2 d", seconds.', group=WHEN)
 ]
 At = Annotated[
     str | None,

@@ -11,7 +11,7 @@ import typer
 
 from duetime.cli import filters, options, output, render, seen, server, when
 from duetime.client.requests import NewIntent
-from duetime.client.times import delay_ms, moment_of
+from duetime.client.times import moment_of
 from duetime.clock import SystemClock
 from duetime.errors import InvalidField
 
@@ -125,7 +125,7 @@ def moment_of_options(delay: str | None, at: str | None) -> Any:
     if delay is not None and at is not None:
         raise typer.BadParameter("give one of --in and --at")
     now_ms = SystemClock().now_ms()
-    return moment_of(when.moment(at, now_ms) if at is not None else now_ms + delay_ms(delay or 0))
+    return moment_of(when.moment(at, now_ms) if at is not None else now_ms + when.length(delay or "0"))
 
 
 def _times(delay: str | None, at: str | None, deadline: str | None) -> NewIntent:
@@ -135,11 +135,11 @@ def _times(delay: str | None, at: str | None, deadline: str | None) -> NewIntent
         times["execute_at"] = moment_of_options(delay, at)
         own_ms = when.moment(at, now_ms)
     else:
-        times["delay_ms"] = delay_ms(delay) if delay is not None else 0  # counted by the server's clock
+        times["delay_ms"] = when.length(delay) if delay is not None else 0  # counted by the server's clock
         own_ms = now_ms + times["delay_ms"]
     if deadline is not None:
         try:
-            late_ms = own_ms + delay_ms(deadline)
+            late_ms = own_ms + when.length(deadline)
         except InvalidField:
             late_ms = when.moment(deadline, now_ms)
         times["deadline"] = moment_of(late_ms)
@@ -178,13 +178,13 @@ def retry_of(attempts: int | None, retry_delay: str | None, timeout: str | None)
     if attempts is not None:
         policy["max_attempts"] = attempts
     if retry_delay is not None:
-        initial_ms = delay_ms(retry_delay)
+        initial_ms = when.length(retry_delay)
         policy["initial_delay_ms"] = initial_ms
         policy["max_delay_ms"] = max(initial_ms, 60_000)
     if policy:
         terms["redelivery"] = policy
     if timeout is not None:
-        terms["timeout_ms"] = delay_ms(timeout)
+        terms["timeout_ms"] = when.length(timeout)
     return terms
 
 

@@ -13,9 +13,14 @@ from duetime import config
 from duetime.cli import output
 from duetime.cli.receive import PORT as RECEIVER_PORT
 from duetime.errors import BadConfig
+from duetime.limits import HTTP_PORT, URL_DEFAULT
 
 if TYPE_CHECKING:
     from duetime.api.server import Listening
+
+_EVERYWHERE = ("0.0.0.0", "[::]")
+# Where commands go by themselves.
+_DEFAULTS = (URL_DEFAULT, f"http://127.0.0.1:{HTTP_PORT}")
 
 
 def serve(
@@ -64,14 +69,38 @@ def serve(
 
 
 def _say(at: Listening, folder: str) -> None:
-    url, command, receiver = at.http, output.command(), f"http://localhost:{RECEIVER_PORT}"
-    output.words(f"Duetime listens on {url}" + "".join(f" and {other}" for other in at.others))
+    url = _reachable(at.http)
+    others = [_reachable(other) for other in at.others]
+    output.words(f"Duetime listens on {url}" + "".join(f" and {other}" for other in others))
+    if url != at.http:
+        output.words("It can be reached at every address of this machine.")
     output.words(f"Data in {folder}. API: {url}/docs  Health: {url}/health  Metrics: {url}/metrics")
+    output.words(_to_try(url, at.asks_for_tokens))
+
+
+def _to_try(url: str, asks_for_tokens: bool) -> str:
+    """Commands that work as they stand here, on whatever port it is."""
+    command, receiver = output.command(), f"http://localhost:{RECEIVER_PORT}"
     body = f'{{"delayMs": 5000, "payload": "hello", "callback": {{"url": "{receiver}"}}}}'
-    output.words(
-        "Try it in two other terminals: one that receives, and one that asks for a webhook in 5 seconds.\n"
-        f"  {command} receive --port {RECEIVER_PORT}\n"
-        f"  curl {url}/v1/intents -H 'content-type: application/json' -d '{body}'\n"
-        f"Then look around with {command} list, why, history, follow, health, top, timeline, shell.\n"
-        "Ctrl-C stops it."
-    )
+    token = ' -H "x-duetime-token: $DUETIME_TOKEN"' if asks_for_tokens else ""
+    words = [
+        "Try it in two other terminals: one that receives, and one that asks for a webhook in 5 seconds.",
+        f"  {command} receive --port {RECEIVER_PORT}",
+    ]
+    if asks_for_tokens:
+        words.append("  export DUETIME_TOKEN=...  # what `duetime token new` printed")
+    if url not in _DEFAULTS:
+        words.append(f"  export DUETIME_URL={url}")
+    words += [
+        f"  curl {url}/v1/intents -H 'content-type: application/json'{token} -d '{body}'",
+        f"Then look around with {command} list, why, history, follow, health, top, timeline, shell.",
+        "Ctrl-C stops it.",
+    ]
+    return "\n".join(words)
+
+
+def _reachable(url: str) -> str:
+    """All addresses are none that one can go to; this machine's is one of them."""
+    scheme, _, place = url.partition("://")
+    host, _, port = place.rpartition(":")
+    return f"{scheme}://localhost:{port}" if host in _EVERYWHERE else url

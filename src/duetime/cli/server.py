@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from duetime.cli.options import option
 from duetime.client.http import Client
+from duetime.errors import NoToken
 
 T = TypeVar("T")
 _GROUP = "Server"
@@ -31,6 +32,9 @@ TokenOption = Annotated[
 
 # A person waits: a server that is not there is said soon.
 TRIES = 3
+NO_TOKEN_HINT = (
+    "Give it with --token or in DUETIME_TOKEN; `duetime token new --data DIR` makes one where the server is."
+)
 
 
 class Place(Struct):
@@ -77,4 +81,8 @@ def ask(
         async with client(url, token, as_sent=as_sent) as connected:
             return await action(connected)
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except NoToken as error:
+        error.hint = NO_TOKEN_HINT  # type: ignore[misc]  # the server's is for those who write requests
+        raise

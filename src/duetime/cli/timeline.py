@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -12,6 +14,10 @@ import typer
 from duetime.cli import bars, output, render, server, when
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
+
+# How wide it is where nobody says it.
+PIPED_COLUMNS = 80
+_DAY = len("2030-01-31")
 
 
 def timeline(
@@ -26,7 +32,7 @@ def timeline(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show what will fire, slot by slot: on a terminal as bars, elsewhere as a table.
+    """Show what will fire, slot by slot: when, how many, and the busiest tier and queue.
 
     Examples:
 
@@ -43,20 +49,47 @@ def timeline(
 
 
 def show(found: dict[str, Any]) -> None:
-    """The sentence, then the slots, then what they add up to."""
-    slots = found.pop("slots", [])
-    narrative = found.pop("narrative", "")
+    """The sentence, then the slots in which something fires, then what can be done."""
+    narrative = found.get("narrative", "")
     if narrative:
         output.text(narrative)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
+    lines = chart(found.get("slots", []), found.get("slotMs", 0), columns)
+    for line in ["", *lines, ""] if lines else [""]:
+        output.text(line)
+    names = ("start", "end", "total", "risk")
+    output.facts({name: render.cell(found[name]) for name in names if name in found})
+    late_ms = found.get("predictedLatenessMs", {})
+    capacity: list[Mapping[str, Any]] = [
+        {"name": each["name"], "per second": each["perSecond"], "late ms": late_ms.get(each["name"])}
+        for each in found.get("capacity", [])
+    ]
+    if capacity:
         output.text("")
-    if sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
-        for line in bars.chart(labels(slots), [slot.get("count", 0) for slot in slots], columns):
-            output.text(line)
-    elif slots:
-        render.objects(slots)
-    output.text("")
-    render.document(found)
+        output.title("what can be done")
+        render.objects(capacity)
+
+
+def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
+    """A line for each slot in which something fires, and one for all that are empty in between."""
+    busy = [slot for slot in slots if slot["count"]]
+    if not busy:
+        return []
+    names = iter(labels(busy))
+    rows: list[tuple[str, float | None, str]] = []
+    for some, group in itertools.groupby(slots, key=lambda slot: bool(slot["count"])):
+        if some:
+            rows += [(next(names), slot["count"], _busiest(slot)) for slot in group]
+        else:
+            rows.append((f"{'':<{_DAY}} nothing for {when.span(slot_ms * len(list(group)))}", None, ""))
+    shown, counts, notes = zip(*rows, strict=True)
+    return bars.chart(shown, counts, columns, notes)
+
+
+def _busiest(slot: dict[str, Any]) -> str:
+    """The tier and the queue that most of a slot is for."""
+    groups = (slot.get("byTier", {}), slot.get("byQueue", {}))
+    return " ".join(max(group, key=group.__getitem__) for group in groups if group)
 
 
 def labels(slots: list[dict[str, Any]]) -> list[str]:
@@ -65,6 +98,6 @@ def labels(slots: list[dict[str, Any]]) -> list[str]:
     for slot in slots:
         at = str(slot.get("at", ""))
         date, _, clock = at.partition("T")
-        shown.append(f"{date if date != day else '':<10} {clock[:8]}Z")
+        shown.append(f"{date if date != day else '':<{_DAY}} {clock[:8]}Z")
         day = date
     return shown

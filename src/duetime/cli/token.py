@@ -1,4 +1,4 @@
-"""`duetime token`: tokens for a server, made beside its data folder."""
+"""`duetime token`: tokens for a server, made and taken back beside its data folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import typer
 from duetime import config, wiring
 from duetime.cli import output
 
-app = typer.Typer(help="Make tokens for a server.", no_args_is_help=True)
+app = typer.Typer(help="Make, list and revoke tokens of a server.", no_args_is_help=True)
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="The server's data folder.", show_default=False),
+]
+FileOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")]
 
 
 @app.callback()
 def _group() -> None:
-    """Make tokens for a server."""
+    """Make, list and revoke tokens of a server."""
 
 
 @app.command()
@@ -24,11 +30,8 @@ def new(
         str, typer.Option("--role", metavar="read|submit|worker|admin", help="What its bearer may do.")
     ] = "submit",
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What it is for.")] = "token",
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", help="The server's data folder.", show_default=False),
-    ] = None,
-    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")] = None,
+    data: DataOption = None,
+    file: FileOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Make a token and print it. Only its hash is kept: this is the one time it can be read.
@@ -39,10 +42,53 @@ def new(
 
       export DUETIME_TOKEN=$(duetime token new --role admin --name me --data ./duetime-data)
     """
-    folder = data if data is not None else Path(config.load(file).config.data.dir)
+    folder = _folder(data, file)
     token = wiring.new_token(folder, role, name)
     if as_json:
         output.json({"name": name, "role": role, "token": token})
         return
     output.text(token)
     output.words(f"A token for {name!r} that may {role}, for the server on {folder}. It is not shown again.")
+
+
+@app.command("list")
+def list_(data: DataOption = None, file: FileOption = None, as_json: output.JsonFlag = False) -> None:
+    """List the tokens: their names, and what their bearers may do. The tokens themselves are not kept.
+
+    Examples:
+
+      duetime token list --data ./duetime-data
+    """
+    folder = _folder(data, file)
+    found = wiring.tokens(folder)
+    if as_json:
+        output.json([{"name": name, "role": role} for name, role in found])
+    elif found:
+        output.table(("name", "role"), found)
+    else:
+        output.words(f"There are no tokens for the server on {folder}.")
+
+
+@app.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name, as `list` shows it.")],
+    data: DataOption = None,
+    file: FileOption = None,
+) -> None:
+    """Take a token back: a running server refuses it from now on.
+
+    Examples:
+
+      duetime token revoke me --data ./duetime-data
+    """
+    another_is_left = wiring.revoke_token(_folder(data, file), name)
+    output.words(f"The token {name!r} is not valid any more.")
+    if not another_is_left:
+        output.words(
+            "It was the last one: a running server lets nobody in until there is another, "
+            "and one that is started without any asks for none."
+        )
+
+
+def _folder(data: Path | None, file: Path | None) -> Path:
+    return data if data is not None else Path(config.load(file).config.data.dir)

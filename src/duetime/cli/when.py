@@ -18,6 +18,12 @@ _TIME = re.compile(r"(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\s*(am|pm)?", re.IGNOREC
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
+def length(text: str) -> int:
+    """A length of time, in milliseconds; a number alone is seconds, unless it can only be a moment."""
+    said = text.strip()
+    return delay_ms(float(said) if re.fullmatch(r"\d{1,8}(\.\d+)?", said) else said)
+
+
 def moment(text: str, now_ms: int) -> int:
     """A moment, in milliseconds since 1970."""
     said = text.strip()
@@ -26,9 +32,9 @@ def moment(text: str, now_ms: int) -> int:
     if said.lower() == "now":
         return now_ms
     if said.startswith("+") or said.lower().startswith("in "):
-        return now_ms + delay_ms(said.removeprefix("+") if said[0] == "+" else said[3:])
+        return now_ms + length(said.removeprefix("+") if said[0] == "+" else said[3:])
     if said.lower().endswith(" ago"):
-        return now_ms - delay_ms(said[:-4])
+        return now_ms - length(said[:-4])
     if re.fullmatch(r"\d{9,10}(\.\d+)?", said):
         return moment_ms(float(said))
     try:

@@ -77,13 +77,20 @@ class FunctionHandler:
         outcome = self._outcome_of(delivery, error)
         if not isinstance(outcome, Snoozed):
             last = delivery.attempt >= delivery.terms.redelivery.max_attempts
+            # What the function says itself is worth a line; what it did not foresee, a traceback.
+            said = (
+                outcome.message
+                if isinstance(error, Reject | RetryAfter) and isinstance(outcome, Rejected | Failed)
+                else None
+            )
             _logger.log(
                 logging.ERROR if last or isinstance(outcome, Rejected) else logging.WARNING,
-                "Intent %s failed, attempt %d of %d.",
+                "Intent %s failed, attempt %d of %d%s",
                 delivery.id,
                 delivery.attempt,
                 delivery.terms.redelivery.max_attempts,
-                exc_info=error,
+                "." if said is None else f": {said}",
+                exc_info=error if said is None else None,
             )
         return outcome
 

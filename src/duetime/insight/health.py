@@ -226,9 +226,17 @@ def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
     if status == DOWN:
         first = next(each for each in anomalies if each.severity == DOWN)
         return f"Down: {first.detail.rstrip('.')}."
-    late = [each for each in anomalies if each.code in ("LATE", "REFUSING")]
-    others = [each for each in anomalies if each not in late]
-    beginning = f"Late: {late[0].detail}" if late else f"On time: {_punctual(signs)}"
+    ranked = sorted(
+        anomalies, key=lambda each: (each.code not in ("LATE", "REFUSING"), each.severity == NOTE)
+    )
+    if status == DEGRADED:
+        first, *others = ranked
+        late = first.code in ("LATE", "REFUSING")
+        beginning = f"Late: {first.detail}" if late else f"Degraded: {first.detail}; {_punctual(signs)}"
+    else:
+        others = ranked
+        waits = signs.due and not _measured(signs)  # whether that is in time nobody can say yet
+        beginning = f"{'Up' if waits else 'On time'}: {_punctual(signs)}"
     sentence = f"{beginning}; {_work(signs)}"
     if others:
         sentence += f". But {others[0].detail}"
@@ -237,10 +245,14 @@ def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
     return sentence + "."
 
 
+def _measured(signs: Signs) -> list[TierSign]:
+    return [each for each in signs.tiers if each.p99_ms is not None]
+
+
 def _punctual(signs: Signs) -> str:
-    measured = [each for each in signs.tiers if each.p99_ms is not None]
+    measured = _measured(signs)
     if not measured:
-        return "nothing was due in the last minutes"
+        return f"nothing was {'handed out' if signs.due else 'due'} in the last minutes"
     return "lateness at p99 is " + ", ".join(
         f"{each.p99_ms:.0f} ms for {each.tier} (bound {each.bound_ms} ms)" for each in measured
     )

@@ -151,7 +151,11 @@ def _growing(least: int, factor: float) -> Look:
 
 
 def _backed(least: int) -> Look:
-    return lambda signs: {"": f"{plural(signs.due, 'intent')} are due"} if signs.due >= least else {}
+    return lambda signs: (
+        {"": f"{plural(signs.due, 'intent')} {'is' if signs.due == 1 else 'are'} due"}
+        if signs.due >= least
+        else {}
+    )
 
 
 def _failed(signs: Signs) -> Found:
@@ -172,7 +176,8 @@ def _paused(signs: Signs) -> Found:
 
 def _unserved(signs: Signs) -> Found:
     return {
-        lane: f"{plural(ready, 'intent')} of {lane} wait and no worker asks for them"
+        lane: f"{plural(ready, 'intent')} of {lane} {'waits' if ready == 1 else 'wait'}"
+        f" and no worker asks for {'it' if ready == 1 else 'them'}"
         for lane, ready in signs.unserved.items()
     }
 

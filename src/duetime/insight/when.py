@@ -11,8 +11,9 @@ def _second(at_s: int) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
+@lru_cache(maxsize=4096)
 def iso(at_ms: int) -> str:
-    """A moment in ISO-8601, UTC, with milliseconds. Many moments share their second."""
+    """A moment in ISO-8601, UTC, with milliseconds. Many are asked for again, and more share their second."""
     return f"{_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
 
 

@@ -95,6 +95,29 @@ def test_a_timelines_labels_name_a_day_once():
     assert timeline.labels(slots) == ["2030-01-31 23:59:00Z", "           23:59:30Z", "2030-02-01 00:00:00Z"]
 
 
+def slot(minute, tiers=None, queues=None):
+    tiers, queues = tiers or {}, queues or {}
+    at = f"2030-01-31T09:{minute:02}:00.000Z"
+    return {"at": at, "count": sum(tiers.values()), "byTier": tiers, "byQueue": queues}
+
+
+def test_a_timeline_folds_what_is_empty_and_names_the_busiest():
+    queue = "task:" + "a-rather-long-name-" * 5
+    slots = [
+        slot(0),
+        slot(1, {"FAST": 1, "HIGH": 3}, {"task:a": 3, "task:b": 1}),
+        *map(slot, range(2, 9)),
+        slot(9, {"FAST": 2}, {queue: 2}),
+    ]
+    lines = timeline.chart(slots, 60_000, 80)
+    assert all(len(line) <= 80 for line in lines) and not [line for line in lines if "{" in line]
+    assert [line.split()[0] for line in lines] == ["nothing", "2030-01-31", "nothing", "09:09:00Z"]
+    assert lines[1].split()[1:3] == ["09:01:00Z", "4"] and lines[1].endswith("█  HIGH task:a")
+    assert lines[2].strip() == "nothing for 7 min"
+    assert lines[3].split()[1] == "2" and lines[3].endswith("…")
+    assert timeline.chart([slot(0), slot(1)], 60_000, 80) == []
+
+
 TIER = {
     "tier": "FAST", "pending": 3, "ready": 2, "running": 1, "backpressure": "WAITING",
     "permits": {"available": 149, "max": 150, "borrowed": 1, "lent": 0},

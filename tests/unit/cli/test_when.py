@@ -28,6 +28,7 @@ def at(text: str) -> str:
         ("2030-02-01 09:00:30.5+01:00", "2030-02-01T08:00:30.500000+00:00"),
         ("1900000000", "2030-03-17T17:46:40+00:00"),
         ("in 1h30m", "2030-01-31T12:00:00+00:00"),
+        ("in 90", "2030-01-31T10:31:30+00:00"),
         ("+90s", "2030-01-31T10:31:30+00:00"),
         ("2h ago", "2030-01-31T08:30:00+00:00"),
         ("tomorrow 9:00 Europe/Paris", "2030-02-01T08:00:00+00:00"),
@@ -60,6 +61,19 @@ def test_what_is_no_moment_is_refused_with_a_hint(text):
     with pytest.raises(InvalidField) as caught:
         when.moment(text, NOW_MS)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"), [("5", 5_000), (" 0.5 ", 500), ("30s", 30_000), ("1h30m", 5_400_000)]
+)
+def test_a_length_of_time(text, millis):
+    assert when.length(text) == millis
+
+
+@pytest.mark.parametrize("text", ["", "-5", "soon", "1900000000", "5 parsecs", "1e3"])
+def test_what_is_no_length_of_time_is_refused(text):
+    with pytest.raises(InvalidField, match="not a length of time"):
+        when.length(text)
 
 
 def test_an_hour_that_the_clocks_jump_over_does_not_exist():

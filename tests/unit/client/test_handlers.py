@@ -51,6 +51,25 @@ def test_what_an_error_means(raised, outcome):
     assert ended(function) == outcome
 
 
+@pytest.mark.parametrize("raised", [Reject("no such order"), RetryAfter("2s", "no such order")])
+def test_what_a_function_says_itself_is_one_line_of_the_log(raised, caplog):
+    async def function():
+        raise raised
+
+    ended(function)
+    [record] = caplog.records
+    assert record.getMessage().endswith(": no such order") and record.exc_info is None
+
+
+def test_what_it_did_not_foresee_is_logged_with_its_traceback(caplog):
+    async def function():
+        raise KeyError("k")
+
+    ended(function)
+    [record] = caplog.records
+    assert record.exc_info is not None and record.exc_info[0] is KeyError
+
+
 def test_a_delay_that_is_none_is_a_failure():
     async def function():
         raise Snooze("whenever")

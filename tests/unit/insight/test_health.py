@@ -185,6 +185,20 @@ def test_quiet_is_healthy_for_ever():
     assert health.narrative.startswith("On time: nothing was due in the last minutes; 0 deliveries under way")
 
 
+def test_what_is_degraded_does_not_begin_with_on_time():
+    listener = Listener()
+    waits = replace(QUIET, due=1, unserved={"task:mail": 1})
+    assert listener.hears(waits).narrative.startswith("Up: nothing was handed out in the last minutes; ")
+    health = listener.hears(replace(waits, paused=("task:a",)), 20_000)
+    assert health.status == "DEGRADED"
+    assert health.narrative == (
+        "Degraded: 1 intent of task:mail waits and no worker asks for it; nothing was handed out in the last"
+        " minutes; 0 deliveries under way, 1 due, 0 intents scheduled. But task:a is paused."
+    )
+    more = listener.hears(replace(waits, due=2, unserved={"task:mail": 2}))
+    assert "2 intents of task:mail wait and no worker asks for them" in more.narrative
+
+
 def test_the_sentence_has_the_numbers():
     listener = Listener()
     busy = replace(

@@ -208,9 +208,9 @@ def test_a_paused_lane_does_not_keep_the_engine_awake():
     bench.do(Pause("task:q"))
     bench.later(100)
     bench.later(1_000)
-    assert bench.next() is None or when(bench) > 0  # type: ignore[operator]
     for _ in range(5):
-        assert (wait := when(bench)) is None or wait > 0
+        wait = when(bench)
+        assert wait is None or wait > 0
         bench.later(wait or 1)
     assert delivered(bench.do(Resume("task:q"))) == ["a2", "a3"]
     assert delivered(bench.later(100)) == ["a4"]

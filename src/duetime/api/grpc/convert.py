@@ -165,7 +165,7 @@ def _read(decoder: msgspec.json.Decoder[T], said: dict[str, Any], prefix: str) -
     try:
         return decoder.decode(msgspec.json.encode(said))
     except msgspec.ValidationError as error:
-        raise problems.invalid(str(error), prefix) from None
+        raise problems.invalid(str(error), prefix, decoder.type) from None
     except (msgspec.MsgspecError, RecursionError) as error:
         raise problems.unreadable(error) from None
 

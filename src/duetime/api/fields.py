@@ -1,0 +1,45 @@
+"""The names of fields at a place of a body: for those who wrote a name that is nearly one of them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec.inspect as types
+
+_STEP = re.compile(r"\.([A-Za-z]+)|\[")
+
+
+def nearest(kind: Any, place: str, name: str) -> str | None:
+    """The field that was probably meant at a place (`$.callback`) of a body of this type."""
+    names = {each.lower(): each for each in _names(kind, place)}
+    said = name[:64].lower().replace("_", "").replace("-", "")
+    found = difflib.get_close_matches(said, names, n=1, cutoff=0.7)
+    return names[found[0]] if found else None
+
+
+@lru_cache(maxsize=256)
+def _names(kind: Any, place: str) -> tuple[str, ...]:
+    here = list(_structs(types.type_info(kind)))
+    for step in _STEP.finditer(place):
+        name = step.group(1)
+        if name is not None:  # a step into a list is taken by `_structs`
+            fields = [field for struct in here for field in struct.fields if field.encode_name == name]
+            here = [struct for field in fields for struct in _structs(field.type)]
+    return tuple(field.encode_name for struct in here for field in struct.fields)
+
+
+def _structs(kind: types.Type) -> Iterator[types.StructType]:
+    """Every Struct that a value of this type may be, or have in it as an item."""
+    if isinstance(kind, types.StructType):
+        yield kind
+    elif isinstance(kind, types.UnionType):
+        for each in kind.types:
+            yield from _structs(each)
+    elif isinstance(kind, types.Metadata):
+        yield from _structs(kind.type)
+    elif isinstance(kind, types.ListType):
+        yield from _structs(kind.item_type)
