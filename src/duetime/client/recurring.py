@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from msgspec import Struct
 
 from duetime.client.backend import Backend
 from duetime.client.call import Call
 from duetime.client.plan import choice
-from duetime.client.task import Task
+from duetime.client.task import P, R, Task
 from duetime.client.times import Delay, Moment, delay_ms, moment_ms, moment_of
 from duetime.errors import InvalidField
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
@@ -28,13 +28,24 @@ if TYPE_CHECKING:
 
     from duetime.client.app import App
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 # Whose schedules an app may miss in its program.
 SOURCE = "app"
 _ID_CHARS_MAX = 96
 _logger = logging.getLogger("duetime")
+
+
+class RuleDecorator(Protocol):
+    """Puts a rule on a task, or makes a function a task first: keeps the types of the function."""
+
+    @overload
+    def __call__(self, function: Task[P, R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Any, /) -> Any: ...
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -136,18 +147,18 @@ class Recurring:
         self.orphans: tuple[str, ...] = ()
         """Schedules of a program that are kept and no longer in it, since the last start."""
 
-    def cron(self, rule: str, *, zone: str = "UTC", **options: Any) -> Callable[[Any], Task[..., Any]]:
+    def cron(self, rule: str, *, zone: str = "UTC", **options: Any) -> RuleDecorator:
         """Run a task by a cron rule: `@app.cron("0 9 * * MON-FRI", zone="Europe/Paris")`."""
         return self._recur({"cron": rule, "zone": zone, **options})
 
-    def every(self, delay: Delay, **options: Any) -> Callable[[Any], Task[..., Any]]:
+    def every(self, delay: Delay, **options: Any) -> RuleDecorator:
         """Run a task again and again: `@app.every("5m")`, counted from `start` or from 1970."""
         return self._recur({"every": delay, **options})
 
-    def _recur(self, fields: dict[str, Any]) -> Callable[[Any], Task[..., Any]]:
+    def _recur(self, fields: dict[str, Any]) -> RuleDecorator:
         args, kwargs = fields.pop("args", ()), fields.pop("kwargs", None) or {}
 
-        def register(function: Any) -> Task[..., Any]:
+        def register(function: Any, /) -> Any:
             task = function if isinstance(function, Task) else self._task(function)
             rule = _rule({"id": id_of(task.name), **fields})
             payload = task.payload(args, kwargs)
