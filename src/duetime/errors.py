@@ -114,6 +114,13 @@ class NoSuchIntent(Refused):
     hint = "Check the id; finished intents are forgotten after the retention time."
 
 
+class NoSuchSchedule(Refused):
+    """There is no schedule with this id."""
+
+    code, status = 40403, 404
+    hint = "`duetime schedules list` shows those that are there."
+
+
 class KeyFinished(Refused):
     """The idempotency key belongs to an intent that is finished."""
 

@@ -51,6 +51,18 @@ PRIORITY_MAX: Final = 7 * 24 * 3_600
 LIMITS_MAX: Final = 8
 RATE_MAX: Final = 1_000_000
 
+# Schedules. All of them are in every checkpoint, so they are some thousands and small.
+SCHEDULES_MAX: Final = 10_000
+SCHEDULE_ID_CHARS_MAX: Final = 96
+SCHEDULE_PAYLOAD_BYTES_MAX: Final = 16 * 1024
+CRON_CHARS_MAX: Final = 256
+EVERY_MS_MIN: Final = 100
+CATCH_UP_MAX: Final = 100
+# A tick later than this has missed its time.
+MISFIRE_MS: Final = 5 * SECOND_MS
+# How soon a tick is tried again whose intent could not be taken.
+TICK_RETRY_MS: Final = SECOND_MS
+
 # Retry.
 ATTEMPTS_MAX: Final = 10_000
 ATTEMPTS_DEFAULT: Final = 5
@@ -137,6 +149,7 @@ assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1
     "every client can read it"
 )
 assert 3 * HEARTBEAT_MS <= LEASE_MS, "two heartbeats may be lost"
+assert SCHEDULE_ID_CHARS_MAX + 32 <= ID_CHARS_MAX, "a tick's id is its schedule's and a time"
 assert FRAME_BYTES_MAX < SEGMENT_BYTES_MAX, "one frame always fits a segment"
 assert len(TIER_NAMES) == len(TIER_WINDOW_MS) == len(TIER_SLOT_MS) == len(TIER_PERMITS)
 assert all(8 * slot <= window for slot, window in zip(TIER_SLOT_MS, TIER_WINDOW_MS, strict=True)), (

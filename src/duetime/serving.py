@@ -21,6 +21,7 @@ from duetime.api.intents import Intents
 from duetime.api.page import document_routes
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
+from duetime.api.schedules import Schedules, schedule_routes
 from duetime.api.server import Listening, Parts, Server, Side, check_exposure, is_loopback, on_signals
 from duetime.api.service import Service
 from duetime.channels.channel import Channel
@@ -70,6 +71,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     routes: list[Route] = [
         *intent_routes(Intents(service)),
         *event_routes(EventStream(events)),
+        *schedule_routes(Schedules(service)),
         *dead_letter_routes(DeadLetters(service)),
         *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),
         *health_routes(HealthRoutes(narrator)),

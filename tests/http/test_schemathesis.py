@@ -20,6 +20,8 @@ from tests.http.test_auth import make_token
 OPERATIONS = (
     "createIntent", "createIntents", "listIntents", "getIntent", "patchIntent", "getHistory", "getWhy",
     "cancelIntent", "fireIntentNow", "reviveIntent", "getEvents", "listDeadLetters", "reviveDeadLetters",
+    "listSchedules", "getSchedule", "putSchedule", "deleteSchedule", "getNextTicks", "pauseSchedule",
+    "resumeSchedule", "triggerSchedule",
     "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "setLane", "resizeTier",
     "listSegments", "getMetrics", "getHealth", "getLive", "getReady", "getDeepHealth", "getOpenApi",
     "getDocs", "getHome", "getTimeline", "getReplay",
@@ -86,6 +88,8 @@ def aim(api: Api, case: Case, number: int) -> None:
     parameters: Any = case.path_parameters
     if number % 2 and parameters and "id" in parameters:
         parameters["id"] = api.known_id(number)
+    if number % 2 and case.operation.definition.raw["operationId"].endswith("Schedule"):
+        parameters["id"] = f"s{number % 3}"
     if number % 2 and parameters and "tier" in parameters:
         parameters["tier"] = "FAST"
     if number % 2 and parameters and "lane" in parameters:

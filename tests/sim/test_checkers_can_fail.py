@@ -23,6 +23,7 @@ from duetime.kernel import (
     lanes,
     readying,
     retry,
+    schedules,
     settle,
     transitions,
 )
@@ -296,3 +297,23 @@ def test_a_second_writer_gets_through(monkeypatch):
 def test_a_resumed_lane_stays_shut(monkeypatch):
     monkeypatch.setattr(control, "resume", lambda state, command: None)
     assert re.search("did not end|will ever happen", first_violation())
+
+
+def test_a_tick_is_lost(monkeypatch):
+    apply = schedules._decide
+
+    def decide(state, table, time_ms):
+        return table if time_ms % 3_000 == 0 else apply(state, table, time_ms)
+
+    monkeypatch.setattr(schedules, "_decide", decide)
+    assert "is lost" in first_violation()
+
+
+def test_a_tick_has_a_time_of_its_own(monkeypatch):
+    monkeypatch.setattr(schedules, "spread_ms", lambda schedule, time_ms: -1)
+    assert "after its tick" in first_violation()
+
+
+def test_a_schedule_does_not_know_what_runs(monkeypatch):
+    monkeypatch.setattr(schedules, "release", lambda state: state.timetables.over.clear())
+    assert "followed" in first_violation()

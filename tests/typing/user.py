@@ -23,7 +23,20 @@ def greet(name: str) -> str:
 async def send(to: str, *, text: str = "") -> None: ...
 
 
+@app.every("5m", jitter="5s")
+@app.task
+async def again(a: int) -> int:
+    return a
+
+
+@app.cron("0 9 * * *", zone="Europe/Paris")
+def morning(name: str) -> str:
+    return name
+
+
 async def use() -> None:
+    assert_type((await again.schedule(1)).result().wait(), int)
+    assert_type((await morning.schedule("you")).result().wait(), str)
     assert_type(add.schedule(1, b=2), Call[Handle[int]])
     handle = await add.schedule(1)
     assert_type(handle, Handle[int])

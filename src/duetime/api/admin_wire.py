@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 from duetime import limits
-from duetime.api.wire import Id, In, Name, Out, Rate, Tags, TierName, Time
+from duetime.api.wire import In, KnownId, Name, Out, Rate, Tags, TierName, Time
 
 
 class FilterIn(In, frozen=True):
@@ -26,7 +26,7 @@ class FilterIn(In, frozen=True):
 class ManyDeadLetters(In, frozen=True):
     """Dead letters by id, or by a filter."""
 
-    intent_ids: Annotated[list[Id], Meta(max_length=limits.BATCH_CREATE_MAX)] | None = None
+    intent_ids: Annotated[list[KnownId], Meta(max_length=limits.BATCH_CREATE_MAX)] | None = None
     filter: FilterIn | None = None
     limit: Annotated[int, Meta(ge=1, le=limits.BATCH_CREATE_MAX)] = 1_000
 

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from duetime.api import moments, rates
+from duetime.api.schedule_wire import PlannedIntent
 from duetime.api.wire import CallbackIn, LimitIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
 from duetime.client.ids import Ids
@@ -110,6 +111,11 @@ class Composer:
             request=request,
         )
         return terms, item
+
+    def planned(self, planned: PlannedIntent) -> tuple[Terms, bytes]:
+        """The terms and the payload of what a schedule makes."""
+        said = {name: getattr(planned, name) for name in planned.__struct_fields__}
+        return self._terms_of(NewIntent(**said)), self._payload(planned.payload)
 
     def patch(self, id: str, patch: PatchIntent, revision: int, request: str | None = None) -> Patch:
         return Patch(

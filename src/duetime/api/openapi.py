@@ -20,7 +20,7 @@ from duetime.api.app import Route
 from duetime.api.auth import Role
 from duetime.api.examples import BODIES
 from duetime.api.http import Answer, Call
-from duetime.api.wire import Id, IntentOut, Problem
+from duetime.api.wire import IntentOut, KnownId, Problem
 from duetime.errors import DuetimeError
 
 Json = dict[str, Any]
@@ -105,7 +105,7 @@ class OpenApi:
 
 def _schemas(routes: list[Route]) -> tuple[dict[Any, Json], Json]:
     """The schema of every type that goes in or out, and the named ones among them."""
-    types: list[Any] = [Id, Problem]
+    types: list[Any] = [KnownId, Problem]
     for route in routes:
         for kind in (route.body, *route.answers.values()):
             types += [each for each in _one_of(kind) if each is not None and each not in types]
@@ -176,7 +176,7 @@ def _parameters(route: Route, schemas: dict[Any, Json]) -> list[Json]:
 
 
 def _path_schema(name: str, schemas: dict[Any, Json]) -> Json:
-    return schemas[_key(Id)] if name == "id" else {"type": "string", "minLength": 1}
+    return schemas[_key(KnownId)] if name == "id" else {"type": "string", "minLength": 1}
 
 
 def _body(route: Route, schemas: dict[Any, Json]) -> Json:

@@ -41,7 +41,7 @@ class Service:
     def __init__(self, defaults: Defaults, library: Library) -> None:
         self.engine: Engine | None = None
         self.library = library
-        self._composer = Composer(defaults, lambda lane: self.running.lane_settings(lane).priority)
+        self.composer = Composer(defaults, lambda lane: self.running.lane_settings(lane).priority)
         self.show = Shower()
         self.refused = problems.nobody_counts
         """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
@@ -58,7 +58,7 @@ class Service:
     async def create(self, new: NewIntent, request: str | None = None) -> tuple[IntentOut, bool]:
         """A new intent, or the one its key or request names; and whether it existed."""
         engine = self.running
-        terms, item = self._composer.new(new, engine.now_ms(), request)
+        terms, item = self.composer.new(new, engine.now_ms(), request)
         return self._made(await engine.submit_one(terms, item, terms.ack))
 
     async def get(self, id: str) -> IntentOut:
@@ -109,7 +109,7 @@ class Service:
     async def patch(
         self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(self._composer.patch(id, patch, revision, request))
+        return await self._ask(self.composer.patch(id, patch, revision, request))
 
     async def cancel(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
         return await self._ask(Cancel(id, revision, request))
@@ -120,7 +120,7 @@ class Service:
     async def revive(
         self, id: str, revive: ReviveIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(self._composer.revive(id, revive, revision, request))
+        return await self._ask(self.composer.revive(id, revive, revision, request))
 
     # Many.
 
@@ -139,7 +139,7 @@ class Service:
             try:
                 if isinstance(new, DuetimeError):
                     raise new
-                its_terms, item = self._composer.new(
+                its_terms, item = self.composer.new(
                     new, now_ms, None if request is None else f"{request}\n{number}"
                 )
             except DuetimeError as error:

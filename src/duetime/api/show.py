@@ -65,12 +65,13 @@ class Shower:
             return kept[1]
         if len(self._parts) >= _KEPT:
             self._parts.clear()
-        part = _of_terms(terms)
+        part = of_terms(terms)
         self._parts[id(terms)] = (terms, part)
         return part
 
 
-def _of_terms(terms: Terms) -> dict[str, Any]:
+def of_terms(terms: Terms) -> dict[str, Any]:
+    """What is shown of an intent's terms."""
     target = terms.target
     slo = None
     if terms.slo_ms:

@@ -22,6 +22,15 @@ Id = Annotated[
         description="1 to 128 letters, digits or _ . : -",
     ),
 ]
+KnownId = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=limits.ID_CHARS_MAX,
+        pattern=r"^[A-Za-z0-9_.:@-]+\Z",
+        description="The id of an intent that is there; those of schedules are named schedule@time.",
+    ),
+]
 Time = Annotated[
     str | int | float,
     Meta(
@@ -161,7 +170,7 @@ class NewIntent(In, frozen=True):
     redelivery: RedeliveryIn | None = None
     timeout_ms: Milliseconds | None = None
     lease_ms: Milliseconds | None = None
-    after: Annotated[list[Id], Meta(max_length=limits.AFTER_MAX)] | None = None
+    after: Annotated[list[KnownId], Meta(max_length=limits.AFTER_MAX)] | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)] | None = None
     on_duplicate: Literal["return", "reject"] | None = None
     tags: Tags | None = None

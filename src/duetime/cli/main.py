@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "fire": Command("duetime.cli.intents", "fire", "Make scheduled intents due now."),
     "revive": Command("duetime.cli.intents", "revive", "Try dead letters again."),
     "dead-letters": Command("duetime.cli.dead_letters", "app", "List, revive and purge dead letters."),
+    "schedules": Command("duetime.cli.schedules", "app", "List, make, pause and delete schedules."),
     "health": Command("duetime.cli.health", "health", "Say whether the server is on time."),
     "top": Command("duetime.cli.top", "top", "Watch the server: tiers, lateness, what runs."),
     "chronoscope": Command("duetime.cli.chronoscope", "chronoscope", "Look into the engine."),

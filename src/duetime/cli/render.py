@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from duetime.cli import output, seen
 from duetime.cli.when import shown
-from duetime.client.models import Intent
+from duetime.client.models import Intent, Planned
 
 COLUMNS = ("intent", "status", "time", "tier", "target", "tries", "late ms")
 # What a narrow terminal shows.
@@ -18,7 +18,7 @@ COLUMNS_LESS = ("intent", "status", "time", "target")
 WIDE = 120
 
 
-def target(intent: Intent) -> str:
+def target(intent: Planned) -> str:
     """Where it goes, as `duetime schedule` takes it."""
     if intent.task is not None:
         queue = "" if intent.task.queue == "default" else f"@{intent.task.queue}"

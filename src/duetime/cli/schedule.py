@@ -55,10 +55,10 @@ def schedule(
 
       duetime schedule entity:Account/42/deposit -p '[[500]]'
     """
-    new = _target(target, method, header, body, batch)
+    new = target_of(target, method, header, body, batch)
     new |= _times(delay, at, deadline)
     new |= _terms(tier, priority, expired_action, guarantee, ack)
-    new |= _retry(attempts, retry_delay, timeout)
+    new |= retry_of(attempts, retry_delay, timeout)
     if payload is not None:
         new["payload"] = read_json(payload, "--payload")
     if tag:
@@ -84,7 +84,7 @@ def schedule(
     )
 
 
-def _target(
+def target_of(
     text: str, method: str | None, headers: list[str] | None, body: str | None, batch: bool
 ) -> NewIntent:
     kind, _, name = text.partition(":")
@@ -172,7 +172,7 @@ def _constant(text: str) -> str:
     return text.upper().replace("-", "_")
 
 
-def _retry(attempts: int | None, retry_delay: str | None, timeout: str | None) -> NewIntent:
+def retry_of(attempts: int | None, retry_delay: str | None, timeout: str | None) -> NewIntent:
     terms: NewIntent = {}
     policy: dict[str, Any] = {}
     if attempts is not None:

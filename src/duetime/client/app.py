@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from duetime.client.backend import Backend, Reads
+from duetime.client.backend import Reads
 from duetime.client.background import Background
 from duetime.client.call import Call
 from duetime.client.control import Context
@@ -26,6 +26,7 @@ from duetime.client.ids import Ids
 from duetime.client.payload import Signature, decode, encode
 from duetime.client.plan import Options, Plan, choice, make_terms
 from duetime.client.processes import Processes
+from duetime.client.recurring import Recurring, Schedules
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
@@ -56,7 +57,7 @@ class _TaskDecorator(Protocol):
     def __call__(self, function: Any, /) -> Any: ...
 
 
-class App:
+class App(Recurring):
     """Durable work in a data folder, in `":memory:"`, or on a server (`"http://localhost:7928"`).
 
     On a server this process only schedules and looks: its workers run the functions. See the guide.
@@ -71,7 +72,9 @@ class App:
         clock: Clock | None = None,
     ) -> None:
         """`token`: for a server; else DUETIME_TOKEN."""
+        super().__init__()
         self._observers: list[Callable[[Change], None]] = []
+        self.schedules = Schedules(self)
         self.rewire(where, token=token, config=config, clock=clock)
         self._ids = Ids()
         self.new_id = self._ids.new
@@ -215,11 +218,16 @@ class App:
         self._loop = asyncio.get_running_loop()
         try:
             # Made now and not before: a program that only imports an app touches no folder.
-            self.backend: Backend = self._wired.make_backend()
+            self.backend = self._wired.make_backend()
             self.reads: Reads = self._wired.reads_of(self.backend)
             for observer in self._observers:
                 self.backend.observe(observer)
             await self.backend.start()
+            try:
+                await self._put_rules(report=not self._wired.remote)
+            except BaseException:
+                await self.backend.close(0)
+                raise
         except BaseException:
             self._loop = None
             raise
@@ -281,6 +289,10 @@ class App:
         """End the processes that run functions, whatever they do."""
         if self._processes is not None:
             self._processes.kill_all()
+
+    def _task(self, function: Callable[..., Any]) -> Task[..., Any]:
+        made: Task[..., Any] = self.task(function)
+        return made
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
         return Call(coroutine, self._running_loop)

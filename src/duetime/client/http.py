@@ -30,6 +30,7 @@ from duetime.client.requests import (
     revision,
     written,
 )
+from duetime.client.server_schedules import ServerSchedules
 from duetime.client.sse import Event
 from duetime.client.stream import Stream
 from duetime.client.times import Moment
@@ -63,6 +64,7 @@ class Client:
         self._background: Background | None = None
         self.url = self._transport.url
         self.dead_letters = DeadLetters(self)
+        self.schedules = ServerSchedules(self)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"

@@ -83,14 +83,10 @@ class LastError(Model, frozen=True):
     http_status: int | None = None
 
 
-class Intent(Model, frozen=True):
-    """An intent as shown."""
+class Planned(Model, frozen=True):
+    """What a schedule makes: an intent without a time."""
 
-    intent_id: str
-    status: str
-    execute_at: datetime
     precision_tier: str = "STANDARD"
-    deadline: datetime | None = None
     expired_action: str = "DISCARD"
     ack_level: str = "DURABLE"
     guarantee: str = "AT_LEAST_ONCE"
@@ -103,11 +99,20 @@ class Intent(Model, frozen=True):
     redelivery: Redelivery = Redelivery()
     timeout_ms: int = 30_000
     lease_ms: int = 30_000
-    after: list[str] | None = None
-    idempotency_key: str | None = None
     tags: dict[str, str] | None = None
     limits: list[Limit] | None = None
     shard_key: str | None = None
+
+
+class Intent(Planned, frozen=True, kw_only=True):
+    """An intent as shown."""
+
+    intent_id: str
+    status: str
+    execute_at: datetime
+    deadline: datetime | None = None
+    after: list[str] | None = None
+    idempotency_key: str | None = None
     traceparent: str | None = None
     attempts: int = 0
     delivery: int = 0
@@ -121,6 +126,35 @@ class Intent(Model, frozen=True):
     late_ms: int | None = None
     last_error: LastError | None = None
     result: Any = None
+
+
+class Schedule(Model, frozen=True):
+    """A schedule as it stands."""
+
+    id: str
+    intent: Planned
+    cron: str | None = None
+    every_ms: int | None = None
+    zone: str = "UTC"
+    jitter_ms: int = 0
+    start: datetime | None = None
+    end: datetime | None = None
+    overlap: str = "ALLOW"
+    misfire: str = "ONCE"
+    catch_up: int = 1
+    source: str = ""
+    paused: bool = False
+    next_at: datetime | None = None
+    last_at: datetime | None = None
+    last_intent_id: str | None = None
+    queued_at: datetime | None = None
+    made: int = 0
+    skipped: int = 0
+    missed: int = 0
+    refused: str | None = None
+    revision: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 class Page(Model, frozen=True):

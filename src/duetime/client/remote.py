@@ -18,6 +18,7 @@ from duetime.client import models, translate
 from duetime.client.http import transition
 from duetime.client.outcomes import Ends
 from duetime.client.problems import Problem, error_of
+from duetime.client.remote_schedules import RemoteSchedules
 from duetime.client.requests import path, query, revision
 from duetime.client.times import moment_ms
 from duetime.client.translate import RawIntent, RawPage
@@ -51,7 +52,7 @@ class _Batch(msgspec.Struct):
     items: list[_Made]
 
 
-class RemoteBackend:
+class RemoteBackend(RemoteSchedules):
     """One server, spoken to in the words of the protocol."""
 
     def __init__(self, url: str, token: str | None, now_ms: Callable[[], int]) -> None:

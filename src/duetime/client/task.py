@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from duetime.client.call import Call
@@ -12,7 +12,7 @@ from duetime.client.plan import PER_INTENT, Options, Plan, make_terms
 from duetime.client.replies import id_of
 from duetime.client.times import Delay, Moment
 from duetime.errors import InvalidField
-from duetime.protocol.terms import Target
+from duetime.protocol.terms import Target, Terms
 
 if TYPE_CHECKING:
     from duetime.client.app import App
@@ -64,6 +64,14 @@ class Planned(Generic[P, R]):
         same_terms = options.keys() <= PER_INTENT
         base = (self._base or self) if same_terms else None
         return Planned(self._app, self._target, self._signature, merged, self.name, base)
+
+    def terms(self) -> Terms:
+        """On what terms its intents are made."""
+        return make_terms(self._target, self._options, self._app.default_tier)
+
+    def payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """These arguments, as its intents carry them."""
+        return self._signature.encode(tuple(args), dict(kwargs))
 
     def _ready(self) -> Plan:
         plan = self._plan

@@ -40,12 +40,19 @@ class RawCallback(models.Callback, frozen=True):
     body: Raw = Raw()
 
 
-class RawIntent(models.Intent, frozen=True):
+class RawIntent(models.Intent, frozen=True, kw_only=True):
     """An intent whose payload and result are left as they were written."""
 
     callback: RawCallback | None = None
     payload: Raw = Raw()
     result: Raw = Raw()
+
+
+class RawPlanned(models.Planned, frozen=True):
+    """What a schedule makes, its payload left as it was written."""
+
+    callback: RawCallback | None = None
+    payload: Raw = Raw()
 
 
 class RawPage(msgspec.Struct, rename="camel"):
@@ -244,7 +251,12 @@ def change_of(transition: models.Transition) -> Change:
     )
 
 
-def _terms_of(shown: RawIntent) -> Terms:
+def planned_of(shown: RawPlanned) -> tuple[Terms, bytes]:
+    """The terms and the payload of what a schedule makes."""
+    return _terms_of(shown), _body(shown.payload) or b""
+
+
+def _terms_of(shown: RawIntent | RawPlanned) -> Terms:
     target, policy = _target_of(shown), shown.redelivery
     once = shown.guarantee == "AT_MOST_ONCE"
     return Terms(
@@ -271,7 +283,7 @@ def _terms_of(shown: RawIntent) -> Terms:
     )
 
 
-def _target_of(shown: RawIntent) -> Target:
+def _target_of(shown: RawIntent | RawPlanned) -> Target:
     if shown.task is not None:
         return Task(shown.task.name, shown.task.queue)
     if shown.entity is not None:
@@ -279,7 +291,7 @@ def _target_of(shown: RawIntent) -> Target:
     if shown.stream is not None:
         return Stream(shown.stream.name)
     if shown.callback is None:
-        raise InvalidField(f"The server shows {shown.intent_id!r} without a target this version knows.")
+        raise InvalidField("The server shows an intent without a target this version knows.")
     hook = shown.callback
     body = _body(hook.body)
     if body is not None and body.startswith(b'"'):

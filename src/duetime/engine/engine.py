@@ -22,9 +22,9 @@ from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, shares
-from duetime.engine.intake import Intake
 from duetime.engine.options import Options
 from duetime.engine.parts import first_batch, resolver, split
+from duetime.engine.planner import Planner
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.recovery import recover
 from duetime.engine.syncer import Syncer
@@ -54,12 +54,13 @@ FLUSH_MS_MAX = 5_000
 _FULL_RETRY_S = 0.5
 
 
-class Engine(Intake):
+class Engine(Planner):
     """One kernel, its log, its store, and the channels out."""
 
     def __init__(
         self, log: Log, store: Store, clock: Clock, dispatcher: Dispatcher, options: Options | None = None
     ) -> None:
+        super().__init__()
         self.options = options if options is not None else Options()
         self.clock = clock
         self._log = log
@@ -104,7 +105,7 @@ class Engine(Intake):
                 meter=self.meter,
             )
             self._dispatcher.open(self._settle)
-            self._alarm: Alarm = make_alarm(self.clock, self._inbox.time)
+            self._alarm: Alarm = make_alarm(self.clock, self._ring)
             timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
             self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)
             self._started = True
@@ -291,6 +292,12 @@ class Engine(Intake):
         if self.meter is not None:
             self.meter.turn(turn)
 
+    def _ring(self) -> None:
+        """Time has come for something."""
+        if not self._closing and self._failure is None:
+            self.look()
+        self._inbox.time()
+
     def _set_alarm(self) -> None:
         self._alarm.set(self.pump.kernel.next_ms())
 
@@ -347,6 +354,7 @@ class Engine(Intake):
 
     async def advance(self) -> None:
         """Write that time has passed, and wait until all that follows at once is done."""
+        self.look()
         await self.ask(Advance(), AckLevel.ASYNC)
 
     async def wait(self, id: str) -> View:

@@ -35,6 +35,9 @@ class Intake(Reader):
     ) -> None:
         raise AssertionError("the engine has the way in")
 
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
+        raise AssertionError("the engine has the way in")
+
     def submit(
         self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
     ) -> Awaitable[list[Reply]]:

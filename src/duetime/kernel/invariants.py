@@ -48,6 +48,7 @@ def check_quick(state: State) -> None:
     _check_out(state)
     _check_flow(state)
     _check_consumers(state)
+    _check_schedules(state)
     for name, lane in state.lanes.items():
         assert lane.name == name
         _check_lane(state, lane)
@@ -107,6 +108,21 @@ def _check_consumers(state: State) -> None:
         assert sorted(state.lanes[lane].turns) == sorted(names), f"turns of {lane!r} are not its credits"
     for name, each in state.lanes.items():
         assert name in wanting or not each.turns, f"lane {name!r} has turns without credits"
+
+
+def _check_schedules(state: State) -> None:
+    tables = state.timetables
+    assert not tables.over, "schedules are told of an end in the same record"
+    runs = {id: table.id for table in tables.all.values() for id in table.live}
+    assert tables.runs == runs, f"followed {tables.runs}, live by the schedules {runs}"
+    wakes = [table.wake_ms for table in tables.all.values() if table.wake_ms and not table.paused]
+    assert tables.next_ms() == min(wakes, default=None), "the next tick is the first of all"
+    for table in tables.all.values():
+        assert table.live or not table.queued_ms, f"a tick of {table.id!r} waits for nothing"
+        assert bool(table.wake_ms) == bool(table.next_ms), f"{table.id!r} wakes for its next tick"
+        for id in table.live:
+            intent = state.store.get(id)
+            assert intent is not None and intent.status not in FINAL, f"{id!r} is followed and has ended"
 
 
 def _check_lane(state: State, lane: Lane) -> None:

@@ -24,6 +24,7 @@ from duetime.kernel import (
     recovery,
     retention,
     revive,
+    schedules,
     settle,
     submit,
 )
@@ -37,25 +38,32 @@ from duetime.protocol.command import (
     Configure,
     Demand,
     Drain,
+    DropSchedule,
     FireNow,
     Leave,
     Patch,
     Pause,
+    PauseSchedule,
     Purge,
+    PutSchedule,
     Resize,
     Resume,
+    ResumeSchedule,
     Revive,
     SetLane,
     Settle,
     Start,
     Submit,
+    Tick,
+    Trigger,
 )
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Reply
+from duetime.protocol.schedule import Timetable
 from duetime.store.store import Store
 
-Answer = Reply | list[Reply] | list[bool]
+Answer = Reply | Timetable | list[Reply] | list[bool]
 
 
 class Applied(Struct, frozen=True):
@@ -91,15 +99,12 @@ class Kernel:
         state.effects, state.changes = [], []
         advance.apply(state)
         flow.wake(state)
-        if state.ended_parents:  # before the verb, which may revive one of them
-            dependents.release(state)
+        _follow_up(state)  # before the verb, which may revive one that ended
         answer = self._verb(record.command)
-        if state.ended_parents:
-            dependents.release(state)
+        _follow_up(state)
         retention.apply(state)
         dispatch.hand_out(state)
-        while state.ended_parents:  # deadlines are looked at while handing out, too
-            dependents.release(state)
+        while _follow_up(state):  # deadlines are looked at while handing out, too
             dispatch.hand_out(state)
         if isinstance(record.command, Demand) and not record.command.standing and answer is None:
             consumers.end_claim(state, record.command)
@@ -144,6 +149,8 @@ class Kernel:
                 control.configure(state, command)
             case Start():
                 control.start(state, command)
+            case PutSchedule() | DropSchedule() | PauseSchedule() | ResumeSchedule() | Trigger() | Tick():
+                return schedules.apply(state, command)
             case _:
                 assert_never(command)
         return None
@@ -153,9 +160,20 @@ class Kernel:
         timers = self.state.timers
         wait_ms = self.state.flow.wait_ms()
         turn_ms = None if wait_ms is None else self.state.at_ms + wait_ms
-        found = (timers.next_ms(), timers.far_ms(), turn_ms)
+        # Who stops makes nothing new.
+        tick_ms = None if self.state.draining else self.state.timetables.next_ms()
+        found = (timers.next_ms(), timers.far_ms(), turn_ms, tick_ms)
         return min((at_ms for at_ms in found if at_ms is not None), default=None)
 
     def checkpoint(self, position: int) -> Checkpoint:
         """The state at this position, for the store."""
         return self.state.checkpoint(position)
+
+
+def _follow_up(state: State) -> bool:
+    """What follows from intents that ended: for those who waited for them, and for their schedules."""
+    if not state.ended_parents and not state.timetables.over:
+        return False
+    dependents.release(state)
+    schedules.release(state)
+    return True

@@ -149,6 +149,8 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
     rare = intent.rare
     if rare is not None and rare.dependents is not None:
         state.ended_parents.append(intent)
+    if intent.id in state.timetables.runs:
+        state.timetables.over.append(intent.id)
 
 
 def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None:

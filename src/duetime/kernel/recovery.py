@@ -36,6 +36,8 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.flow.now_ms = checkpoint.flow_ms
     for name, full_ns in checkpoint.buckets.items():
         state.flow.limiter(name).full_ns = full_ns
+    for table in checkpoint.schedules:
+        state.timetables.keep(table)
     for intent in state.store.held():
         _place(state, intent)
     flow.rearm(state)

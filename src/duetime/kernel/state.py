@@ -6,6 +6,7 @@ from duetime.kernel.flow import Flow
 from duetime.kernel.lanes import Lane, Track
 from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
+from duetime.kernel.timetables import Timetables
 from duetime.limits import TIER_NAMES
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks
 from duetime.protocol.command import LaneSettings, Settings
@@ -33,6 +34,7 @@ class State:
         """Those of the lanes that are not serial: few, where the others may be a million."""
         self.lane_settings: dict[str, LaneSettings] = {}
         self.flow = Flow()
+        self.timetables = Timetables()
         self.entities = 0
         """How many of the lanes are serial."""
         self.consumers: dict[str, Consumer] = {}
@@ -150,6 +152,7 @@ class State:
                 if limiter.full_ns > self.flow.now_ms * 1_000_000
             },
             flow_ms=self.flow.now_ms,
+            schedules=tuple(sorted(self.timetables.all.values(), key=lambda table: table.id)),
             tally=tuple(self.tally),
             turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
         )

@@ -26,7 +26,7 @@ def apply(state: State, command: Submit) -> list[Reply]:
             known = _by_key(state, item)
         if known is None:
             lane = lanes.get(terms.lane)
-            known = admit(state, terms, lane, item) or _make(state, terms, lane, item)
+            known = admit(state, terms, lane, item) or make(state, terms, lane, item)
         reply(known)
     return replies
 
@@ -86,7 +86,8 @@ def _by_key(state: State, item: Item) -> Reply:
     return Existing(twin)
 
 
-def _make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
+def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
+    """A new intent that was admitted."""
     at_ms = state.at_ms
     state.seq = seq = state.seq + 1
     execute_at_ms = item.execute_at_ms

@@ -13,8 +13,11 @@ import msgspec
 from duetime.limits import (
     AFTER_MAX,
     ATTEMPTS_MAX,
+    CATCH_UP_MAX,
+    CRON_CHARS_MAX,
     DAY_MS,
     ERROR_CHARS_MAX,
+    EVERY_MS_MIN,
     ID_CHARS_MAX,
     KEY_CHARS_MAX,
     LIMITS_MAX,
@@ -23,14 +26,17 @@ from duetime.limits import (
     PRIORITY_MAX,
     RATE_MAX,
     RETRY_DELAY_MS_MAX,
+    SCHEDULE_ID_CHARS_MAX,
+    SCHEDULE_PAYLOAD_BYTES_MAX,
     TAG_CHARS_MAX,
     TAGS_MAX,
     TERMS_BYTES_MAX,
     TIME_MS_MAX,
     URL_CHARS_MAX,
 )
-from duetime.protocol.command import Command, Patch, Revive, SetLane
+from duetime.protocol.command import Command, Patch, PutSchedule, Revive, SetLane
 from duetime.protocol.intent import Item
+from duetime.protocol.schedule import Schedule
 from duetime.protocol.terms import Bare, Callback, Entity, Limit, Redelivery, Stream, Target, Task, Terms
 
 __all__ = [
@@ -46,6 +52,8 @@ __all__ = [
 ]
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
+# What may be waited for: intents of schedules, too.
+_PARENT = re.compile(r"[A-Za-z0-9_.:@-]+")
 
 
 def item(item: Item) -> str | None:
@@ -63,7 +71,7 @@ def item(item: Item) -> str | None:
     if len(item.after) > AFTER_MAX:
         return f"after names {len(item.after)} intents; {AFTER_MAX} are allowed."
     for id in item.after:
-        if not _ID.fullmatch(id) or len(id) > ID_CHARS_MAX:
+        if not _PARENT.fullmatch(id) or len(id) > ID_CHARS_MAX:
             return f"after names {id[:ID_CHARS_MAX]!r}, which is not an id."
     if item.traceparent is not None and len(item.traceparent) > NAME_CHARS_MAX:
         return f"The traceparent must have at most {NAME_CHARS_MAX} characters."
@@ -87,6 +95,8 @@ def command(command: Command) -> str | None:
     if isinstance(command, SetLane):
         given = command.settings
         return numbers(given.rate, given.period_ms, given.burst, given.concurrency)
+    if isinstance(command, PutSchedule):
+        return schedule(command.schedule)
     if not isinstance(command, Patch | Revive):
         return None
     payload = command.payload
@@ -123,6 +133,31 @@ def terms(terms: Terms) -> str | None:
     if size > TERMS_BYTES_MAX:
         return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."
     return None
+
+
+def schedule(schedule: Schedule) -> str | None:
+    """What is wrong with a schedule; whether its rule and zone mean anything is the calendar's to say."""
+    if not _ID.fullmatch(schedule.id) or len(schedule.id) > SCHEDULE_ID_CHARS_MAX:
+        return f"A schedule's id must be 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -"
+    if bool(schedule.cron) == bool(schedule.every_ms):
+        return "A schedule has exactly one of cron and every."
+    if len(schedule.cron) > CRON_CHARS_MAX or len(schedule.zone) > NAME_CHARS_MAX:
+        return f"cron must have at most {CRON_CHARS_MAX} characters, and zone {NAME_CHARS_MAX}."
+    if schedule.every_ms and not EVERY_MS_MIN <= schedule.every_ms <= RETRY_DELAY_MS_MAX:
+        return f"every {schedule.every_ms} ms is out of range: {EVERY_MS_MIN} ms to a year."
+    if not 0 <= schedule.jitter_ms <= DAY_MS:
+        return f"The jitter of {schedule.jitter_ms} ms is out of range: a day at the most."
+    for name, value in (("start", schedule.start_ms), ("end", schedule.end_ms)):
+        if not 0 <= value <= TIME_MS_MAX:
+            return f"{name} is {value} ms since 1970, which is out of range."
+    if schedule.end_ms and schedule.end_ms < schedule.start_ms:
+        return "The end is before the start."
+    if not 1 <= schedule.catch_up <= CATCH_UP_MAX:
+        return f"catch_up must be from 1 to {CATCH_UP_MAX}."
+    if len(schedule.payload) > SCHEDULE_PAYLOAD_BYTES_MAX:
+        size = len(schedule.payload)
+        return f"The payload has {size} bytes; a schedule's may have {SCHEDULE_PAYLOAD_BYTES_MAX}."
+    return terms(schedule.terms)
 
 
 def limits(limits: tuple[Limit, ...]) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from duetime.protocol.command import LaneSettings, Settings
+from duetime.protocol.schedule import Timetable
 
 
 class Marks(Struct, frozen=True, array_like=True, gc=False):
@@ -60,3 +61,4 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     """Limiters whose bucket is not full, and when it will be, in nanoseconds of the flow's own clock."""
     flow_ms: int = 0
     """That clock, which only goes forward."""
+    schedules: tuple[Timetable, ...] = ()

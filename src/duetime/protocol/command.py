@@ -11,6 +11,7 @@ from msgspec import Struct
 from duetime import limits
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Settlement
+from duetime.protocol.schedule import Schedule
 from duetime.protocol.terms import ExpiredAction, Redelivery, Target, Terms
 
 
@@ -185,6 +186,57 @@ class Resize(Struct, frozen=True, array_like=True, tag="resize", gc=False):
     permits: int
 
 
+class PutSchedule(Struct, frozen=True, array_like=True, tag="schedule", gc=False):
+    """A new schedule, or another rule for one. `next_ms`: its first tick from now on; 0: none."""
+
+    schedule: Schedule
+    next_ms: int
+    revision: int = 0
+
+
+class DropSchedule(Struct, frozen=True, array_like=True, tag="unschedule", gc=False):
+    """Forget a schedule. What it made goes on."""
+
+    id: str
+    revision: int = 0
+
+
+class PauseSchedule(Struct, frozen=True, array_like=True, tag="hold", gc=False):
+    """No more ticks."""
+
+    id: str
+    revision: int = 0
+
+
+class ResumeSchedule(Struct, frozen=True, array_like=True, tag="unhold", gc=False):
+    """Ticks again, from `next_ms` on. Those of the pause are gone."""
+
+    id: str
+    next_ms: int
+    revision: int = 0
+
+
+class Trigger(Struct, frozen=True, array_like=True, tag="trigger", gc=False):
+    """Make an intent of this schedule now, besides its ticks."""
+
+    id: str
+
+
+class Tick(Struct, frozen=True, array_like=True, tag="tick", gc=False):
+    """A schedule's time has come. Means something only if it still stands where the calendar saw it."""
+
+    id: str
+    revision: int
+    was_ms: int
+    """The next tick as it was when this was written."""
+    times: tuple[int, ...]
+    """The ticks to be made, oldest first."""
+    missed: int
+    """How many are left out, by the misfire policy."""
+    next_ms: int
+    """The tick after them; 0: none."""
+
+
 Command = (
     Start
     | Configure
@@ -204,4 +256,10 @@ Command = (
     | Drain
     | Purge
     | SetLane
+    | PutSchedule
+    | DropSchedule
+    | PauseSchedule
+    | ResumeSchedule
+    | Trigger
+    | Tick
 )

@@ -22,6 +22,7 @@ from duetime.protocol.command import (
     Settings,
     Settle,
     Submit,
+    Tick,
 )
 from duetime.protocol.effect import Abort, Change, Deliver
 from duetime.protocol.intent import (
@@ -41,10 +42,11 @@ from duetime.protocol.intent import (
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import Guarantee, Limit, OnInterrupt, Terms, lane_of
-from duetime.testing.delays import delays
+from duetime.protocol.terms import Guarantee, Limit, Terms, lane_of
+from duetime.testing.delays import check_dead, check_retry
 from duetime.testing.rates import Rates
 from duetime.testing.seen import Row, Seen
+from duetime.testing.ticks import Ticks
 
 Peek = Callable[[str], Intent | None]
 
@@ -62,6 +64,7 @@ class History:
         self.lent = [0] * len(TIER_PERMITS)
         self.packed = [0] * len(TIER_PERMITS)
         self.rates = Rates()
+        self.ticks = Ticks()
         self.key_mark_ms = 0
         self.at_ms = 0
         self.number = 0
@@ -105,8 +108,13 @@ class History:
         mark_ms = self.at_ms - self.at_ms % MINUTE_MS - self.settings.key_window_ms
         self.key_mark_ms = max(self.key_mark_ms, mark_ms)
         used, lent = self._used(), list(self.lent)
+        running = {id for id, seen in self.seen.items() if "@" in id and seen.status not in FINAL}
         for change in applied.changes:
+            if change.old is None:
+                self._new(change, peek)
             self._changed(change, record, peek)
+        new = [change.id for change in applied.changes if change.old is None]
+        self.ticks.observe(command, answer, self.seen, running, new)
         if isinstance(command, Purge) and isinstance(answer, list):
             for id, reply in zip(command.ids, answer, strict=True):
                 if not isinstance(reply, Refusal):
@@ -134,8 +142,7 @@ class History:
                 assert self._forgettable(twin), f"the key {item.key!r} made {twin.id!r} and {item.id!r}"
             old = self.seen.get(item.id)
             assert old is None or old.status in FINAL, f"{item.id!r} lives and was made again"
-            self.number += 1
-            seen = self.seen[item.id] = Seen(self.number, terms, item, self.at_ms)
+            seen = self.seen[item.id] = Seen(terms, item, self.at_ms)
             if item.key is not None:
                 self.keys.setdefault(item.key, []).append(seen)
 
@@ -212,6 +219,16 @@ class History:
         seen.attempts_max = seen.redelivery.max_attempts
 
     # What happened.
+
+    def _new(self, change: Change, peek: Peek) -> None:
+        """An intent was made: by a submit, or by a schedule."""
+        if "@" in change.id:
+            intent = peek(change.id)
+            assert intent is not None, f"{change.id!r} was made and is not there"
+            item = Item(intent.id, 0, intent.execute_at_ms, intent.payload)
+            self.seen[change.id] = Seen(intent.terms, item, self.at_ms)
+        self.number += 1
+        self.seen[change.id].number = self.number
 
     def _changed(self, change: Change, record: Record, peek: Peek) -> None:
         seen, old, new = self.seen[change.id], change.old, change.new
@@ -291,9 +308,9 @@ class History:
         if new is ACKED:
             assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
         elif new is CANCELED:
-            assert isinstance(record.command, Cancel) and record.command.id == id
+            _check_canceled(id, record)
         elif new is DEAD_LETTERED:
-            self._check_dead(seen, outcome)
+            check_dead(seen, outcome)
         elif new is SCHEDULED:
             assert not isinstance(outcome, Done | Expired | Rejected), f"{id!r} waits after {outcome}"
             if isinstance(outcome, Snoozed):
@@ -301,31 +318,8 @@ class History:
                 seen.runs -= 1
                 seen.not_before_ms = self.at_ms + outcome.delay_ms
             elif id != self.timed:
-                self._check_retry(seen, outcome if isinstance(outcome, Failed) else None, peek)
-
-    def _check_dead(self, seen: Seen, outcome: Outcome | None) -> None:
-        exhausted = seen.attempt >= seen.redelivery.max_attempts
-        once = seen.guarantee is Guarantee.AT_MOST_ONCE
-        if isinstance(outcome, Failed):
-            assert exhausted or once, f"{seen.id!r} has attempts left and was given up"
-        elif not isinstance(outcome, Expired | Rejected):
-            interrupted = seen.on_interrupt is OnInterrupt.DEAD_LETTER
-            assert exhausted or once or interrupted, f"{seen.id!r} was lost once and given up"
-
-    def _check_retry(self, seen: Seen, failed: Failed | None, peek: Peek) -> None:
-        least_ms, most_ms = delays(seen.redelivery, seen.attempt)
-        if failed is not None and failed.delay_ms >= 0:
-            least_ms = most_ms = failed.delay_ms
-        seen.not_before_ms = self.at_ms + least_ms
-        latest_ms = max(self.at_ms + most_ms, seen.execute_at_ms)
-        if failed is not None:
-            seen.not_before_ms = max(seen.not_before_ms, failed.not_before_ms)
-            latest_ms = max(latest_ms, failed.not_before_ms)
-        intent = peek(seen.id)
-        if intent is not None and intent.status is SCHEDULED:
-            assert intent.wake_at_ms <= latest_ms, (
-                f"{seen.id!r} waits {intent.wake_at_ms - latest_ms} ms more than its policy allows"
-            )
+                failed = outcome if isinstance(outcome, Failed) else None
+                check_retry(seen, failed, self.at_ms, peek(id))
 
     def _ended(self, seen: Seen, old: Status | None, record: Record) -> None:
         late = bool(seen.deadline_ms) and self.at_ms >= seen.deadline_ms
@@ -338,7 +332,7 @@ class History:
             ended = [id for id in seen.after if self.seen[id].status in FINAL - {ACKED}]
             assert late or ended, f"{seen.id!r} died, and nothing it waits for did"
         elif seen.status is CANCELED:
-            assert isinstance(record.command, Cancel) and record.command.id == seen.id
+            _check_canceled(seen.id, record)
 
     # Laws of a whole record.
 
@@ -392,3 +386,10 @@ class History:
         intent = peek(id)
         assert intent is not None
         return intent.due_at_ms - 1000 * intent.terms.priority, self.seen[id].number
+
+
+def _check_canceled(id: str, record: Record) -> None:
+    """Somebody said so, or the next tick of its schedule did."""
+    command = record.command
+    said = isinstance(command, Cancel) and command.id == id
+    assert said or (isinstance(command, Tick) and id.startswith(f"{command.id}@")), f"{id!r} was cancelled"

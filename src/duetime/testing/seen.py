@@ -12,8 +12,9 @@ REMEMBERED = 8
 class Seen:
     """One intent, as seen from outside."""
 
-    def __init__(self, number: int, terms: Terms, item: Item, at_ms: int) -> None:
-        self.number = number
+    def __init__(self, terms: Terms, item: Item, at_ms: int) -> None:
+        self.number = 0
+        """The order of acceptance."""
         self.id = item.id
         self.lane, self.serial, self.tier = terms.lane, terms.serial, terms.tier
         self.guarantee, self.on_interrupt = terms.guarantee, terms.on_interrupt

@@ -44,6 +44,7 @@ from duetime.protocol.terms import (
 )
 from duetime.testing.checkers import History
 from duetime.testing.seen import Seen
+from duetime.testing.ticks import plan
 
 KINDS = ("bare", "callback", "entity", "stream", "task")
 _RECENT = 25
@@ -58,7 +59,7 @@ class Workload:
         self._ids: list[str] = []
         self.lanes: dict[str, None] = {}
         # Of 20 commands that are no submits: how many of each kind, drawn anew for each seed.
-        self._weights = [random.choice((0, 1, 3)) for _ in range(11)]
+        self._weights = [random.choice((0, 1, 3)) for _ in range(14)]
         self._small = random.random() < 0.6
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
         self._blocked = random.choice((0.0, 0.1, 0.3))
@@ -81,7 +82,7 @@ class Workload:
         random = self._random
         if random.random() < 0.55 or not any(self._weights) or not self._ids:
             return self._submit(now_ms)
-        command = self._other(random.choices(range(11), self._weights)[0], now_ms, history)
+        command = self._other(random.choices(range(14), self._weights)[0], now_ms, history)
         return command, random.choice((AckLevel.ASYNC, AckLevel.DURABLE))
 
     def _other(self, kind: int, now_ms: int, history: History) -> Command:
@@ -109,7 +110,9 @@ class Workload:
                 return SetLane(lane, LaneSettings(concurrency, rate, period_ms, burst))
             case 8:
                 return Purge(tuple(self._id(history, DEAD_LETTERED) for _ in range(random.randint(1, 3))))
-        return Configure(self._settings())
+            case 10:
+                return Configure(self._settings())
+        return plan(random, now_ms, random.choice(self._shapes), history.ticks.kept)
 
     def _request(self) -> str | None:
         """The name of a caller's request; some say the same one again."""

@@ -17,7 +17,16 @@ from duetime.limits import DAY_MS, HOUR_MS, TIER_PERMITS
 from duetime.log.frame import Frame
 from duetime.log.log import Position
 from duetime.protocol import record as codec
-from duetime.protocol.command import Command, Configure, Demand, Drain, Resize, Resume, Settings, Settle
+from duetime.protocol.command import (
+    Command,
+    Configure,
+    Demand,
+    Drain,
+    Resize,
+    Resume,
+    Settings,
+    Settle,
+)
 from duetime.protocol.effect import Deliver, Effect
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel
@@ -28,29 +37,14 @@ from duetime.testing.life import Life, run_now
 from duetime.testing.outside import Outside, Sent
 from duetime.testing.report import Report
 from duetime.testing.shelf import MemoryShelf, Shelf, SqliteShelf
+from duetime.testing.simulated import BEGIN_MS, SimulatedClock, end_schedules, offer_ticks
 from duetime.testing.twin import Twin, check_same, compare, plain
 from duetime.testing.workers import NAMES, Workers
 from duetime.testing.workload import Workload, stuck
 
-BEGIN_MS = 1_700_000_000_000
 # The walk over all intents costs; every so many steps is often enough.
 _CHECK_EVERY = 12
 _SHOWN = 40
-
-
-class SimulatedClock:
-    """The time the engine is told."""
-
-    def __init__(self) -> None:
-        self.ms = BEGIN_MS
-        self.passed_ms = 0
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def move(self, ms: int) -> None:
-        self.ms += ms
-        self.passed_ms += max(0, ms)
 
 
 class Simulation:
@@ -135,6 +129,7 @@ class Simulation:
             return
         if random.random() < 0.5:
             self._pass_time(life)
+        offer_ticks(life, self.outside, self.clock.ms, random)
         roll = random.random()
         if roll < 0.35:
             for _ in range(random.randint(1, 3)):
@@ -328,6 +323,7 @@ class Simulation:
         commands += [Resize(tier, permits) for tier, permits in enumerate(TIER_PERMITS)]
         for command in commands:
             life.offer(Sent(self.outside, command, AckLevel.ASYNC))
+        end_schedules(life, self.outside, self.clock.ms)
         rounds = 100 + 12 * life.state.live()
         while life.state.live() or len(life.inbox):
             rounds -= 1

@@ -25,17 +25,17 @@ from duetime.errors import InvalidField
     ],
 )
 def test_a_target(text, target):
-    assert schedule._target(text, None, None, None, False) == target
+    assert schedule.target_of(text, None, None, None, False) == target
 
 
 @pytest.mark.parametrize("text", ["x", "task:", "stream:", "entity:A/1", "entity:A//m", "ftp://x"])
 def test_what_is_no_target_is_refused(text):
     with pytest.raises(typer.BadParameter, match="none of"):
-        schedule._target(text, None, None, None, False)
+        schedule.target_of(text, None, None, None, False)
 
 
 def test_what_is_for_webhooks_is_for_nothing_else():
-    hook = schedule._target("http://x", "put", ["A: b:c", "D:"], '{"e":1}', True)
+    hook = schedule.target_of("http://x", "put", ["A: b:c", "D:"], '{"e":1}', True)
     assert hook == {
         "callback": {
             "url": "http://x", "batch": True, "method": "PUT", "headers": {"A": "b:c", "D": ""},
@@ -44,9 +44,9 @@ def test_what_is_for_webhooks_is_for_nothing_else():
     }  # fmt: skip
     for given in (("PUT", None, None, False), (None, ["A: b"], None, False), (None, None, "1", False)):
         with pytest.raises(typer.BadParameter, match="for webhooks"):
-            schedule._target("task:x", *given)
+            schedule.target_of("task:x", *given)
     with pytest.raises(typer.BadParameter, match="Name: value"):
-        schedule._target("http://x", None, ["nothing"], None, False)
+        schedule.target_of("http://x", None, ["nothing"], None, False)
 
 
 def test_times():
@@ -72,11 +72,11 @@ def test_terms():
         "ack_level": "ASYNC",
     }
     assert schedule._terms(None, "high", None, None, None) == {"priority": "HIGH"}
-    assert schedule._retry(3, "2m", "5s") == {
+    assert schedule.retry_of(3, "2m", "5s") == {
         "redelivery": {"max_attempts": 3, "initial_delay_ms": 120_000, "max_delay_ms": 120_000},
         "timeout_ms": 5_000,
     }
-    assert schedule._retry(None, None, None) == {}
+    assert schedule.retry_of(None, None, None) == {}
 
 
 def test_a_payload_is_json_a_file_or_stdin(tmp_path, monkeypatch):

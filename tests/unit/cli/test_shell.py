@@ -78,7 +78,7 @@ def test_the_history_is_in_the_users_folder(tmp_path):
 
 
 def test_commands_options_and_values_are_offered():
-    assert offers([], "sch") == ["schedule"]
+    assert offers([], "sch") == ["schedule", "schedules"]
     assert "shell" not in offers([], "") and {"help", "exit", "list"} <= set(offers([], ""))
     assert offers(["help"], "wh") == ["why"] and offers(["help", "why"], "") == []
     assert offers(["list"], "--st") == ["--status"]
@@ -104,7 +104,7 @@ def test_ids_that_were_seen_are_offered_newest_first():
 
 @pytest.mark.parametrize(
     ("line", "completed"),
-    [("sched", ["schedule "]), ("schedule ta", ["task:"]), ("list --ord", ["--order "]), ('get "a', [])],
+    [("chron", ["chronoscope "]), ("schedule ta", ["task:"]), ("list --ord", ["--order "]), ('get "a', [])],
 )
 def test_the_only_offer_is_complete(line, completed):
     found = Completing().get_completions(Document(line), CompleteEvent())

@@ -1,0 +1,202 @@
+"""The routes of schedules."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec import Raw
+
+from duetime import errors as e
+from duetime.api import moments
+from duetime.api.app import Parameter, Route
+from duetime.api.auth import Role
+from duetime.api.filters import check_names, number_from
+from duetime.api.http import Answer, Call, Handler
+from duetime.api.intents import encode, expected_revision, no_body
+from duetime.api.routes import REQUEST_ID, REVISION
+from duetime.api.schedule_wire import NewSchedule, NextOut, PlannedOut, ScheduleOut, SchedulesOut
+from duetime.api.service import Service
+from duetime.api.show import of_terms
+from duetime.api.wire import IntentOut, Nothing
+from duetime.errors import InvalidField
+from duetime.insight.when import iso, iso_or_none
+from duetime.limits import SCHEDULE_ID_CHARS_MAX
+from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
+
+_new = msgspec.json.Decoder(NewSchedule)
+_ID = re.compile(r"[A-Za-z0-9_.:-]+")
+_NEXT_DEFAULT, _NEXT_MAX = 5, 100
+
+
+class Schedules:
+    """Handlers: a call in, an answer out."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def page(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        tables = await self._service.running.schedules()
+        return Answer(encode(SchedulesOut(schedules=[shown(table) for table in tables])))
+
+    async def get(self, call: Call) -> Answer:
+        return _answer(await self._service.running.schedule(call.params["id"]))
+
+    async def put(self, call: Call) -> Answer:
+        new, id = call.read(_new), call.params["id"]
+        if not _ID.fullmatch(id) or len(id) > SCHEDULE_ID_CHARS_MAX:
+            raise InvalidField(
+                f"{id[:128]!r} is not the id of a schedule.",
+                hint=f"Use 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -",
+            )
+        terms, payload = self._service.composer.planned(new.intent)
+        schedule = Schedule(
+            id=id,
+            terms=terms,
+            payload=payload,
+            cron=(new.cron or "").strip(),
+            every_ms=new.every_ms or 0,
+            zone=new.zone,
+            jitter_ms=new.jitter_ms,
+            start_ms=0 if new.start is None else moments.read(new.start, "$.start"),
+            end_ms=0 if new.end is None else moments.read(new.end, "$.end"),
+            overlap=Overlap[new.overlap],
+            misfire=Misfire[new.misfire],
+            catch_up=new.catch_up,
+            source=new.source,
+        )
+        return _answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
+
+    async def delete(self, call: Call) -> Answer:
+        no_body(call)
+        return _answer(await self._service.running.drop_schedule(call.params["id"], expected_revision(call)))
+
+    async def pause(self, call: Call) -> Answer:
+        no_body(call)
+        return _answer(await self._service.running.pause_schedule(call.params["id"], expected_revision(call)))
+
+    async def resume(self, call: Call) -> Answer:
+        no_body(call)
+        return _answer(
+            await self._service.running.resume_schedule(call.params["id"], expected_revision(call))
+        )
+
+    async def trigger(self, call: Call) -> Answer:
+        no_body(call)
+        view = await self._service.running.trigger_schedule(call.params["id"])
+        return Answer(encode(self._service.show(view)), 201)
+
+    async def next(self, call: Call) -> Answer:
+        check_names(call.query, ("count",))
+        count = number_from(call.query, "count", _NEXT_DEFAULT, 1, _NEXT_MAX)
+        times = await self._service.running.next_ticks(call.params["id"], count)
+        return Answer(encode(NextOut(times=[iso(time_ms) for time_ms in times])))
+
+
+def shown(table: Timetable) -> ScheduleOut:
+    """A schedule as the API shows it."""
+    schedule = table.schedule
+    payload = Raw(schedule.payload) if schedule.payload else None
+    return ScheduleOut(
+        id=table.id,
+        cron=schedule.cron or None,
+        every_ms=schedule.every_ms or None,
+        zone=schedule.zone,
+        jitter_ms=schedule.jitter_ms,
+        start=iso_or_none(schedule.start_ms),
+        end=iso_or_none(schedule.end_ms),
+        overlap=schedule.overlap.name,  # type: ignore[arg-type]  # the names are those of the Literal
+        misfire=schedule.misfire.name,  # type: ignore[arg-type]  # the names are those of the Literal
+        catch_up=schedule.catch_up,
+        source=schedule.source,
+        intent=PlannedOut(payload=payload, **of_terms(schedule.terms)),
+        paused=table.paused,
+        next_at=None if table.paused else iso_or_none(table.next_ms),
+        last_at=iso_or_none(table.last_ms),
+        last_intent_id=table.last_id or None,
+        queued_at=iso_or_none(table.queued_ms),
+        made=table.made,
+        skipped=table.skipped,
+        missed=table.missed,
+        refused=table.refused or None,
+        revision=table.revision,
+        created_at=iso(table.created_at_ms),
+        updated_at=iso(table.updated_at_ms),
+    )
+
+
+def _answer(table: Timetable) -> Answer:
+    return Answer(encode(shown(table)), 200, [(b"etag", b'"%d"' % table.revision)])
+
+
+_ONE = "/v1/schedules/{id}"
+_READ = (e.BadQuery, e.NoSuchSchedule, e.NotReady)
+_WRITE = (
+    e.BadRevision, e.NotJson, e.NoSuchSchedule, e.RevisionMoved, e.KeyReused, e.InvalidField, e.NotReady,
+    e.LogUnavailable,
+)  # fmt: skip
+
+
+def schedule_routes(schedules: Schedules) -> list[Route]:
+    """What happens again and again."""
+    return [
+        Route(
+            method="GET", path="/v1/schedules", handler=schedules.page, role=Role.read, name="listSchedules",
+            summary="All schedules", tag="Schedules", answers={200: SchedulesOut},
+            errors=(e.BadQuery, e.NotReady),
+        ),
+        Route(
+            method="GET", path=_ONE, handler=schedules.get, role=Role.read, name="getSchedule",
+            summary="A schedule as it stands", tag="Schedules", answers={200: ScheduleOut}, errors=_READ,
+        ),
+        Route(
+            method="PUT", path=_ONE, handler=schedules.put, role=Role.submit, name="putSchedule",
+            summary="Make a schedule, or give it another rule", tag="Schedules", body=NewSchedule,
+            answers={200: ScheduleOut}, parameters=(*REVISION, REQUEST_ID),
+            errors=(*_WRITE, e.BadTarget, e.UnknownTier, e.TooLarge, e.Busy), write=True,
+        ),
+        Route(
+            method="DELETE", path=_ONE, handler=schedules.delete, role=Role.submit, name="deleteSchedule",
+            summary="Forget a schedule; what it made goes on", tag="Schedules", answers={200: ScheduleOut},
+            parameters=(*REVISION, REQUEST_ID), errors=_WRITE, write=True,
+        ),
+        Route(
+            method="GET", path=f"{_ONE}/next", handler=schedules.next, role=Role.read, name="getNextTicks",
+            summary="When it will tick next", tag="Schedules", answers={200: NextOut},
+            parameters=(
+                Parameter("count", "How many.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
+            ),
+            errors=_READ,
+        ),
+        _verb("pause", schedules.pause, "pauseSchedule", "No more ticks until it is resumed"),
+        _verb("resume", schedules.resume, "resumeSchedule", "Ticks again, from now on"),
+        Route(
+            method="POST", path=f"{_ONE}/trigger", handler=schedules.trigger, role=Role.submit,
+            name="triggerSchedule", summary="Make an intent of it now, besides its ticks", tag="Schedules",
+            body=Nothing, body_required=False, answers={201: IntentOut}, parameters=(REQUEST_ID,),
+            errors=(
+                e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.LaneFull, e.EntityFull,
+                e.NotReady, e.LogUnavailable,
+            ),
+            write=True,
+        ),
+    ]  # fmt: skip
+
+
+def _verb(verb: str, handler: Handler, name: str, summary: str) -> Route:
+    return Route(
+        method="POST",
+        path=f"{_ONE}/{verb}",
+        handler=handler,
+        role=Role.submit,
+        name=name,
+        summary=summary,
+        tag="Schedules",
+        body=Nothing,
+        body_required=False,
+        answers={200: ScheduleOut},
+        parameters=(*REVISION, REQUEST_ID),
+        errors=_WRITE,
+        write=True,
+    )

@@ -1,0 +1,45 @@
+"""All schedules and where they stand. Owns which of their intents are live, and when the next tick is."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from duetime.protocol.schedule import Timetable
+
+
+class Timetables:
+    """Schedules by id."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Timetable] = {}
+        self.runs: dict[str, str] = {}
+        """Live intents that a tick must know of, and their schedules."""
+        self.over: list[str] = []
+        """Those of them that ended in this record."""
+        self._wakes: list[tuple[int, str]] = []
+        """A heap of (moment, schedule); an entry counts while it is the schedule's own `wake_ms`."""
+
+    def keep(self, table: Timetable) -> None:
+        """This is how a schedule stands now."""
+        old = self.all.get(table.id)
+        self.all[table.id] = table
+        for id in table.live:
+            self.runs[id] = table.id
+        if table.wake_ms and (old is None or old.paused or old.wake_ms != table.wake_ms):
+            heappush(self._wakes, (table.wake_ms, table.id))
+
+    def drop(self, table: Timetable) -> None:
+        del self.all[table.id]
+        for id in table.live:
+            self.runs.pop(id, None)
+
+    def next_ms(self) -> int | None:
+        """When the next tick is."""
+        wakes = self._wakes
+        while wakes and not self._counts(*wakes[0]):
+            heappop(wakes)
+        return wakes[0][0] if wakes else None
+
+    def _counts(self, wake_ms: int, id: str) -> bool:
+        table = self.all.get(id)
+        return table is not None and table.wake_ms == wake_ms and not table.paused

@@ -1,0 +1,93 @@
+"""A schedule: a rule that makes intents again and again, and where it stands.
+
+The rule (cron or every) is text and numbers here; `engine.calendar` turns it into moments, and only those
+reach the kernel. These Structs are on the log and in the checkpoint: fields are only appended.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+from duetime.protocol.terms import Terms
+
+
+class Overlap(IntEnum):
+    """What becomes of a tick while an intent of an earlier one has not ended."""
+
+    ALLOW = 0
+    SKIP = 1
+    QUEUE_ONE = 2
+    """One waits, and is made when the running one has ended; more are skipped."""
+    CANCEL_RUNNING = 3
+
+
+class Misfire(IntEnum):
+    """What becomes of ticks whose time passed while nobody could make them."""
+
+    ONCE = 0
+    """The newest of them is made late, the others are left out."""
+    SKIP = 1
+    CATCH_UP = 2
+    """The newest `catch_up` of them are made late, oldest first."""
+
+
+class Schedule(Struct, frozen=True, array_like=True, gc=False):
+    """What was asked for. Exactly one of `cron` and `every_ms` is given."""
+
+    id: str
+    terms: Terms
+    payload: bytes = b""
+    cron: str = ""
+    every_ms: int = 0
+    zone: str = "UTC"
+    jitter_ms: int = 0
+    """Each tick's intent is up to so much later than its tick, always the same for the same tick."""
+    start_ms: int = 0
+    end_ms: int = 0
+    """No tick before the start or after the end. 0: none."""
+    overlap: Overlap = Overlap.ALLOW
+    misfire: Misfire = Misfire.ONCE
+    catch_up: int = 1
+    source: str = ""
+    """Who keeps it: empty for a person, "app" for a decorator in a program."""
+
+
+class Timetable(Struct, frozen=True, array_like=True, gc=False):
+    """A schedule as it stands."""
+
+    schedule: Schedule
+    next_ms: int
+    """The next tick, as the calendar resolved it; 0: none will come."""
+    wake_ms: int
+    """When to look: at the next tick, or a little later if its intent could not be taken. 0: never."""
+    created_at_ms: int
+    updated_at_ms: int
+    revision: int = 1
+    """Grows when somebody changes, pauses or resumes it; not with its ticks."""
+    paused: bool = False
+    last_ms: int = 0
+    """The newest tick that is decided: none up to it is decided again."""
+    last_id: str = ""
+    """The intent that was made last."""
+    live: tuple[str, ...] = ()
+    """Its intents that have not ended, as far as overlapping matters."""
+    queued_ms: int = 0
+    """A tick that waits until those have ended."""
+    made: int = 0
+    skipped: int = 0
+    """Ticks left out because an earlier intent had not ended."""
+    missed: int = 0
+    """Ticks left out because their time had passed."""
+    refused: str = ""
+    """Why the next tick's intent could not be taken at its time; it is tried again."""
+
+    @property
+    def id(self) -> str:
+        return self.schedule.id
+
+
+def tick_id(schedule: str, time_ms: int) -> str:
+    """The id of a tick's intent. Nobody else can have it: ids of users have no @."""
+    return f"{schedule}@{time_ms}"
