@@ -69,8 +69,8 @@ def test_the_shell(terminal, tmp_path):
     shell.expect(PROMPT)
     # Each completion is waited for, as people do.
     for keys, completed in (
-        ("sched\t", "schedule"),
-        ("str\t", "stream:"),
+        ("chro\t", "chronoscope"),
+        ("\x15schedule str\t", "stream:"),
         ("s --in 1h --id shell-1 --tie\t", "--tier"),
         ("U\t", "ULTRA"),
     ):

@@ -68,8 +68,10 @@ def demo(
 
     With --server it is a server in a process of its own, asked over HTTP, and webhooks that arrive here.
     """
-    logging.getLogger("duetime").setLevel(logging.CRITICAL)  # these failures are meant
     with contextlib.ExitStack() as stack:
+        logger = logging.getLogger("duetime")
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)  # these failures are meant
         folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="duetime-demo-")))
         run = _over_http(folder, count, seconds) if server else Demo(str(folder), count, seconds)
         figures = asyncio.run(run.run(quiet=as_json))
