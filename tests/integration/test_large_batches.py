@@ -9,6 +9,7 @@ import os
 import pytest
 
 from duetime import App, errors
+from duetime.log.disk import RealDisk
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel, Stream, Terms
@@ -38,10 +39,21 @@ def test_each_intent_on_terms_of_its_own(tmp_path):
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("room_for", [0, 2, 4])
+class BigWritesDisk(WatchedDisk):
+    """Watches the large writes only: how many small ones come in between depends on how busy the machine is."""
+
+    def write(self, file, offset, parts):
+        large = sum(map(len, parts)) > 100_000
+        return super().write(file, offset, parts) if large else RealDisk.write(self, file, offset, parts)
+
+    def allocate(self, file, size, size_new):
+        RealDisk.allocate(self, file, size, size_new)
+
+
+@pytest.mark.parametrize("room_for", [0, 1, 2])
 def test_a_disk_that_fills_in_the_middle(tmp_path, room_for):
     """FLAWS 14: what is on the log is answered as taken, and only the rest as refused."""
-    disk = WatchedDisk()
+    disk = BigWritesDisk()
     app = on_disk(App(str(tmp_path / "data")), disk, allocate_bytes=4096)
     items = tuple(Item(f"i{number}", 0, FAR_MS, b'"%b"' % (b"x" * 150_000)) for number in range(8))
 
