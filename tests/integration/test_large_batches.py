@@ -40,7 +40,7 @@ def test_each_intent_on_terms_of_its_own(tmp_path):
 
 
 class BigWritesDisk(WatchedDisk):
-    """Watches the large writes only: how many small ones come in between depends on how busy the machine is."""
+    """Watches the large writes only: how many small ones come in between depends on the machine."""
 
     def write(self, file, offset, parts):
         large = sum(map(len, parts)) > 100_000
