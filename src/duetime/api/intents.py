@@ -49,7 +49,8 @@ class Intents:
 
     async def create_many(self, call: Call) -> Answer:
         news = [_read_one(raw, number) for number, raw in enumerate(_parts(call))]
-        return Answer(encode(await self._service.create_many(news, request_id(call))))
+        service = self._service
+        return Answer(encode(await service.create_many(news, request_id(call), service.show.written)))
 
     async def get(self, call: Call) -> Answer:
         return _shown(await self._service.get(call.params["id"]))

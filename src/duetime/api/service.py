@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -41,7 +42,7 @@ class Service:
     def __init__(self, defaults: Defaults, library: Library) -> None:
         self.engine: Engine | None = None
         self.library = library
-        self.composer = Composer(defaults, lambda lane: self.running.lane_settings(lane).priority)
+        self.composer = Composer(defaults, self._priority_of)
         self.show = Shower()
         self.refused = problems.nobody_counts
         """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
@@ -59,7 +60,8 @@ class Service:
         """A new intent, or the one its key or request names; and whether it existed."""
         engine = self.running
         terms, item = self.composer.new(new, engine.now_ms(), request)
-        return self._made(await engine.submit_one(terms, item, terms.ack))
+        intent, known = _made(await engine.submit_one(terms, item, terms.ack))
+        return self._shown(intent), known
 
     async def get(self, id: str) -> IntentOut:
         """An intent as it is now; while the engine recovers, as it was at the last checkpoint."""
@@ -125,7 +127,10 @@ class Service:
     # Many.
 
     async def create_many(
-        self, news: Sequence[NewIntent | DuetimeError], request: str | None = None
+        self,
+        news: Sequence[NewIntent | DuetimeError],
+        request: str | None = None,
+        show: Callable[[Intent], Any] | None = None,
     ) -> BatchOut:
         """One append for all of them; an answer for each, in order. What could not be read is an error."""
         engine = self.running
@@ -154,16 +159,18 @@ class Service:
         replies: list[Reply] = []
         if items:
             replies = await engine.submit(tuple(terms), tuple(items), ack)
-        return self._batch(results, replies)
+        return self._batch(results, replies, show if show is not None else self._shown)
 
-    def _batch(self, results: list[DuetimeError | int], replies: list[Reply]) -> BatchOut:
+    def _batch(
+        self, results: list[DuetimeError | int], replies: list[Reply], show: Callable[[Intent], Any]
+    ) -> BatchOut:
         answers: list[BatchItemOut] = []
         created = existing = failed = 0
         for result in results:
             try:
                 if isinstance(result, DuetimeError):
                     raise result
-                intent, known = self._made(replies[result])
+                intent, known = _made(replies[result])
             except DuetimeError as error:
                 failed += 1
                 self.refused(error)
@@ -171,22 +178,31 @@ class Service:
                 continue
             created += not known
             existing += known
-            answers.append(BatchItemOut(status=200 if known else 201, intent=intent))
+            answers.append(BatchItemOut(status=200 if known else 201, intent=show(intent)))
         return BatchOut(items=answers, created=created, existing=existing, failed=failed)
 
     # Parts.
 
-    def _made(self, reply: Reply) -> tuple[IntentOut, bool]:
-        if type(reply) is Intent:
-            return self.show(query.view(reply)), False
-        if isinstance(reply, Existing):
-            return self.show(query.view(reply.intent)), True
-        assert isinstance(reply, Refusal)
-        raise errors.made(reply.error, reply.message, reply.details)
+    def _priority_of(self, lane: str) -> int:
+        settings = self.running.settled_lanes.get(lane)
+        return 0 if settings is None else settings.priority
+
+    def _shown(self, intent: Intent) -> IntentOut:
+        return self.show(query.view(intent))
 
     async def _ask(self, command: Command) -> IntentOut:
         view: View = await self.running.ask(command)
         return self.show(view)
+
+
+def _made(reply: Reply) -> tuple[Intent, bool]:
+    """The intent a submit made or found, and whether it existed; a refusal is raised."""
+    if type(reply) is Intent:
+        return reply, False
+    if isinstance(reply, Existing):
+        return reply.intent, True
+    assert isinstance(reply, Refusal)
+    raise errors.made(reply.error, reply.message, reply.details)
 
 
 def _no_such(id: str) -> NoSuchIntent:

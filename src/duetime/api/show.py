@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from duetime.api import rates
 from duetime.api.wire import (
@@ -21,11 +21,42 @@ from duetime.api.wire import (
 )
 from duetime.insight.advisor import choose
 from duetime.insight.when import iso, iso_or_none
-from duetime.protocol.intent import Error
+from duetime.protocol.intent import SCHEDULED, Error, Intent, Rare
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
 from duetime.protocol.view import View
 
 _KEPT = 4_096
+_TEXT_MAX = 4_096
+
+
+_encode = msgspec.json.Encoder().encode
+_NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(IntentOut)}
+_NO_RARE = Rare()
+
+
+class _Own(Struct, frozen=True, rename="camel", gc=False):
+    """What an intent does not share with others: `IntentOut` without what comes from its terms."""
+
+    intent_id: str
+    status: str
+    execute_at: str
+    deadline: str | None
+    payload: Raw | None
+    after: tuple[str, ...]
+    idempotency_key: str | None
+    traceparent: str | None
+    attempts: int
+    delivery: int
+    revision: int
+    created_at: str
+    updated_at: str
+    due_at: str | None
+    first_dispatch_at: str | None
+    finished_at: str | None
+    next_attempt_at: str | None
+    late_ms: int | None
+    last_error: ErrorOut | None
+    result: Raw | None
 
 
 class Shower:
@@ -33,6 +64,49 @@ class Shower:
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[Terms, dict[str, Any]]] = {}
+        self._texts: dict[int, tuple[Terms, bytes]] = {}
+
+    def written(self, intent: Intent) -> Raw:
+        """An intent as JSON at once: where thousands are shown, a third of the time of showing each."""
+        rare = intent.rare if intent.rare is not None else _NO_RARE
+        status = intent.status
+        own = _encode(
+            _Own(
+                intent.id,
+                status.name,
+                iso(intent.execute_at_ms),
+                iso_or_none(intent.deadline_ms),
+                Raw(intent.payload) if intent.payload else None,
+                rare.after,
+                rare.key,
+                rare.traceparent,
+                intent.attempt,
+                intent.delivery,
+                intent.revision,
+                iso(intent.created_at_ms),
+                iso(intent.updated_at_ms),
+                iso_or_none(intent.due_at_ms),
+                iso_or_none(intent.first_dispatch_at_ms),
+                iso_or_none(intent.finished_at_ms),
+                iso_or_none(intent.wake_at_ms) if status is SCHEDULED else None,
+                intent.late_ms if intent.late_ms >= 0 else None,
+                _error(rare.last_error),
+                Raw(rare.result) if rare.result is not None else None,
+            )
+        )
+        return Raw(b"%b,%b" % (own[:-1], self._text(intent.terms)))
+
+    def _text(self, terms: Terms) -> bytes:
+        """What comes from the terms, as the end of a JSON object."""
+        kept = self._texts.get(id(terms))
+        if kept is not None and kept[0] is terms:
+            return kept[1]
+        if len(self._texts) >= _KEPT:
+            self._texts.clear()
+        text = _encode({_NAMES[name]: value for name, value in self._of_terms(terms).items()})[1:]
+        if len(text) <= _TEXT_MAX:  # a callback's body is not worth the memory
+            self._texts[id(terms)] = (terms, text)
+        return text
 
     def __call__(self, view: View) -> IntentOut:
         return IntentOut(

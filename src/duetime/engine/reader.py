@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
@@ -54,6 +56,11 @@ class Reader:
         if lane is None:
             lane = Lane(name, serial=kind == "entity", pushed=kind in state.settings.pushed)
         return query.lane_view(lane)
+
+    @property
+    def settled_lanes(self) -> Mapping[str, LaneSettings]:
+        """Lanes with settings of their own, to be looked at only."""
+        return self._kernel().state.lane_settings
 
     def lane_settings(self, name: str) -> LaneSettings:
         return self._kernel().state.lane_settings.get(name, LaneSettings())
