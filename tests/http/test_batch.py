@@ -98,3 +98,15 @@ def test_one_may_wait_for_another_of_the_same_batch(server, fresh):
     body = post(server, [{**NEW, "intentId": first}, {**NEW, "intentId": second, "after": [first]}]).json
     assert [item["status"] for item in body["items"]] == [201, 201]
     assert body["items"][1]["intent"]["status"] == "BLOCKED"
+
+
+def test_little_is_answered_to_those_who_want_little(server):
+    one = {"delayMs": 3_600_000, "stream": {"name": "brief"}}
+    answer = server.ask("POST", "/v1/intents/batch", [one, {"delayMs": -1}], {"Prefer": "return=minimal"})
+    assert answer.status == 200 and answer.headers["preference-applied"] == "return=minimal"
+    body = answer.json
+    assert (body["created"], body["failed"]) == (1, 1)
+    intent = body["items"][0]["intent"]
+    assert set(intent) == {"intentId", "status", "executeAt", "revision"}
+    assert server.ask("GET", f"/v1/intents/{intent['intentId']}").json["revision"] == intent["revision"]
+    assert body["items"][1]["error"]["errorCode"] == 42208

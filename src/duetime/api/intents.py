@@ -27,6 +27,7 @@ _nothing = msgspec.json.Decoder(Nothing)
 _news = msgspec.json.Decoder(list[NewIntent])
 _array = msgspec.json.Decoder(list[Raw])
 PAGING = ("order", "limit", "cursor")
+_BRIEF = (b"preference-applied", b"return=minimal")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
 
@@ -51,8 +52,10 @@ class Intents:
 
     async def create_many(self, call: Call) -> Answer:
         news = _read_all(call)
-        service = self._service
-        return Answer(encode(await service.create_many(news, request_id(call), service.show.written)))
+        show = self._service.show
+        brief = "return=minimal" in (call.header(b"prefer") or "").lower()
+        made = await self._service.create_many(news, request_id(call), show.brief if brief else show.written)
+        return Answer(encode(made), headers=[_BRIEF] if brief else [])
 
     async def get(self, call: Call) -> Answer:
         return _shown(await self._service.get(call.params["id"]))

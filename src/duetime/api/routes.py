@@ -7,6 +7,7 @@ from typing import Any, Final
 from duetime import errors as e
 from duetime.api.app import Parameter, Route
 from duetime.api.auth import Role
+from duetime.api.brief import BriefBatchOut
 from duetime.api.events import EventStream
 from duetime.api.http import Handler
 from duetime.api.intents import Intents
@@ -44,6 +45,12 @@ _KEY: Final = Parameter(
     "Idempotency-Key",
     "Names one intent within its window.",
     {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX},
+    "header",
+)
+_PREFER: Final = Parameter(
+    "Prefer",
+    "return=minimal: only id, status, time and revision of each intent are answered.",
+    _TEXT,
     "header",
 )
 FILTERS: Final = (
@@ -88,7 +95,8 @@ def intent_routes(intents: Intents) -> list[Route]:
         Route(
             method="POST", path="/v1/intents/batch", handler=intents.create_many, role=Role.submit,
             name="createIntents", summary="Create many intents in one append", tag="Intents",
-            body=list[NewIntent], ndjson=True, answers={200: BatchOut}, parameters=(REQUEST_ID,),
+            body=list[NewIntent], ndjson=True, answers={200: BatchOut | BriefBatchOut},
+            parameters=(_PREFER, REQUEST_ID),
             errors=_BATCH_ERRORS, write=True,
         ),
         Route(

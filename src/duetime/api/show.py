@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from duetime.api import rates
+from duetime.api.brief import BriefIntentOut
 from duetime.api.wire import (
     CallbackOut,
     EntityOut,
@@ -95,6 +96,16 @@ class Shower:
             )
         )
         return Raw(b"%b,%b" % (own[:-1], self._text(intent.terms)))
+
+    @staticmethod
+    def brief(intent: Intent) -> BriefIntentOut:
+        """The least that is worth knowing of a new intent."""
+        return BriefIntentOut(
+            intent_id=intent.id,
+            status=intent.status.name,  # type: ignore[arg-type]  # the names are those of the Literal, tested
+            execute_at=iso(intent.execute_at_ms),
+            revision=intent.revision,
+        )
 
     def _text(self, terms: Terms) -> bytes:
         """What comes from the terms, as the end of a JSON object."""
