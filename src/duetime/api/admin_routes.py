@@ -57,7 +57,7 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
         "body_required": False,
         "answers": {200: Nothing},
         "parameters": (REQUEST_ID,),
-        "errors": (e.NotJson, e.InvalidField, e.KeyReused, *_NOT_NOW),
+        "errors": (e.NotJson, e.NoSuchRoute, e.InvalidField, e.KeyReused, *_NOT_NOW),
         "write": True,
     }
     read: dict[str, Any] = {"method": "GET", "role": Role.read, "tag": "Operation"}
