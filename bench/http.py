@@ -16,8 +16,6 @@ COUNT = 15_000
 BATCHES = 100
 BATCH = 1_000
 ROUNDS = 3
-# What is wanted of batches: 60,000 a second where the echo does 21,000.
-BATCH_RATIO = 60 / 21
 
 
 def run() -> list[Figure]:
@@ -38,7 +36,7 @@ async def _run() -> list[Figure]:
             durables.append(await _rate(server.port, 64, durable, COUNT))
             batches.append(BATCH * await _rate(server.port, 2, batch, BATCHES))
             briefs.append(BATCH * await _rate(server.port, 2, brief, BATCHES))
-    echo, one, synced, least = median(echoes), median(singles), median(durables), median(briefs)
+    echo, one, synced, whole = median(echoes), median(singles), median(durables), median(batches)
     note = f"median of {ROUNDS}"
     return [
         Figure("bare Starlette + msgspec echo, 32 connections", echo, "requests/s", note=note),
@@ -46,9 +44,9 @@ async def _run() -> list[Figure]:
         Figure("... against the echo", one / echo, "ratio", floor=0.4),
         Figure("POST /v1/intents DURABLE, 64 connections", synced, "requests/s", note=note),
         Figure("... against ASYNC", synced / one, "ratio", floor=0.6),
-        Figure("batch create, 1,000 a request, Prefer: return=minimal", least, "intents/s", note=note),
-        Figure("... against the echo", least / echo, "ratio", floor=BATCH_RATIO),
-        Figure("... with whole intents in the answer", median(batches), "intents/s", note=note),
+        Figure("batch create, 1,000 a request", whole, "intents/s", floor=60_000, note=note),
+        Figure("... against the echo", whole / echo, "ratio"),
+        Figure("... with Prefer: return=minimal", median(briefs), "intents/s", note=note),
     ]
 
 
