@@ -98,6 +98,7 @@ def test_a_field_that_is_appended_is_welcome(monkeypatch):
         ("id", str),
         ("revision", int, 0),
         ("request", str | None, None),
+        ("tree", bool, False),
         ("why", str, ""),
     )
     check_places(golden.UNRELEASED)

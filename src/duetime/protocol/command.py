@@ -6,6 +6,8 @@ intent may say which revision it expects; 0 means any.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from msgspec import Struct
 
 from duetime import limits
@@ -75,11 +77,12 @@ class Patch(Struct, frozen=True, array_like=True, tag="patch", gc=False):
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel", gc=False):
-    """Stop an intent, also while it runs."""
+    """Stop an intent, also while it runs. `tree`: with everything that waits for it, and its members."""
 
     id: str
     revision: int = 0
     request: str | None = None
+    tree: bool = False
 
 
 class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):
@@ -160,6 +163,14 @@ class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
     lane: str
 
 
+class Order(IntEnum):
+    """Who goes first in a lane among those of equal priority."""
+
+    FIFO = 0
+    EXPECTED = 1
+    """The shorter first, as predicted; waiting makes up for length, so nobody waits for ever."""
+
+
 class LaneSettings(Struct, frozen=True, array_like=True, gc=False):
     """What a lane allows. 0: no such limit."""
 
@@ -170,6 +181,8 @@ class LaneSettings(Struct, frozen=True, array_like=True, gc=False):
     pending_max: int = 0
     priority: int = 0
     """What an intent gets that names no priority; put on the record by whoever makes it."""
+    order: Order = Order.FIFO
+    """Whether predictions are put on the record by whoever makes an intent."""
 
 
 class SetLane(Struct, frozen=True, array_like=True, tag="lane", gc=False):

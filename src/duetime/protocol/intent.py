@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from duetime.protocol.terms import OnDuplicate, Terms
+from duetime.protocol.terms import Claim, OnDuplicate, Terms
 
 
 class Status(IntEnum):
@@ -36,6 +36,16 @@ class Status(IntEnum):
 SCHEDULED, DUE, DISPATCHING, BLOCKED, ACKED, DEAD_LETTERED, EXPIRED, CANCELED = Status
 
 
+class Ties(Struct, frozen=True, array_like=True, gc=False):
+    """What ties a new intent to others, besides those it comes after."""
+
+    claim: Claim | None = None
+    group: str | None = None
+    """The intent that waits for this one among others, as their group's callback."""
+    members: int = 0
+    """How many members a group's callback waits for. 0: it is none."""
+
+
 class Item(Struct, frozen=True, array_like=True, gc=False):
     """One new intent inside a `Submit`. `terms` is an index into that command's list."""
 
@@ -57,6 +67,9 @@ class Item(Struct, frozen=True, array_like=True, gc=False):
     """The time was counted from the moment of asking: waiting to be written does not make it too old."""
     request: str | None = None
     """Names the caller's request: the same one again makes no second intent of this id."""
+    ties: Ties | None = None
+    expected_ms: int = 0
+    """How long it will run, as predicted when it was made. In its lane it stands that much further back."""
 
 
 class Error(Struct, frozen=True, array_like=True, gc=False):
@@ -95,6 +108,11 @@ class Rare(Struct, array_like=True, gc=False):
     """Closed steps only; the open ones are in the intent's own fields (see `kernel.history`)."""
     requests: tuple[str, ...] = ()
     """The newest requests that made or changed it, so that a repeated one is known."""
+    ties: Ties | None = None
+    joined: int = 0
+    """How many of its members were made so far, when it is a group's callback."""
+    log: str | None = None
+    """What its newest attempt wrote."""
 
 
 class Intent(Struct, array_like=True, gc=False):
@@ -134,6 +152,7 @@ class Intent(Struct, array_like=True, gc=False):
     rare: Rare | None = None
     waits: str = ""
     """The limiter it is parked with, while it is due."""
+    expected_ms: int = 0
     armed: int = 0
     """The timer slot that has it; means nothing on disk."""
     cycle: int = 0

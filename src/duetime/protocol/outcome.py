@@ -60,3 +60,5 @@ class Settlement(Struct, frozen=True, array_like=True, gc=False):
     id: str
     delivery: int
     outcome: Outcome
+    log: str | None = None
+    """What the attempt wrote, the newest lines."""

@@ -70,6 +70,13 @@ class OnDuplicate(IntEnum):
     REJECT = 2
 
 
+class AfterOn(IntEnum):
+    """Which end of those an intent waits for lets it go: only success, or any."""
+
+    SUCCESS = 0
+    END = 1
+
+
 class Backoff(IntEnum):
     """How the delay between attempts grows."""
 
@@ -165,6 +172,29 @@ class Limit(Struct, frozen=True, array_like=True, gc=False):
         return -(-self.period_ms * 1_000_000 // self.rate)
 
 
+class Until(IntEnum):
+    """How long an intent keeps others with its key away, or is itself replaced by them."""
+
+    START = 0
+    """Nobody else until it starts."""
+    END = 1
+    """Nobody else until it has ended."""
+    TIME = 2
+    """Nobody else for a time from its making, whatever becomes of it."""
+    DEBOUNCE = 3
+    """The next one takes its place while it waits, and its own time."""
+    THROTTLE = 4
+    """The next one takes its place while it waits, at the time of the first."""
+
+
+class Claim(Struct, frozen=True, array_like=True, gc=False):
+    """A key of which one intent at a time has the right to wait (or run, or have been)."""
+
+    key: str
+    until: Until
+    for_ms: int = 0
+
+
 class Terms(Struct, frozen=True, array_like=True, gc=False):
     """What many intents may share: target, tier, guarantee, retry. One object for all of them."""
 
@@ -184,6 +214,12 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
     slo_ms: int = 0
     """The lateness that was asked for instead of a tier. 0: a tier was named, or the default."""
     limits: tuple[Limit, ...] | None = None
+    fairness_key: str | None = None
+    """Who shares a lane with others, such as a tenant: each gets turns by weight, however many it sends."""
+    fairness_weight: int = 1
+    after_on: AfterOn = AfterOn.SUCCESS
+    result_ttl_ms: int = 0
+    """How long a result is shown after the end. 0: as long as the intent is kept."""
 
     @property
     def serial(self) -> bool:

@@ -152,4 +152,4 @@ def test_room_is_used_again(store, path):
             finish(store, seq, 1_000 * round_)
         purged(store, path, Marks(finished_before_ms=1_000 * round_))
         pages.append(store._reader.execute("PRAGMA page_count").fetchone()[0])
-    assert max(pages[5:]) <= max(pages[:5])
+    assert max(pages[10:]) <= max(pages[:10])
