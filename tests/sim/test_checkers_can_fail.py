@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from duetime import limits
 from duetime.engine import recovery
 from duetime.engine.inbox import Request
 from duetime.engine.pump import Pump
@@ -20,6 +21,9 @@ from duetime.kernel import (
     consumers,
     control,
     dependents,
+    dispatch,
+    flow,
+    invariants,
     lanes,
     readying,
     retry,
@@ -147,6 +151,18 @@ def test_a_retry_waits_ever_less(monkeypatch):
 def test_a_retry_waits_too_long(monkeypatch):
     monkeypatch.setattr(retry, "delay_ms", lambda policy, id, attempt: policy.max_delay_ms * 2 + 5)
     assert "more than its policy allows" in first_violation()
+
+
+def test_expected_durations_are_forgotten_in_the_order(monkeypatch):
+    real = lanes.rank_of
+
+    def rank_of(intent, serial):
+        place = real(intent, serial)
+        return place if serial else place - limits.EXPECTED_FACTOR * intent.expected_ms
+
+    for user in (lanes, dispatch, flow, invariants):
+        monkeypatch.setattr(user, "rank_of", rank_of)
+    assert "was overtaken" in first_violation()
 
 
 def test_a_serial_lane_forgets_its_order(monkeypatch):

@@ -8,7 +8,7 @@ from duetime.kernel.lanes import Lane
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
 from duetime.limits import PERMITS_MAX
-from duetime.protocol.command import Configure, LaneSettings, Pause, Resize, Resume, SetLane, Start
+from duetime.protocol.command import Configure, LaneSettings, Order, Pause, Resize, Resume, SetLane, Start
 from duetime.protocol.outcome import Lost
 from duetime.protocol.reply import Refusal
 
@@ -40,6 +40,8 @@ def set_lane(state: State, command: SetLane) -> Refusal | None:
     settings, kind = command.settings, command.lane.partition(":")[0]
     if kind == "entity" and (settings.rate or settings.concurrency):
         return Refusal("InvalidField", "An entity runs one at a time, in order; it has no other limits.")
+    if kind == "entity" and settings.order is not Order.FIFO:
+        return Refusal("InvalidField", "An entity's messages run in the order they were accepted.")
     if settings == LaneSettings():
         state.lane_settings.pop(command.lane, None)
     else:

@@ -2,8 +2,10 @@
 
 A *lane* is a queue of ready intents that share order and limits. Inside it, each tier has a *track*, so
 that a tier out of permits does not stand in the way of another. The order in a track is by rank: the
-moment an intent became due, less its priority as seconds of head start; among equals by acceptance. A
-serial lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while an intent
+moment an intent became due, less its priority as seconds of head start, plus a multiple of the time it is
+expected to take where that was put on its record; among equals by acceptance. So a long one lets shorter
+ones pass that come within that multiple, and none that come later: waiting always wins in the end. A serial
+lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while an intent
 that it handed out before has not ended.
 
 Entries may be stale (cancelled, patched); one counts only while its intent is due at that rank.
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
+from duetime.limits import EXPECTED_FACTOR
 from duetime.protocol.intent import DUE, Intent
 from duetime.protocol.terms import PACKED_LANE, Limit
 
@@ -139,4 +142,4 @@ def rank_of(intent: Intent, serial: bool) -> int:
     """An intent's place in its track: the smaller, the sooner."""
     if serial:
         return _RANK_HOLDER if intent.holds else _RANK_SERIAL
-    return intent.due_at_ms - 1000 * intent.terms.priority
+    return intent.due_at_ms - 1000 * intent.terms.priority + EXPECTED_FACTOR * intent.expected_ms

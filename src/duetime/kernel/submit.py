@@ -97,6 +97,7 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     if item.key is not None or item.after or item.traceparent is not None or item.request is not None:
         intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent)
         remember(intent, item.request)
+    intent.expected_ms = item.expected_ms
     state.store.add(intent)
     if lane is None:
         state.count_in(terms)

@@ -18,6 +18,7 @@ from duetime.limits import (
     DAY_MS,
     ERROR_CHARS_MAX,
     EVERY_MS_MIN,
+    EXPECTED_MS_MAX,
     ID_CHARS_MAX,
     KEY_CHARS_MAX,
     LIMITS_MAX,
@@ -73,6 +74,8 @@ def item(item: Item) -> str | None:
     for id in item.after:
         if not _PARENT.fullmatch(id) or len(id) > ID_CHARS_MAX:
             return f"after names {id[:ID_CHARS_MAX]!r}, which is not an id."
+    if not 0 <= item.expected_ms <= EXPECTED_MS_MAX:
+        return f"expected_ms is {item.expected_ms}, which is out of range: {EXPECTED_MS_MAX} at most."
     if item.traceparent is not None and len(item.traceparent) > NAME_CHARS_MAX:
         return f"The traceparent must have at most {NAME_CHARS_MAX} characters."
     return None

@@ -169,6 +169,8 @@ class Order(IntEnum):
     FIFO = 0
     EXPECTED = 1
     """The shorter first, as predicted; waiting makes up for length, so nobody waits for ever."""
+    SHADOW = 2
+    """As FIFO; but predictions are made, and what the other order would have gained is told."""
 
 
 class LaneSettings(Struct, frozen=True, array_like=True, gc=False):

@@ -385,7 +385,9 @@ class History:
     def _place(self, id: str, peek: Peek) -> tuple[int, int]:
         intent = peek(id)
         assert intent is not None
-        return intent.due_at_ms - 1000 * intent.terms.priority, self.seen[id].number
+        seen = self.seen[id]
+        behind_ms = 2 * seen.expected_ms  # as long as it is expected to run, twice
+        return intent.due_at_ms - 1000 * intent.terms.priority + behind_ms, seen.number
 
 
 def _check_canceled(id: str, record: Record) -> None:

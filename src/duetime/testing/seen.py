@@ -23,6 +23,7 @@ class Seen:
         self.attempts_max = terms.redelivery.max_attempts
         self.execute_at_ms, self.deadline_ms = item.execute_at_ms, item.deadline_ms
         self.created_at_ms = at_ms
+        self.expected_ms = item.expected_ms
         self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
         self.status: Status | None = None
         self.delivery = self.attempt = 0

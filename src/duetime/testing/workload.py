@@ -11,6 +11,7 @@ from duetime.protocol.command import (
     Configure,
     FireNow,
     LaneSettings,
+    Order,
     Patch,
     Pause,
     Purge,
@@ -63,6 +64,7 @@ class Workload:
         self._small = random.random() < 0.6
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
         self._blocked = random.choice((0.0, 0.1, 0.3))
+        self._expected = random.choice((0.0, 0.5))
         self._far = random.choice((0.05, 0.3))
         self._rates = [self._rate() for _ in range(3)]
         self._shapes = [self._terms() for _ in range(random.randint(2, 8))]
@@ -107,12 +109,17 @@ class Workload:
                     self._rate() if random.random() < 0.6 else (0, 1_000, 1, 0)
                 )
                 lane = random.choice(list(self.lanes))
-                return SetLane(lane, LaneSettings(concurrency, rate, period_ms, burst))
+                return SetLane(
+                    lane, LaneSettings(concurrency, rate, period_ms, burst, order=self._order(lane))
+                )
             case 8:
                 return Purge(tuple(self._id(history, DEAD_LETTERED) for _ in range(random.randint(1, 3))))
             case 10:
                 return Configure(self._settings())
         return plan(random, now_ms, random.choice(self._shapes), history.ticks.kept)
+
+    def _order(self, lane: str) -> Order:
+        return Order.FIFO if lane.startswith("entity:") else self._random.choice(list(Order))
 
     def _request(self) -> str | None:
         """The name of a caller's request; some say the same one again."""
@@ -162,6 +169,7 @@ class Workload:
             id, terms, execute_at_ms, b"{}" if random.random() < 0.3 else b"", deadline_ms, key,
             random.choice((1, 1, 1, 2)), random.choice(list(OnDuplicate)), after,
             "00-trace" if random.random() < 0.1 else None, request=self._request(),
+            expected_ms=random.choice((0, 40, 2_000, HOUR_MS)) if random.random() < self._expected else 0,
         )  # fmt: skip
 
     def _when(self, now_ms: int) -> int:

@@ -40,6 +40,9 @@ def test_a_bad_id(id):
         ({"key": "k" * (limits.KEY_CHARS_MAX + 1)}, False),
         ({"after": ("x",) * limits.AFTER_MAX}, True),
         ({"after": ("x",) * (limits.AFTER_MAX + 1)}, False),
+        ({"expected_ms": limits.EXPECTED_MS_MAX}, True),
+        ({"expected_ms": limits.EXPECTED_MS_MAX + 1}, False),
+        ({"expected_ms": -1}, False),
     ],
 )
 def test_an_item(changes, good):
