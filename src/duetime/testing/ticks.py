@@ -27,6 +27,8 @@ from duetime.testing.seen import Seen
 
 # The only cron rule of simulations.
 MINUTE = "* * * * *"
+# A revision no schedule comes to.
+_NEVER = 1 << 40
 
 
 def plan(random: Random, now_ms: int, terms: Terms, kept: dict[str, Kept]) -> Command:
@@ -47,6 +49,7 @@ def plan(random: Random, now_ms: int, terms: Terms, kept: dict[str, Kept]) -> Co
         case "pause":
             return PauseSchedule(id, revision)
         case "resume":
+            revision = _NEVER  # of one that was not seen, and may be made in this very batch
             if id in kept:  # who resumes it has looked at its rule, and says which
                 period_ms, revision = kept[id].schedule.every_ms or MINUTE_MS, kept[id].revision
                 next_ms = (now_ms // period_ms + 1) * period_ms
