@@ -96,7 +96,9 @@ class _Client(asyncio.Protocol):
     def __init__(self, next_request: Callable[[], bytes | None], done: Callable[[bytes], None]) -> None:
         self._next = next_request
         self._done = done
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._end = 0
+        """Where the answer ends that is being read, once its head is there."""
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -112,15 +114,19 @@ class _Client(asyncio.Protocol):
             self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        self._buffer = self._buffer + data if self._buffer else data
-        head = self._buffer.find(b"\r\n\r\n")
-        if head < 0:
+        buffer = self._buffer
+        buffer += data
+        if not self._end:
+            head = buffer.find(b"\r\n\r\n")
+            if head < 0:
+                return
+            found = _LENGTH.search(buffer, 0, head)
+            self._end = head + 4 + (int(found.group(1)) if found else 0)
+        if len(buffer) < self._end:
             return
-        found = _LENGTH.search(self._buffer, 0, head)
-        end = head + 4 + (int(found.group(1)) if found else 0)
-        if len(self._buffer) < end:
-            return
-        answer, self._buffer = self._buffer[:end], self._buffer[end:]
+        answer = bytes(buffer[: self._end])
+        del buffer[: self._end]
+        self._end = 0
         self._done(answer)
         self._send()
 

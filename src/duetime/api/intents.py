@@ -134,28 +134,38 @@ def no_body(call: Call) -> None:
 
 def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
     """The intents of a batch; one that cannot be read is the error that says why, and stops nobody else."""
-    parts = _parts(call)
-    if type(parts[0]) is Raw:
+    if call.body.startswith(b"[") and not _is_lines(call):
         try:
-            return _news.decode(call.body)  # all at once, as nearly always
-        except (msgspec.MsgspecError, RecursionError):
+            news = call.read(_news)  # all at once, as nearly always
+        except DuetimeError:
             pass  # then one by one, to see which
-    return [_read_one(raw, number) for number, raw in enumerate(parts)]
+        else:
+            _check_count(len(news))
+            return news
+    return [_read_one(raw, number) for number, raw in enumerate(_parts(call))]
 
 
 def _parts(call: Call) -> list[Any]:
     """The intents of a batch, not read yet: a JSON array, or one JSON object a line."""
     body = call.body.strip()
-    media_type = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if media_type in ("application/x-ndjson", "application/jsonl") or not body.startswith(b"["):
+    if _is_lines(call) or not body.startswith(b"["):
         parts: list[Any] = [line for line in body.split(b"\n") if line.strip()]
     else:
         parts = call.read(_array)
-    if not parts:
-        raise NotJson("There is no intent in the batch.", hint="Send a JSON array or one JSON object a line.")
-    if len(parts) > BATCH_CREATE_MAX:
-        raise TooLarge(f"{len(parts)} intents are in the batch; {BATCH_CREATE_MAX} are allowed.")
+    _check_count(len(parts))
     return parts
+
+
+def _is_lines(call: Call) -> bool:
+    media_type = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
+    return media_type in ("application/x-ndjson", "application/jsonl")
+
+
+def _check_count(count: int) -> None:
+    if not count:
+        raise NotJson("There is no intent in the batch.", hint="Send a JSON array or one JSON object a line.")
+    if count > BATCH_CREATE_MAX:
+        raise TooLarge(f"{count} intents are in the batch; {BATCH_CREATE_MAX} are allowed.")
 
 
 def _read_one(raw: bytes | Raw, number: int) -> NewIntent | DuetimeError:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from duetime import errors
 from duetime.api import problems
-from duetime.api.compose import Composer, Defaults
+from duetime.api.compose import Composer, Defaults, said_terms
 from duetime.api.show import Shower
 from duetime.api.wire import (
     BatchItemOut,
@@ -31,7 +29,7 @@ from duetime.kernel import query
 from duetime.protocol.command import Cancel, Command, FireNow
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import AckLevel, Terms
+from duetime.protocol.terms import Terms
 from duetime.protocol.view import View
 from duetime.store.archive import Filter
 
@@ -59,7 +57,8 @@ class Service:
     async def create(self, new: NewIntent, request: str | None = None) -> tuple[IntentOut, bool]:
         """A new intent, or the one its key or request names; and whether it existed."""
         engine = self.running
-        terms, item = self.composer.new(new, engine.now_ms(), request)
+        terms = self.composer.terms(new)
+        item = self.composer.item(new, 0, engine.now_ms(), request)
         intent, known = _made(await engine.submit_one(terms, item, terms.ack))
         return self._shown(intent), known
 
@@ -139,25 +138,30 @@ class Service:
         places: dict[int, int] = {}
         items: list[Item] = []
         results: list[DuetimeError | int] = []
-        ack = AckLevel.ASYNC
+        composer, place = self.composer, 0
+        said: object = None
+        its_terms: Terms | None = None
         for number, new in enumerate(news):
             try:
                 if isinstance(new, DuetimeError):
                     raise new
-                its_terms, item = self.composer.new(
-                    new, now_ms, None if request is None else f"{request}\n{number}"
-                )
+                words = said_terms(new)
+                if words != said:  # most say the same as the one before
+                    its_terms = composer.terms(new)
+                    place, said = places.get(id(its_terms), len(terms)), words
+                item = composer.item(new, place, now_ms, None if request is None else f"{request}\n{number}")
             except DuetimeError as error:
                 results.append(error)
                 continue
-            place = places.setdefault(id(its_terms), len(terms))
             if place == len(terms):
+                assert its_terms is not None
+                places[id(its_terms)] = place
                 terms.append(its_terms)
-            ack = max(ack, its_terms.ack)
             results.append(len(items))
-            items.append(item if place == 0 else replace(item, terms=place))
+            items.append(item)
         replies: list[Reply] = []
         if items:
+            ack = max(each.ack for each in terms)
             replies = await engine.submit(tuple(terms), tuple(items), ack)
         return self._batch(results, replies, show if show is not None else self._shown)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,10 +63,18 @@ def serve(
             f"The server needs the package {error.name!r}.", hint="Install it: pip install 'duetime[server]'."
         ) from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _collect_seldom()
     asyncio.run(
         serving.serve(loaded.config, insecure=insecure, started=lambda at: _say(at, loaded.config.data.dir))
     )
     output.words("Stopped; everything accepted is written down.")
+
+
+def _collect_seldom() -> None:
+    """Look for cycles of garbage seldom: a request makes thousands of objects that go without it, and each
+    look walks through every table of intents in memory."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _say(at: Listening, folder: str) -> None:

@@ -47,6 +47,10 @@ class Chunk(Struct, frozen=True):
 
 def chunks(terms_bytes: Sequence[int], items: tuple[Item, ...]) -> list[Chunk]:
     """Parts of a large submit, in order. The terms that a part uses count as well as its intents."""
+    if len(terms_bytes) == 1 and len(items) <= CHUNK_ITEMS:  # as nearly always
+        whole = sum(map(item_bytes, items)) + terms_bytes[0]
+        if whole <= CHUNK_BYTES:
+            return [Chunk(items, (0,), whole)]
     found: list[Chunk] = []
     places: dict[int, int] = {}
     start = size = 0

@@ -272,14 +272,14 @@ class SqliteStore:
 
     def _cool(self, written: dict[str, Intent]) -> Iterator[Job]:
         """Let go of what is on disk now and need not be in memory, a slice at a time."""
-        hot, changed, edge = self._hot, self._changed, self.edge
+        hot, changed, deferred = self._hot, self._changed, self._deferred
         for count, (id, intent) in enumerate(written.items(), 1):
-            if id not in changed and not is_hot(intent, max(edge, self.edge)):
+            if id not in changed and not is_hot(intent, self.edge):
                 hot.pop(id, None)
-                self._deferred.pop(id, None)
-                key = intent.rare.key if intent.rare is not None else None
-                if key is not None and self._keys.get(key) == id:
-                    del self._keys[key]
+                deferred.pop(id, None)
+                rare = intent.rare
+                if rare is not None and rare.key is not None and self._keys.get(rare.key) == id:
+                    del self._keys[rare.key]
             if count % (8 * _SLICE) == 0:
                 yield pause
 

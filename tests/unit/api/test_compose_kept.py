@@ -19,15 +19,15 @@ def new(**fields: object) -> NewIntent:
 
 def test_the_same_words_make_the_same_terms():
     composer = Composer(Defaults())
-    first, _ = composer.new(new(), NOW_MS)
-    assert composer.new(new(payload=1), NOW_MS)[0] is first
-    assert composer.new(new(priority=1), NOW_MS)[0] is not first
+    first = composer.terms(new())
+    assert composer.terms(new(payload=1)) is first
+    assert composer.terms(new(priority=1)) is not first
 
 
 def test_large_bodies_do_not_pile_up():
     composer = Composer(Defaults())
     for number in range(600):
-        composer.new(new(callback={"url": "http://h/", "body": f"{number}" + "x" * 50_000}), NOW_MS)
+        composer.terms(new(callback={"url": "http://h/", "body": f"{number}" + "x" * 50_000}))
     assert len(composer._terms) * 50_000 <= compose._TERMS_BYTES
 
 
@@ -37,5 +37,5 @@ def test_numbers_that_nothing_can_hold(payload):
     body = b'{"delayMs":5,"stream":{"name":"n"},"idempotencyKey":"k","payload":%b}'
     first, other = (msgspec.json.decode(body % each, type=NewIntent) for each in (payload, b"1e401"))
     composer = Composer(Defaults())
-    prints = [composer.new(each, NOW_MS)[1].fingerprint for each in (first, first, other)]
+    prints = [composer.item(each, 0, NOW_MS).fingerprint for each in (first, first, other)]
     assert prints[0] == prints[1] != prints[2]

@@ -194,7 +194,9 @@ def test_the_headers_of_answers():
 def test_an_example_of_a_new_intent_is_taken(name):
     _, body = BODIES["createIntent"][name]
     new = msgspec.json.decode(json.dumps(body), type=NewIntent)
-    Composer(Defaults()).new(new, 1_700_000_000_000)
+    composer = Composer(Defaults())
+    composer.terms(new)
+    composer.item(new, 0, 1_700_000_000_000)
 
 
 def test_every_example_belongs_to_an_operation_and_fits_its_body():

@@ -43,7 +43,8 @@ TARGETS: list[Target] = [
 def composed(fields: dict) -> tuple:
     """What the server makes of it."""
     new = msgspec.json.decode(msgspec.json.encode(fields), type=NewIntent)
-    return Composer(Defaults(tier=Tier.STANDARD, payload_bytes_max=1000)).new(new, NOW_MS, None)
+    composer = Composer(Defaults(tier=Tier.STANDARD, payload_bytes_max=1000))
+    return composer.terms(new), composer.item(new, 0, NOW_MS)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: type(target).__name__)
