@@ -24,6 +24,7 @@ from duetime.kernel import (
     dispatch,
     flow,
     invariants,
+    kinds,
     lanes,
     readying,
     retry,
@@ -69,7 +70,7 @@ def test_no_fence_on_outcomes(monkeypatch):
             if intent is None or intent.status is not DISPATCHING:
                 counted.append(False)
                 continue
-            settle.settle(state, intent, settlement.outcome)
+            settle.settle(state, intent, settlement.outcome, settlement.log)
             counted.append(True)
         return counted
 
@@ -333,3 +334,26 @@ def test_a_tick_has_a_time_of_its_own(monkeypatch):
 def test_a_schedule_does_not_know_what_runs(monkeypatch):
     monkeypatch.setattr(schedules, "release", lambda state: state.timetables.over.clear())
     assert re.search("followed|is lost", first_violation())
+
+
+def test_the_log_of_an_attempt_is_not_kept(monkeypatch):
+    real = settle.settle
+
+    def forgetful(state, intent, outcome, log=None):
+        real(state, intent, outcome)
+
+    monkeypatch.setattr(settle, "settle", forgetful)
+    assert "its attempt logged" in first_violation()
+
+
+def test_an_entity_is_not_offered_to_those_who_ask_for_its_type(monkeypatch):
+    real = kinds.offer
+
+    def offer(state, track):
+        real(state, track)
+        for kind in state.kinds.values():
+            if track.lane.name.endswith("e1"):
+                kind.listed.pop(track, None)
+
+    monkeypatch.setattr(kinds, "offer", offer)
+    assert "is not offered" in first_violation()

@@ -24,6 +24,8 @@ def demand(state: State, command: Demand) -> Refusal | None:
             lane.turns.append(command.consumer)
     for track in lane.tracks.values():
         state.stirred[track] = None
+    if command.lane in state.kinds:
+        state.eager[command.lane] = None
     state.drop_if_idle(lane)
     return None
 

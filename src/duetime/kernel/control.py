@@ -24,6 +24,8 @@ def resume(state: State, command: Resume) -> None:
         return
     lane.paused = False
     _stir(state, lane)
+    if command.lane in state.kinds:
+        state.eager[command.lane] = None
     state.drop_if_idle(lane)
 
 
@@ -38,7 +40,7 @@ def resize(state: State, command: Resize) -> Refusal | None:
 def set_lane(state: State, command: SetLane) -> Refusal | None:
     """New settings for a lane, at once; the default ones are not kept."""
     settings, kind = command.settings, command.lane.partition(":")[0]
-    if kind == "entity" and (settings.rate or settings.concurrency):
+    if kind in ("entity", "entities") and (settings.rate or settings.concurrency):
         return Refusal("InvalidField", "An entity runs one at a time, in order; it has no other limits.")
     if kind == "entity" and settings.order is not Order.FIFO:
         return Refusal("InvalidField", "An entity's messages run in the order they were accepted.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from duetime.kernel import flow
+from duetime.kernel import flow, kinds
 from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.readying import unfit
 from duetime.kernel.state import State
@@ -22,6 +22,7 @@ def hand_out(state: State) -> None:
     """Everything that may go now, goes now."""
     if state.draining:
         state.stirred.clear()
+        state.eager.clear()
         return
     # An expiry on the way may stir another track, so go on until nothing is stirred.
     while True:
@@ -33,8 +34,12 @@ def hand_out(state: State) -> None:
                 _list(state, track)
             else:
                 pulled[track.lane.name] = track.lane
+                if track.lane.serial:
+                    kinds.offer(state, track)
         for name in sorted(pulled):  # the order of stirring is not the same after a restart
             _pull(state, pulled[name])
+        if state.eager:
+            _pull_kinds(state)
         _push(state)
         if not state.stirred:
             return
@@ -138,15 +143,35 @@ def _pull(state: State, lane: Lane) -> None:
         intent = first[2]
         if unfit(state, intent) or held_up(state, best, intent):
             continue
-        name = turns.popleft()
-        consumer = state.consumers[name]
-        start(state, lane, intent, -1, name)
-        state.timers.arm(intent, state.at_ms + intent.terms.lease_ms)
-        consumer.credits[lane.name] -= 1
-        if consumer.credits[lane.name]:
-            turns.append(name)
-        else:
-            del consumer.credits[lane.name]
+        _give(state, lane, lane, intent)
+
+
+def _pull_kinds(state: State) -> None:
+    """Give messages of entities to the consumers that ask for any of their type."""
+    eager, state.eager = state.eager, {}
+    for name in sorted(eager):
+        asked = state.lanes.get(name)
+        if asked is None or asked.paused:
+            continue
+        while asked.turns and (found := kinds.first(state, name)) is not None:
+            track, intent = found
+            track.pop()
+            if not unfit(state, intent):
+                _give(state, asked, track.lane, intent)
+        state.drop_if_idle(asked)
+
+
+def _give(state: State, asked: Lane, lane: Lane, intent: Intent) -> None:
+    """Hand an intent to the consumer whose turn it is, for a credit of the lane that it asked for."""
+    name = asked.turns.popleft()
+    consumer = state.consumers[name]
+    start(state, lane, intent, -1, name)
+    state.timers.arm(intent, state.at_ms + intent.terms.lease_ms)
+    consumer.credits[asked.name] -= 1
+    if consumer.credits[asked.name]:
+        asked.turns.append(name)
+    else:
+        del consumer.credits[asked.name]
 
 
 def held_up(state: State, track: Track, intent: Intent) -> bool:

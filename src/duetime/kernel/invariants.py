@@ -6,6 +6,7 @@ walks every intent in the store. Tests and every step of the simulator call them
 
 from __future__ import annotations
 
+from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.state import LIVE, State
 from duetime.limits import TIER_SLOT_MS
@@ -48,6 +49,7 @@ def check_quick(state: State) -> None:
     _check_out(state)
     _check_flow(state)
     _check_consumers(state)
+    _check_kinds(state)
     _check_schedules(state)
     for name, lane in state.lanes.items():
         assert lane.name == name
@@ -108,6 +110,22 @@ def _check_consumers(state: State) -> None:
         assert sorted(state.lanes[lane].turns) == sorted(names), f"turns of {lane!r} are not its credits"
     for name, each in state.lanes.items():
         assert name in wanting or not each.turns, f"lane {name!r} has turns without credits"
+
+
+def _check_kinds(state: State) -> None:
+    """Whoever asks for a type of entities has everything of it that could go."""
+    for lane in state.lanes.values():
+        if not lane.serial or lane.pushed or state.draining or state.eager or lane.track(0) in state.stirred:
+            continue
+        head = lane.track(0).head()
+        if head is None:
+            continue
+        name = type_of(lane.name)
+        assert lane.track(0) in state.kinds[name].listed, f"{head[2].id!r} could go and is not offered"
+        asked = state.lanes.get(name)
+        assert asked is None or asked.paused or not asked.turns, (
+            f"{head[2].id!r} waits while {asked.turns[0]!r} asks for {name!r}"
+        )
 
 
 def _check_schedules(state: State) -> None:

@@ -6,6 +6,7 @@ under names that end in `_at_ms`, for whoever shows them to write as they write 
 
 from __future__ import annotations
 
+from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.spans import span
 from duetime.kernel.state import State
@@ -148,6 +149,9 @@ def _not_asked_for(state: State, lane: Lane, data: Data) -> tuple[str, str]:
     """Somebody must ask for what is in a lane like this."""
     if lane.turns:
         return "waiting-for-turn", "Others in its lane go first."
+    whole = state.lanes.get(type_of(lane.name)) if lane.serial else None
+    if whole is not None and whole.paused:
+        return "paused", f"The lane of its type, {whole.name!r}, is paused."
     kind, _, name = lane.name.partition(":")
     who, what = _TAKERS.get(kind, ("worker", f"the lane {lane.name!r}"))
     what = what.format(name)

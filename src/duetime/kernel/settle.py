@@ -26,14 +26,18 @@ def apply(state: State, command: Settle) -> list[bool]:
             state.stale += 1
             counted.append(False)
             continue
-        settle(state, intent, settlement.outcome)
+        settle(state, intent, settlement.outcome, settlement.log)
         counted.append(True)
     return counted
 
 
-def settle(state: State, intent: Intent, outcome: Outcome) -> None:
-    """End the delivery that is out."""
+def settle(state: State, intent: Intent, outcome: Outcome, log: str | None = None) -> None:
+    """End the delivery that is out. What it logged takes the place of what an earlier one did."""
     take_back(state, intent)
+    if log is not None:
+        rare_of(intent).log = log
+    elif intent.rare is not None:
+        intent.rare.log = None
     if type(outcome) is Done:  # by far the most frequent: not through the match below
         if outcome.result is not None:
             rare_of(intent).result = outcome.result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.kernel.flow import Flow
+from duetime.kernel.kinds import Kind
 from duetime.kernel.lanes import Lane, Track
 from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
@@ -37,6 +38,10 @@ class State:
         self.timetables = Timetables()
         self.entities = 0
         """How many of the lanes are serial."""
+        self.kinds: dict[str, Kind] = {}
+        """Ready entities by the lane of their type, for those who ask for any of them."""
+        self.eager: dict[str, None] = {}
+        """Those of them that may have something new to hand out."""
         self.consumers: dict[str, Consumer] = {}
         self.out: dict[str, dict[str, Intent]] = {"": {}}
         """Deliveries under way: by consumer (empty name: pushed by the engine), then by id."""

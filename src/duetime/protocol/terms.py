@@ -143,6 +143,11 @@ def lane_of(target: Target) -> str:
             return "bare:"
 
 
+def type_lane(kind: str) -> str:
+    """The lane by which a worker asks for the messages of every entity of a type. No intent is in it."""
+    return f"entities:{kind}"
+
+
 class Redelivery(Struct, frozen=True, array_like=True, gc=False):
     """How often to try, and how long to wait in between."""
 

@@ -44,6 +44,7 @@ from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import Guarantee, Limit, Terms, lane_of
 from duetime.testing.delays import check_dead, check_retry
+from duetime.testing.logs import check_logs
 from duetime.testing.rates import Rates
 from duetime.testing.seen import Row, Seen
 from duetime.testing.ticks import Ticks
@@ -122,6 +123,7 @@ class History:
         self._check_permits(used, lent)
         self._check_effects(applied)
         self._check_order(applied, peek)
+        check_logs(command, answer, peek)
 
     # What commands say.
 

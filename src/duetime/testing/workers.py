@@ -85,7 +85,7 @@ class Workers:
             outcome = self._outcome()
             if isinstance(outcome, Failed) and random.random() < 0.1:
                 outcome = Failed("http", "429", 429, -1, now_ms + random.randint(0, 9_000))
-            settlement = Settlement(*place, outcome)
+            settlement = Settlement(*place, outcome, f"{place[0]} ran" if place[1] % 2 else None)
             found.append(settlement)
             if strikes(Fault.DOUBLE_OUTCOME):
                 found.append(Settlement(*place, self._outcome()))

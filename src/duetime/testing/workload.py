@@ -42,6 +42,7 @@ from duetime.protocol.terms import (
     Terms,
     Tier,
     lane_of,
+    type_lane,
 )
 from duetime.testing.checkers import History
 from duetime.testing.seen import Seen
@@ -147,6 +148,8 @@ class Workload:
             terms[0] = self._terms()
         for each in terms:
             self.lanes[each.lane] = None
+            if type(each.target) is Entity:
+                self.lanes[type_lane(each.target.kind)] = None
         items = [self._item(random.randrange(len(terms)), now_ms) for _ in range(count)]
         if random.random() < 0.03:  # the same id twice
             items.append(Item(items[-1].id, 0, now_ms, request=items[-1].request))

@@ -13,6 +13,7 @@ from hashlib import sha256
 from duetime.engine.pump import Turn
 from duetime.errors import DuetimeError
 from duetime.kernel import invariants
+from duetime.kernel.kinds import type_of
 from duetime.limits import DAY_MS, HOUR_MS, TIER_PERMITS
 from duetime.log.frame import Frame
 from duetime.log.log import Position
@@ -359,7 +360,8 @@ class Simulation:
         life.inbox.settle(self.workers.answer_all())
         for name, lane in life.state.lanes.items():
             if not lane.pushed and lane.pending and not lane.turns:
-                life.offer(Sent(self.outside, Demand(NAMES[0], name, 50), AckLevel.ASYNC))
+                wanted = type_of(name) if lane.serial and self.random.random() < 0.5 else name
+                life.offer(Sent(self.outside, Demand(NAMES[0], wanted, 50), AckLevel.ASYNC))
         if not len(life.inbox):
             next_ms = life.pump.kernel.next_ms()
             assert next_ms is not None or not life.state.live(), (

@@ -254,3 +254,18 @@ def test_the_permit_and_the_lane_are_free_after_every_outcome():
         bench.settle("a", outcome)
         assert (bench.state.tiers.all[3].used, bench.state.out) == (0, {"": {}})
         assert bench.intent("a").permit == -1
+
+
+def test_the_log_of_the_newest_attempt_is_kept():
+    bench = Bench()
+    bench.submit("a")
+    bench.do(Settle((Settlement("a", 1, Failed("error", "no"), "the first"),)))
+    assert bench.intent("a").rare.log == "the first"  # type: ignore[union-attr]
+    bench.at(1_000)
+    bench.do(Settle((Settlement("a", 1, Done(), "late"),)))
+    assert bench.intent("a").rare.log == "the first"  # type: ignore[union-attr]
+    bench.fail("a")
+    assert bench.intent("a").rare.log is None, "the newest attempt logged nothing"  # type: ignore[union-attr]
+    bench.later(2_000)
+    bench.do(Settle((Settlement("a", 3, Done(), "the last"),)))
+    assert bench.intent("a").rare.log == "the last"  # type: ignore[union-attr]

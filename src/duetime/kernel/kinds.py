@@ -1,0 +1,78 @@
+"""Entities of one type, for workers that take any of them. Owns `state.kinds`.
+
+Whoever asks for the entities of a type asks for the lane `entities:TYPE`: credits and turns are there, as in
+any lane that is pulled; intents never are. What is ready stands in a heap for each type: the serial lanes
+that could hand out a message now, by the place of that message among all of them. So nothing walks the
+entities of a type, and the order is the same after a restart: it is read off the intents.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from duetime.kernel.lanes import Track, rank_of
+from duetime.protocol.intent import Intent
+from duetime.protocol.terms import type_lane
+
+if TYPE_CHECKING:
+    from duetime.kernel.state import State
+
+# Stale entries are left in a heap until they are as many as the others, and so many more.
+_STALE = 64
+
+
+class Kind:
+    """The entities of one type that could hand out a message."""
+
+    __slots__ = ("heap", "listed")
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, int, Track]] = []
+        self.listed: dict[Track, tuple[int, int]] = {}
+        """Where each of them stands; an entry of the heap that says otherwise is stale."""
+
+
+def offer(state: State, track: Track) -> None:
+    """Something changed in a serial lane that is pulled: it can hand out a message, or no longer."""
+    name = type_of(track.lane.name)
+    kind, head = state.kinds.get(name), track.head()
+    if head is None:
+        if kind is not None and kind.listed.pop(track, None) is not None:
+            _tidy(kind)
+        return
+    intent = head[2]
+    if kind is None:
+        kind = state.kinds[name] = Kind()
+    place = (rank_of(intent, serial=False), intent.seq)
+    if kind.listed.get(track) != place:
+        kind.listed[track] = place
+        heappush(kind.heap, (*place, track))
+        _tidy(kind)
+    state.eager[name] = None
+
+
+def first(state: State, name: str) -> tuple[Track, Intent] | None:
+    """Take out the first of a type's ready messages: it is to be handed out, or to end, now."""
+    kind = state.kinds[name]
+    while kind.heap:
+        rank, seq, track = heappop(kind.heap)
+        if kind.listed.get(track) != (rank, seq):
+            continue
+        del kind.listed[track]
+        head = track.head()
+        if head is not None and head[1] == seq:
+            return track, head[2]
+        # Somebody who asked for this one entity has it: its lane is stirred when that ends.
+    return None
+
+
+def type_of(lane: str) -> str:
+    """The lane of an entity's type: `entity:TYPE/ID` is of `entities:TYPE`."""
+    return type_lane(lane.partition(":")[2].partition("/")[0])
+
+
+def _tidy(kind: Kind) -> None:
+    if len(kind.heap) > 2 * len(kind.listed) + _STALE:
+        kind.heap = [(*place, track) for track, place in kind.listed.items()]
+        heapify(kind.heap)
