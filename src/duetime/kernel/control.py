@@ -59,6 +59,7 @@ def configure(state: State, command: Configure) -> None:
     state.settings = command.settings
     for permits in state.tiers.all:
         permits.repack(command.settings.pack)
+    state.kinds.clear()  # what is still pulled is offered anew
     for lane in state.lanes.values():
         lane.pushed = lane.name.partition(":")[0] in command.settings.pushed
         for track in lane.tracks.values():
