@@ -40,6 +40,10 @@ TAG_CHARS_MAX: Final = 256
 AFTER_MAX: Final = 1_000
 # One parent's list rides in its own row, so it must stay small.
 DEPENDENTS_MAX: Final = 10_000
+# A group's members stand in nobody's list; cancelling them all is one record, and takes about a second.
+GROUP_MEMBERS_MAX: Final = 100_000
+# What one cancel of a tree may reach.
+TREE_MAX: Final = GROUP_MEMBERS_MAX + DEPENDENTS_MAX
 ERROR_CHARS_MAX: Final = 2_000
 # Older entries are dropped from the middle: the first and the newest tell the story.
 HISTORY_ENTRIES_MAX: Final = 64

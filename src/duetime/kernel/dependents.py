@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from duetime.kernel import groups
 from duetime.kernel.history import note, rare_of
 from duetime.kernel.readying import expired, finish, make_due
 from duetime.kernel.state import State
-from duetime.kernel.transitions import edit, move
+from duetime.kernel.transitions import edit, move, touch
 from duetime.limits import DEPENDENTS_MAX
 from duetime.protocol.intent import (
     ACKED,
@@ -19,6 +20,7 @@ from duetime.protocol.intent import (
     Status,
 )
 from duetime.protocol.reply import Refusal
+from duetime.protocol.terms import AfterOn
 
 
 def check(state: State, item: Item) -> Refusal | None:
@@ -34,20 +36,21 @@ def check(state: State, item: Item) -> Refusal | None:
 
 
 def attach(state: State, intent: Intent) -> str | None:
-    """Wait for those that are not finished; the id of one that ended without success, if any."""
+    """Wait for those that are not finished; the id of one that ended as it must not have, if any."""
     rare = rare_of(intent)
+    any_end = intent.terms.after_on is AfterOn.END
     for id in dict.fromkeys(rare.after):
         parent = state.store.get(id)
         assert parent is not None, "checked before anything was changed"
-        if parent.status is ACKED:
+        if parent.status is ACKED or (any_end and parent.status in FINAL):
             continue
         if parent.status in FINAL:
             return id
         edit(state, parent)
         theirs = rare_of(parent)
         if theirs.dependents is None:
-            theirs.dependents = []
-        theirs.dependents.append(intent.id)
+            theirs.dependents = {}
+        theirs.dependents[intent.id] = intent.seq
         rare.waiting += 1
     return None
 
@@ -56,18 +59,21 @@ def release(state: State) -> None:
     """Parents ended: those who waited go on, or end too. A chain of any length ends in this loop."""
     while state.ended_parents:
         parent = state.ended_parents.pop()
+        callback = groups.callback_of(state, parent)
+        if callback is not None:
+            touch(state, callback)
+            rare_of(callback).waiting -= 1
+            if callback.status is BLOCKED:
+                _go_on_or_end(state, parent, callback)
         rare = rare_of(parent)
-        dependents, rare.dependents = rare.dependents or [], None
-        for id in dict.fromkeys(dependents):
+        dependents, rare.dependents = rare.dependents or {}, None
+        for id, seq in dependents.items():
             child = state.store.get(id)
-            if child is None or child.status is not BLOCKED:
-                continue
-            if parent.id not in rare_of(child).after:
-                continue  # a namesake: the one that waited was forgotten and its id used again
-            if parent.status is ACKED:
-                _count_down(state, child)
-            else:
-                finish(state, child, DEAD_LETTERED, blocked_error(state, parent.id, parent.status))
+            # A namesake may be there: the one that waited was forgotten, and its id used again.
+            if child is not None and child.seq == seq and child.status is BLOCKED:
+                edit(state, child)
+                rare_of(child).waiting -= 1
+                _go_on_or_end(state, parent, child)
 
 
 def blocked_error(state: State, id: str, status: Status) -> Error:
@@ -75,10 +81,11 @@ def blocked_error(state: State, id: str, status: Status) -> Error:
     return Error(state.at_ms, 0, "dependency", f"it waited for {id!r}, which ended as {status.name}")
 
 
-def _count_down(state: State, child: Intent) -> None:
-    edit(state, child)
-    rare_of(child).waiting -= 1
-    go_on_if_free(state, child)
+def _go_on_or_end(state: State, parent: Intent, child: Intent) -> None:
+    if parent.status is ACKED or child.terms.after_on is AfterOn.END:
+        go_on_if_free(state, child)
+    else:
+        finish(state, child, DEAD_LETTERED, blocked_error(state, parent.id, parent.status))
 
 
 def go_on_if_free(state: State, child: Intent) -> None:
@@ -86,7 +93,13 @@ def go_on_if_free(state: State, child: Intent) -> None:
     if rare_of(child).waiting:
         return
     move(state, child, SCHEDULED)
-    note(child, state.at_ms, SCHEDULED, "everything it waited for is acknowledged")
+    any_end = child.terms.after_on is AfterOn.END
+    note(
+        child,
+        state.at_ms,
+        SCHEDULED,
+        f"everything it waited for {'has ended' if any_end else 'is acknowledged'}",
+    )
     if child.execute_at_ms > state.at_ms:
         state.timers.arm(child, child.execute_at_ms)
     elif not expired(state, child):

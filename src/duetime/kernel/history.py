@@ -52,7 +52,8 @@ def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
 def entries_of(intent: Intent) -> list[Entry]:
     """The whole history: made, then what was written down, then the open steps."""
     rare = intent.rare
-    first = BLOCKED if rare is not None and rare.after else SCHEDULED
+    waits = rare is not None and (rare.after or (rare.ties is not None and rare.ties.members))
+    first = BLOCKED if waits else SCHEDULED
     entries = [Entry(intent.created_at_ms, first, 0, "")]
     if rare is not None and rare.history:
         entries.extend(rare.history)

@@ -6,6 +6,7 @@ walks every intent in the store. Tests and every step of the simulator call them
 
 from __future__ import annotations
 
+from duetime.kernel import groups
 from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.state import LIVE, State
@@ -18,8 +19,10 @@ from duetime.protocol.intent import (
     FINAL,
     SCHEDULED,
     Intent,
+    Rare,
     Status,
 )
+from duetime.protocol.terms import AfterOn
 from duetime.store.store import SEQ_MAX
 
 _ALL = 1 << 30
@@ -250,6 +253,8 @@ def _check_intent(state: State, intent: Intent) -> None:
     if intent.holds:
         lane = state.lanes.get(intent.terms.lane)
         assert lane is not None and lane.holder is intent, f"{id!r} holds its lane, which does not know"
+    if intent.rare is not None and intent.rare.ties is not None and intent.rare.ties.members:
+        _check_group(state, intent, intent.rare)
     if status in FINAL:
         _check_final(state, intent)
         return
@@ -310,11 +315,27 @@ def _check_blocked(state: State, intent: Intent) -> None:
         parent = state.store.get(id)
         if parent is None or parent.status is ACKED or parent.seq > intent.seq:
             continue  # acknowledged; or that one is forgotten, and this is a younger one with its id
-        assert parent.status not in FINAL, f"{intent.id!r} waits for {id!r}, which is {parent.status.name}"
+        any_end = intent.terms.after_on is AfterOn.END
         dependents = parent.rare.dependents if parent.rare is not None else None
-        assert dependents and intent.id in dependents, f"{id!r} does not know that {intent.id!r} waits"
+        if any_end and (dependents is None or dependents.get(intent.id) != intent.seq):
+            continue  # it has ended, and was revived perhaps
+        assert parent.status not in FINAL, f"{intent.id!r} waits for {id!r}, which is {parent.status.name}"
+        assert dependents and dependents.get(intent.id) == intent.seq, (
+            f"{id!r} does not know that {intent.id!r} waits"
+        )
         waits += 1
+    if intent.rare.ties is not None:
+        waits += intent.rare.waiting if intent.rare.ties.members else 0  # looked at with its members
     assert intent.rare.waiting == waits, f"{intent.id!r} counts {intent.rare.waiting}, waits for {waits}"
+
+
+def _check_group(state: State, callback: Intent, rare: Rare) -> None:
+    """A group's callback counts its members that have not ended, made or not."""
+    assert rare.ties is not None
+    left = rare.ties.members - rare.joined
+    assert left >= 0, f"{callback.id!r} has {rare.joined} members, {-left} too many"
+    left += sum(member.status not in FINAL for member in groups.members_of(state, callback))
+    assert rare.waiting == left, f"{callback.id!r} counts {rare.waiting}, waits for {left} members"
 
 
 def _check_keys(state: State, intents: list[Intent]) -> None:

@@ -147,7 +147,9 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
         if not lane.pending:
             state.drop_if_idle(lane)
     rare = intent.rare
-    if rare is not None and rare.dependents is not None:
+    if rare is not None and (
+        rare.dependents is not None or (rare.ties is not None and rare.ties.group is not None)
+    ):
         state.ended_parents.append(intent)
     if intent.id in state.timetables.runs:
         state.timetables.over.append(intent.id)

@@ -18,11 +18,12 @@ from duetime.protocol.intent import (
     DISPATCHING,
     DUE,
     EXPIRED,
+    FINAL,
     SCHEDULED,
     Intent,
     Rare,
 )
-from duetime.protocol.terms import PACKED_LANE
+from duetime.protocol.terms import PACKED_LANE, AfterOn
 from duetime.protocol.view import Why
 
 Data = dict[str, object]
@@ -86,10 +87,19 @@ def _put_off(intent: Intent, rare: Rare) -> str:
 
 def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
     rare = intent.rare if intent.rare is not None else _NO_RARE
-    waits = {id: parent.status for id in rare.after if (parent := _unfinished(state, id)) is not None}
-    named = _listed([f"{id!r} ({status.name})" for id, status in waits.items()])
-    data: Data = {"after": list(waits)}
-    text = f"It waits for {_count(len(waits), 'other intent')} to be acknowledged: {named}"
+    wanted = "end" if intent.terms.after_on is AfterOn.END else "be acknowledged"
+    data: Data
+    if rare.ties is not None and rare.ties.members:
+        members = rare.ties.members
+        data = {"members": members, "joined": rare.joined, "left": rare.waiting}
+        text = f"It waits for {rare.waiting} of its {_count(members, 'member')} to {wanted}"
+        if rare.joined < members:
+            text += f"; {members - rare.joined} have not been submitted yet"
+    else:
+        waits = {id: parent.status for id in rare.after if (parent := _unfinished(state, id)) is not None}
+        named = _listed([f"{id!r} ({status.name})" for id, status in waits.items()])
+        data = {"after": list(waits)}
+        text = f"It waits for {_count(len(waits), 'other intent')} to {wanted}: {named}"
     if intent.deadline_ms:
         data["deadline_at_ms"] = intent.deadline_ms
         text += f"; it expires in {span(intent.deadline_ms - now_ms)}"
@@ -97,9 +107,9 @@ def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
 
 
 def _unfinished(state: State, id: str) -> Intent | None:
-    """Who is not there any more was acknowledged: had it ended otherwise, nobody would wait for it."""
+    """Who is not there any more has ended, and so that it need not be waited for: else nobody would."""
     parent = state.store.get(id)
-    return None if parent is None or parent.status is ACKED else parent
+    return None if parent is None or parent.status in FINAL else parent
 
 
 # It could go, and does not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from duetime.kernel import groups
 from duetime.kernel.history import close_life
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.revision import find, forbids, remember
@@ -37,6 +38,7 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     intent.deadline_ms = deadline_ms
     intent.attempt = 0
     intent.ended = intent.finished_at_ms = 0
+    groups.rejoin(state, intent)
     state.alive += 1
     state.count_in(intent.terms)
     if execute_at_ms > state.at_ms:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.kernel import dependents
+from duetime.kernel import dependents, groups
+from duetime.kernel.history import rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.readying import finish, make_due
 from duetime.kernel.revision import done_by, remember
@@ -24,6 +25,8 @@ def apply(state: State, command: Submit) -> list[Reply]:
         known: Reply = _repeated(state, item) if item.request is not None else None
         if known is None and item.key is not None:
             known = _by_key(state, item)
+        if known is None and item.ties is not None:
+            known = groups.known(state, item, item.ties)
         if known is None:
             lane = lanes.get(terms.lane)
             known = admit(state, terms, lane, item) or make(state, terms, lane, item)
@@ -52,7 +55,8 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
         return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
     if not item.fresh and state.store.get(item.id) is not None:
         return Refusal("IdExists", f"There is already an intent with the id {item.id!r}.")
-    return dependents.check(state, item) if item.after else None
+    refusal = groups.check(state, item, item.ties) if item.ties is not None else None
+    return dependents.check(state, item) if item.after and refusal is None else refusal
 
 
 def _repeated(state: State, item: Item) -> Reply:
@@ -94,8 +98,11 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     intent = Intent(
         seq, item.id, terms, item.payload, SCHEDULED, execute_at_ms, 0, at_ms, at_ms, item.deadline_ms
     )
-    if item.key is not None or item.after or item.traceparent is not None or item.request is not None:
-        intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent)
+    ties = item.ties
+    if ties is not None or (
+        item.key is not None or item.after or item.traceparent is not None or item.request is not None
+    ):
+        intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent, ties=ties)
         remember(intent, item.request)
     intent.expected_ms = item.expected_ms
     state.store.add(intent)
@@ -103,7 +110,9 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
         state.count_in(terms)
     elif not lane.serial:
         lane.pending += 1
-    if item.after:
+    if ties is not None and ties.group is not None:
+        groups.join(state, intent, ties.group)
+    if item.after or (ties is not None and ties.members):
         return _make_blocked(state, intent)
     state.alive += 1
     state.tally[terms.tier * 64] += 1
@@ -122,6 +131,9 @@ def _make_blocked(state: State, intent: Intent) -> Intent:
     state.tally[intent.terms.tier * 64 + BLOCKED * 9] += 1
     if state.watched:
         state.changes.append(Change(intent.id, None, BLOCKED, state.at_ms, 0))
+    rare = rare_of(intent)
+    if rare.ties is not None:
+        rare.waiting = rare.ties.members
     failed = dependents.attach(state, intent)
     if failed is not None:
         parent = state.store.get(failed)

@@ -39,7 +39,7 @@ TRANSITIONS: dict[Status, dict[Status, str]] = {
         Status.EXPIRED: "too late: said by who got it, or the deadline passed on the way there",
     },
     Status.BLOCKED: {
-        Status.SCHEDULED: "everything it waited for is acknowledged",
+        Status.SCHEDULED: "everything it waited for is acknowledged, or has ended",
         Status.CANCELED: "cancelled",
         Status.EXPIRED: "the deadline passed while it waited",
         Status.DEAD_LETTERED: "something it waited for ended otherwise, or the deadline passed",

@@ -19,6 +19,7 @@ from duetime.limits import (
     ERROR_CHARS_MAX,
     EVERY_MS_MIN,
     EXPECTED_MS_MAX,
+    GROUP_MEMBERS_MAX,
     ID_CHARS_MAX,
     KEY_CHARS_MAX,
     LIMITS_MAX,
@@ -36,7 +37,7 @@ from duetime.limits import (
     URL_CHARS_MAX,
 )
 from duetime.protocol.command import Command, Patch, PutSchedule, Revive, SetLane
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Item, Ties
 from duetime.protocol.schedule import Schedule
 from duetime.protocol.terms import Bare, Callback, Entity, Limit, Redelivery, Stream, Target, Task, Terms
 
@@ -78,6 +79,21 @@ def item(item: Item) -> str | None:
         return f"expected_ms is {item.expected_ms}, which is out of range: {EXPECTED_MS_MAX} at most."
     if item.traceparent is not None and len(item.traceparent) > NAME_CHARS_MAX:
         return f"The traceparent must have at most {NAME_CHARS_MAX} characters."
+    return _group(item, item.ties) if item.ties is not None else None
+
+
+def _group(item: Item, ties: Ties) -> str | None:
+    """What is wrong with a member or a callback of a group."""
+    if ties.group is None and not ties.members:
+        return None
+    if not 0 <= ties.members <= GROUP_MEMBERS_MAX:
+        return f"A group of {ties.members} members is out of range: {GROUP_MEMBERS_MAX} at most."
+    if item.key is not None or ties.claim is not None:
+        return "A member or a callback of a group has no other key than its id."
+    if ties.members and item.after:
+        return "The callback of a group waits for its members, and not for others besides: let those do."
+    if ties.group is not None and (not _ID.fullmatch(ties.group) or len(ties.group) > ID_CHARS_MAX):
+        return f"group names {ties.group[:ID_CHARS_MAX]!r}, which is not an id."
     return None
 
 

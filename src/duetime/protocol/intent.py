@@ -46,6 +46,11 @@ class Ties(Struct, frozen=True, array_like=True, gc=False):
     """How many members a group's callback waits for. 0: it is none."""
 
 
+def member_id(group: str, number: int) -> str:
+    """The id of a group's member, by the order of joining from 0."""
+    return f"{group}.{number}"
+
+
 class Item(Struct, frozen=True, array_like=True, gc=False):
     """One new intent inside a `Submit`. `terms` is an index into that command's list."""
 
@@ -98,9 +103,9 @@ class Rare(Struct, array_like=True, gc=False):
     fingerprint: int = 0
     after: tuple[str, ...] = ()
     waiting: int = 0
-    """How many of `after` are not acknowledged yet."""
-    dependents: list[str] | None = None
-    """Intents that wait for this one."""
+    """How many of `after` it still waits for; of a group's callback, how many members have not ended."""
+    dependents: dict[str, int] | None = None
+    """Intents that wait for this one, each with its number: its id may be another's one day."""
     traceparent: str | None = None
     last_error: Error | None = None
     result: bytes | None = None

@@ -22,7 +22,6 @@ from duetime.protocol.command import (
     Settings,
     Settle,
     Submit,
-    Tick,
 )
 from duetime.protocol.effect import Abort, Change, Deliver
 from duetime.protocol.intent import (
@@ -44,6 +43,7 @@ from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import Guarantee, Limit, Terms, lane_of
 from duetime.testing.delays import check_dead, check_retry
+from duetime.testing.groups import Groups
 from duetime.testing.logs import check_logs
 from duetime.testing.rates import Rates
 from duetime.testing.seen import Row, Seen
@@ -66,6 +66,7 @@ class History:
         self.packed = [0] * len(TIER_PERMITS)
         self.rates = Rates()
         self.ticks = Ticks()
+        self.groups = Groups(self.seen)
         self.key_mark_ms = 0
         self.at_ms = 0
         self.number = 0
@@ -82,6 +83,7 @@ class History:
         self.at_ms = record.at_ms
         self.rates.pass_to(record.at_ms)
         self.outcomes, self.timed = {}, ""
+        self.groups.begin(record)
         command, answer = record.command, applied.answer
         if isinstance(command, Cancel | FireNow | Patch | Revive) and isinstance(answer, Intent):
             self.seen[command.id].requested(command.request)
@@ -120,6 +122,7 @@ class History:
             for id, reply in zip(command.ids, answer, strict=True):
                 if not isinstance(reply, Refusal):
                     self._purged(id)
+        self.groups.check(record, not isinstance(answer, Intent))
         self._check_permits(used, lent)
         self._check_effects(applied)
         self._check_order(applied, peek)
@@ -130,7 +133,8 @@ class History:
     def _submitted(self, terms: Terms, item: Item, reply: Reply) -> None:
         twins = self._twins(item.key) if item.key is not None else []
         if isinstance(reply, Existing) and reply.intent.id == item.id:
-            assert item.request in self.seen[item.id].requests, f"{item.id!r} was not made by this request"
+            same = item.request in self.seen[item.id].requests or self.groups.knows(item)
+            assert same, f"{item.id!r} was not made by this request"
         elif isinstance(reply, Existing):
             twin = next((twin for twin in twins if twin.id == reply.intent.id), None)
             assert twin is not None, f"the key {item.key!r} gave {reply.intent.id!r}"
@@ -145,6 +149,7 @@ class History:
             old = self.seen.get(item.id)
             assert old is None or old.status in FINAL, f"{item.id!r} lives and was made again"
             seen = self.seen[item.id] = Seen(terms, item, self.at_ms)
+            self.groups.made(item)
             if item.key is not None:
                 self.keys.setdefault(item.key, []).append(seen)
 
@@ -251,15 +256,14 @@ class History:
             self.rates.back(seen)
             self._ended_delivery(seen, new, record, peek)
         elif old is BLOCKED and new is SCHEDULED:
-            for parent in seen.after:
-                status = self.seen[parent].status
-                assert status is ACKED, f"{id!r} goes on, and {parent!r} is {status}"
+            self.groups.goes_on(seen)
         seen.status = new
         if new is DUE:
             row.due[id] = None
         elif new is DISPATCHING:
             self._handed_out(seen, row, change, peek)
         elif new in FINAL:
+            seen.ends += 1
             if row.holder == id:
                 row.holder = None
             self._ended(seen, old, record)
@@ -310,7 +314,7 @@ class History:
         if new is ACKED:
             assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
         elif new is CANCELED:
-            _check_canceled(id, record)
+            self.groups.check_canceled(id, record.command)
         elif new is DEAD_LETTERED:
             check_dead(seen, outcome)
         elif new is SCHEDULED:
@@ -331,10 +335,9 @@ class History:
         elif seen.status is DEAD_LETTERED and old in (SCHEDULED, DUE):
             assert late, f"{seen.id!r} died without being out"
         elif seen.status is DEAD_LETTERED and old is BLOCKED:
-            ended = [id for id in seen.after if self.seen[id].status in FINAL - {ACKED}]
-            assert late or ended, f"{seen.id!r} died, and nothing it waits for did"
+            assert late or self.groups.may_die(seen), f"{seen.id!r} died, and nothing it waits for did"
         elif seen.status is CANCELED:
-            _check_canceled(seen.id, record)
+            self.groups.check_canceled(seen.id, record.command)
 
     # Laws of a whole record.
 
@@ -390,10 +393,3 @@ class History:
         seen = self.seen[id]
         behind_ms = 2 * seen.expected_ms  # as long as it is expected to run, twice
         return intent.due_at_ms - 1000 * intent.terms.priority + behind_ms, seen.number
-
-
-def _check_canceled(id: str, record: Record) -> None:
-    """Somebody said so, or the next tick of its schedule did."""
-    command = record.command
-    said = isinstance(command, Cancel) and command.id == id
-    assert said or (isinstance(command, Tick) and id.startswith(f"{command.id}@")), f"{id!r} was cancelled"

@@ -25,7 +25,10 @@ class Seen:
         self.created_at_ms = at_ms
         self.expected_ms = item.expected_ms
         self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
+        self.after_on = terms.after_on
         self.status: Status | None = None
+        self.ends = 0
+        """How often it has ended: more than once, if it was revived."""
         self.delivery = self.attempt = 0
         self.not_before_ms = 0
         """No hand-over before this: the end of a retry's or snooze's wait."""

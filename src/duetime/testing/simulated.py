@@ -6,7 +6,7 @@ from random import Random
 
 from duetime.engine import calendar
 from duetime.engine.planner import due
-from duetime.protocol.command import DropSchedule
+from duetime.protocol.command import Cancel, DropSchedule
 from duetime.protocol.terms import AckLevel
 from duetime.testing.life import Life
 from duetime.testing.outside import Outside, Sent
@@ -34,6 +34,12 @@ def offer_ticks(life: Life, outside: Outside, now_ms: int, random: Random | None
     for table in due(life.state, now_ms):
         if random is None or random.random() < 0.7:
             life.offer(Sent(outside, calendar.tick(table, now_ms), table.schedule.terms.ack))
+
+
+def end_groups(life: Life, outside: Outside, unfilled: list[str]) -> None:
+    """Nobody will send the members that some groups still wait for."""
+    for id in unfilled:
+        life.offer(Sent(outside, Cancel(id), AckLevel.ASYNC))
 
 
 def end_schedules(life: Life, outside: Outside, now_ms: int) -> None:

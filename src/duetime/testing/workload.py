@@ -26,6 +26,7 @@ from duetime.protocol.intent import BLOCKED, DEAD_LETTERED, DUE, SCHEDULED, Item
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
+    AfterOn,
     Backoff,
     Bare,
     Callback,
@@ -45,6 +46,7 @@ from duetime.protocol.terms import (
     type_lane,
 )
 from duetime.testing.checkers import History
+from duetime.testing.groups import grow
 from duetime.testing.seen import Seen
 from duetime.testing.ticks import plan
 
@@ -66,6 +68,7 @@ class Workload:
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
         self._blocked = random.choice((0.0, 0.1, 0.3))
         self._expected = random.choice((0.0, 0.5))
+        self._grouped = random.choice((0.0, 0.05, 0.3))
         self._far = random.choice((0.05, 0.3))
         self._rates = [self._rate() for _ in range(3)]
         self._shapes = [self._terms() for _ in range(random.randint(2, 8))]
@@ -84,7 +87,7 @@ class Workload:
         """The next command of some caller, and how durable it wants it."""
         random = self._random
         if random.random() < 0.55 or not any(self._weights) or not self._ids:
-            return self._submit(now_ms)
+            return self._submit(now_ms, history)
         command = self._other(random.choices(range(14), self._weights)[0], now_ms, history)
         return command, random.choice((AckLevel.ASYNC, AckLevel.DURABLE))
 
@@ -95,7 +98,9 @@ class Workload:
             case 0 | 1:
                 return self._patch(now_ms, history)
             case 2:
-                return Cancel(self._id(history, random.choice((None, BLOCKED))), revision, self._request())
+                id, request = self._id(history, random.choice((None, BLOCKED))), self._request()
+                tree = random.random() < 0.6
+                return Cancel((history.groups.root(random) if tree else None) or id, revision, request, tree)
             case 3:
                 return FireNow(self._id(history, SCHEDULED), revision, self._request())
             case 4 | 5:
@@ -140,7 +145,7 @@ class Workload:
             id = random.choice(recent)
         return id
 
-    def _submit(self, now_ms: int) -> tuple[Command, AckLevel]:
+    def _submit(self, now_ms: int, history: History) -> tuple[Command, AckLevel]:
         random = self._random
         count = 1 if random.random() < 0.7 else random.randint(2, 6)
         terms = [random.choice(self._shapes) for _ in range(random.choice((1, 1, 2)))]
@@ -151,7 +156,10 @@ class Workload:
             if type(each.target) is Entity:
                 self.lanes[type_lane(each.target.kind)] = None
         items = [self._item(random.randrange(len(terms)), now_ms) for _ in range(count)]
-        if random.random() < 0.03:  # the same id twice
+        if random.random() < self._grouped:
+            items = grow(random, history.groups, self._item(0, now_ms), items[-1])
+            self._ids += [item.id for item in items]
+        elif random.random() < 0.03:  # the same id twice
             items.append(Item(items[-1].id, 0, now_ms, request=items[-1].request))
         return Submit(tuple(terms), tuple(items)), max(each.ack for each in terms)
 
@@ -194,6 +202,7 @@ class Workload:
             self._redelivery(), random.choice((0, 0, 0, 5, -5, 600)), 30_000,
             random.choice((400, 3_000, 30_000)), random.choice(list(ExpiredAction)),
             limits=None if type(target) is Entity else self._limits(),
+            after_on=AfterOn.END if random.random() < 0.3 else AfterOn.SUCCESS,
         )  # fmt: skip
 
     def _limits(self) -> tuple[Limit, ...] | None:

@@ -38,7 +38,7 @@ from duetime.testing.life import Life, run_now
 from duetime.testing.outside import Outside, Sent
 from duetime.testing.report import Report
 from duetime.testing.shelf import MemoryShelf, Shelf, SqliteShelf
-from duetime.testing.simulated import BEGIN_MS, SimulatedClock, end_schedules, offer_ticks
+from duetime.testing.simulated import BEGIN_MS, SimulatedClock, end_groups, end_schedules, offer_ticks
 from duetime.testing.twin import Twin, check_same, compare, plain
 from duetime.testing.workers import NAMES, Workers
 from duetime.testing.workload import Workload, stuck
@@ -325,6 +325,7 @@ class Simulation:
         for command in commands:
             life.offer(Sent(self.outside, command, AckLevel.ASYNC))
         end_schedules(life, self.outside, self.clock.ms)
+        end_groups(life, self.outside, self.history.groups.unfilled())
         rounds = 100 + 12 * life.state.live()
         while life.state.live() or len(life.inbox):
             rounds -= 1

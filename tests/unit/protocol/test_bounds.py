@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from duetime import limits
 from duetime.protocol import bounds
 from duetime.protocol.command import Cancel, Patch, Revive
-from duetime.protocol.intent import Item
-from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Task, Terms
+from duetime.protocol.intent import Item, Ties
+from duetime.protocol.terms import Bare, Callback, Claim, Entity, Redelivery, Stream, Task, Terms, Until
 
 ITEM = Item("a", 0, 1_700_000_000_000)
 TERMS = Terms(Task("work"), "task:default")
@@ -35,6 +35,18 @@ def test_a_bad_id(id):
         ({"deadline_ms": -1}, False),
         ({"deadline_ms": limits.TIME_MS_MAX + 1}, False),
         ({"key": "k"}, True),
+        ({"ties": Ties()}, True),
+        ({"ties": Ties(), "key": "k", "after": ("p",)}, True),
+        ({"ties": Ties(group="g")}, True),
+        ({"ties": Ties(group="g"), "after": ("p",)}, True),
+        ({"ties": Ties(group="g"), "key": "k"}, False),
+        ({"ties": Ties(group="g", claim=Claim("k", Until.END))}, False),
+        ({"ties": Ties(group="g h")}, False),
+        ({"ties": Ties(group="g" * (limits.ID_CHARS_MAX + 1))}, False),
+        ({"ties": Ties(members=limits.GROUP_MEMBERS_MAX)}, True),
+        ({"ties": Ties(members=limits.GROUP_MEMBERS_MAX + 1)}, False),
+        ({"ties": Ties(members=-1)}, False),
+        ({"ties": Ties(members=1), "after": ("p",)}, False),
         ({"key": ""}, False),
         ({"key": "k" * limits.KEY_CHARS_MAX}, True),
         ({"key": "k" * (limits.KEY_CHARS_MAX + 1)}, False),

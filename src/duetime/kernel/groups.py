@@ -1,0 +1,119 @@
+"""Groups: many members, and a callback that goes when all of them have ended. Owns `Rare.joined`.
+
+The callback is an intent that is blocked; each member names it, and nobody keeps a list: a group of 100,000
+makes no row larger. Members are numbered in the order of joining, and the number is in their ids: each joins
+once, however often it is sent. A callback's `waiting` is always its members less those that have ended.
+"""
+
+from __future__ import annotations
+
+from duetime.kernel.history import rare_of
+from duetime.kernel.revision import forbids
+from duetime.kernel.state import State
+from duetime.kernel.transitions import touch
+from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item, Ties, member_id
+from duetime.protocol.reply import Existing, Refusal, Reply
+
+
+def known(state: State, item: Item, ties: Ties) -> Reply:
+    """What an earlier request made of the same words, or None. Its id is the key of a part of a group."""
+    if ties.group is None and not ties.members:
+        return None
+    intent = state.store.get(item.id)
+    rare = intent.rare if intent is not None else None
+    if intent is None or rare is None or rare.ties != ties or rare.fingerprint != item.fingerprint:
+        return None
+    if ties.group is not None and callback_of(state, intent) is None:
+        return None
+    return Existing(intent)
+
+
+def check(state: State, item: Item, ties: Ties) -> Refusal | None:
+    """Whether the group is there and waits for this very member."""
+    group = ties.group
+    if group is None:
+        return None
+    callback = state.store.get(group)
+    if callback is None:
+        return Refusal("InvalidField", f"`group` names {group!r}, and there is no such intent.")
+    members = _members(callback)
+    if not members:
+        return Refusal("InvalidField", f"`group` names {group!r}, which is not the callback of a group.")
+    rare = rare_of(callback)
+    if rare.joined >= members:
+        return Refusal("InvalidField", f"The group {group!r} has its {members} members.")
+    if callback.status is not BLOCKED:
+        return forbids(callback, "StateForbids", "given more members")
+    next_id = member_id(group, rare.joined)
+    if item.id != next_id:
+        text = f"The next member of {group!r} has the id {next_id!r}, not {item.id!r}."
+        return Refusal("InvalidField", text, {"joined": rare.joined})
+    return _circle(state, item, callback) if item.after else None
+
+
+def _circle(state: State, item: Item, callback: Intent) -> Refusal | None:
+    """A member may come after what was made before its group, plain members of it, and what has ended.
+
+    Anything else may wait, over however many others, for the group itself; and then nobody would ever go.
+    """
+    outermost = callback
+    while (above := callback_of(state, outermost)) is not None:
+        outermost = above
+    for id in item.after:
+        parent = state.store.get(id)
+        if parent is None or parent.status in FINAL or parent.seq < outermost.seq:
+            continue
+        if not (_is_member(parent, callback) and not _members(parent)):
+            text = f"A member of {callback.id!r} cannot come after {id!r}, which was made after the group."
+            return Refusal("InvalidField", text)
+    return None
+
+
+def _members(intent: Intent) -> int:
+    """How many members it waits for, if it is a callback."""
+    rare = intent.rare
+    return rare.ties.members if rare is not None and rare.ties is not None else 0
+
+
+def join(state: State, member: Intent, group: str) -> None:
+    """A member was made."""
+    callback = state.store.get(group)
+    assert callback is not None, "checked before anything was changed"
+    touch(state, callback)
+    rare_of(callback).joined += 1
+
+
+def callback_of(state: State, member: Intent) -> Intent | None:
+    """The callback that waits for it, if it is in a group; not a younger one with the same id."""
+    rare = member.rare
+    if rare is None or rare.ties is None or rare.ties.group is None:
+        return None
+    callback = state.store.get(rare.ties.group)
+    if callback is None or callback.seq > member.seq:
+        return None
+    return callback
+
+
+def _is_member(member: Intent, callback: Intent) -> bool:
+    rare = member.rare
+    mine = rare is not None and rare.ties is not None and rare.ties.group == callback.id
+    return mine and member.seq > callback.seq
+
+
+def rejoin(state: State, member: Intent) -> None:
+    """A dead letter is revived: it has not ended any more."""
+    callback = callback_of(state, member)
+    if callback is not None:
+        touch(state, callback)
+        rare_of(callback).waiting += 1
+
+
+def members_of(state: State, callback: Intent) -> list[Intent]:
+    """Those that were made and are not forgotten, in their order."""
+    rare = callback.rare
+    found: list[Intent] = []
+    for number in range(rare.joined if rare is not None else 0):
+        member = state.store.get(member_id(callback.id, number))
+        if member is not None and _is_member(member, callback):
+            found.append(member)
+    return found
