@@ -19,7 +19,9 @@ import duetime
 missing = [name for name in duetime.__all__ if not hasattr(duetime, name)]
 assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
-EXTRAS = {"aiohttp", "google", "grpc", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn", "yarl"}
+EXTRAS = {
+    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn"
+}
 SERVER = tuple(f"duetime.{room}" for room in ("api", "serving", "channels", "insight", "v1", "cli"))
 for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
     # The plugin and the contracts are for those who have pytest.

@@ -10,38 +10,34 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import secrets
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
 from duetime.client import problems
+from duetime.client.connections import Connections
 from duetime.client.place import token_of, url_of
 from duetime.client.sse import Event, Parser
-from duetime.errors import BadConfig, Closed, DuetimeError, Unreachable
-
-if TYPE_CHECKING:
-    import aiohttp
+from duetime.errors import Closed, DuetimeError, Unreachable
 
 T = TypeVar("T")
 
-# Sockets for requests; who asks for more at once waits for a free one.
-CONNECTIONS_MAX = 64
-CONNECT_S = 10.0
 # The pause before the second try; doubled each time, and never longer than the second number.
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
 # A server that asks for more patience than this is not waited for: its answer is raised.
 RETRY_AFTER_S_MAX = 5.0
 # A live server says something on a stream of events more often than this, if only that it is there.
 SILENCE_S = 60.0
-LINE_BYTES_MAX = 1 << 20
 
 NOT_NOW = (429, 503)
+_NUMBER = re.compile(r"^Multiple exceptions: \[Errno (\d+)\]")
 OPEN_HINT = "Use it inside `with client:` or `async with client:`."
 
 
@@ -84,45 +80,20 @@ class Transport:
         self._tries = max(1, tries)
         self._timeout_s = timeout_s
         self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
-        self._streams: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
 
     async def open(self) -> None:
         """Make ready; nothing is sent yet."""
-        http = _aiohttp()
-        headers = {"User-Agent": "duetime-client"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        tls: Any = self._tls if self._tls is not None else True
-
-        def session(connections_max: int, timeout: aiohttp.ClientTimeout) -> Any:
-            connector = http.TCPConnector(limit=connections_max, ssl=tls)
-            # Redirects and cookies are not for an API: a token goes to the address it was given for.
-            jar = http.DummyCookieJar()
-            return http.ClientSession(
-                connector=connector,
-                timeout=timeout,
-                headers=headers,
-                cookie_jar=jar,
-                read_bufsize=LINE_BYTES_MAX,
-            )
-
-        self._session = session(
-            CONNECTIONS_MAX, http.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_S)
-        )
-        self._streams = session(
-            0, http.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
-        )
+        self._connections = Connections(self.url, self._tls)
 
     @property
     def is_open(self) -> bool:
-        return self._session is not None
+        return self._connections is not None
 
     async def close(self) -> None:
-        sessions, self._session, self._streams = (self._session, self._streams), None, None
-        for session in sessions:
-            if session is not None:
-                await session.close()
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            connections.close()
 
     async def send(self, request: Request) -> bytes:
         """The body of the answer; anything but a good one is raised."""
@@ -182,18 +153,20 @@ class Transport:
         if parser.last_id:
             headers["Last-Event-ID"] = parser.last_id
         parser.restart()
-        answer = await self._open(self._streams, request, headers)
-        try:
-            if answer.status != 200:
-                raise self._error(answer.status, await self._read(answer))
-            yield self._events(answer, parser)
-        finally:
-            answer.close()
+        connections, sent = self._request(request, headers)
+        async with AsyncExitStack() as stack:
+            try:
+                answer = await stack.enter_async_context(connections.stream(sent, SILENCE_S))
+            except Exception as error:
+                raise self._unreachable(error) from error
+            if answer.lines is None:
+                raise self._error(answer.status, answer.body)
+            yield self._events(answer.lines, parser)
 
-    async def _events(self, answer: aiohttp.ClientResponse, parser: Parser) -> AsyncIterator[Event]:
+    async def _events(self, lines: asyncio.StreamReader, parser: Parser) -> AsyncIterator[Event]:
         while True:
             try:
-                line = await answer.content.readline()
+                line = await asyncio.wait_for(lines.readline(), SILENCE_S)
             except Exception as error:
                 raise self._unreachable(error) from error
             if not line:
@@ -203,36 +176,19 @@ class Transport:
                 yield event
 
     async def _once(self, request: Request, headers: dict[str, str]) -> tuple[int, float | None, bytes]:
-        answer = await self._open(self._session, request, headers)
+        connections, sent = self._request(request, headers)
         try:
-            body = await self._read(answer)
-        finally:
-            answer.release()
-        return answer.status, _seconds(answer.headers.get("Retry-After")), body
+            answer = await connections.ask(sent, self._timeout_s)
+        except Exception as error:
+            raise self._unreachable(error) from error
+        return answer.status, _seconds(answer.headers.get(b"retry-after")), answer.body
 
-    async def _open(
-        self, session: aiohttp.ClientSession | None, request: Request, headers: dict[str, str]
-    ) -> aiohttp.ClientResponse:
-        if session is None:
-            raise Closed(
-                "The client is closed.", hint="Use it inside `with client:` or `async with client:`."
-            )
-        from yarl import URL
-
+    def _request(self, request: Request, headers: dict[str, str]) -> tuple[Connections, bytes]:
+        if self._connections is None:
+            raise Closed("The client is closed.", hint=OPEN_HINT)
         query = f"?{urlencode(request.query)}" if request.query else ""
-        url = URL(f"{self.url}{request.path}{query}", encoded=True)
-        try:
-            return await session.request(
-                request.method, url, data=request.body, headers=headers, allow_redirects=False
-            )
-        except Exception as error:
-            raise self._unreachable(error) from error
-
-    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
-        try:
-            return await answer.read()
-        except Exception as error:
-            raise self._unreachable(error) from error
+        sent = self._connections.request(request.method, f"{request.path}{query}", headers, request.body)
+        return self._connections, sent
 
     def read(self, answer: bytes, kind: type[T]) -> T:
         """An answer's body as this type. What is not even JSON of that shape is another program's answer."""
@@ -245,7 +201,9 @@ class Transport:
             ) from error
 
     def _headers(self, request: Request) -> dict[str, str]:
-        headers = {"Accept": request.accept, **request.headers}
+        headers = {"User-Agent": "duetime-client", "Accept": request.accept, **request.headers}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if request.write:
@@ -260,10 +218,9 @@ class Transport:
 
     def _unreachable(self, error: Exception) -> Exception:
         """What a failure of the connection is to the caller. A bug stays a bug."""
-        http = _aiohttp()
-        if not isinstance(error, http.ClientError | TimeoutError | OSError | ssl.SSLError):
+        if not isinstance(error, TimeoutError | OSError):
             return error
-        if isinstance(error, http.ClientSSLError | ssl.SSLError):
+        if isinstance(error, ssl.SSLError):
             refused = Unreachable(f"{self.url} cannot be trusted or speaks no TLS: {error}.")
             refused.retryable = False  # type: ignore[misc]  # the same certificate comes again
             refused.hint = "Check the address; SSL_CERT_FILE names further authorities."  # type: ignore[misc]
@@ -279,21 +236,12 @@ def _reason(error: Exception) -> str:
     """Why a connection failed, in the words of the system."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    cause = getattr(error, "os_error", error)
-    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
-        return os.strerror(cause.errno).lower()
-    return (str(cause) or type(error).__name__).rstrip(".")
-
-
-def _aiohttp() -> Any:
-    try:
-        import aiohttp
-    except ImportError:
-        raise BadConfig(
-            "Talking to a server needs aiohttp, which is not installed.",
-            hint="Install it with `pip install 'duetime[client]'`.",
-        ) from None
-    return aiohttp
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    number = _NUMBER.search(str(error))  # of a name with several addresses, the first of their reasons
+    if number is not None:
+        return os.strerror(int(number.group(1))).lower()
+    return (str(error) or type(error).__name__).rstrip(".")
 
 
 def _again(status: int, error: DuetimeError, after_s: float | None) -> bool:
@@ -311,7 +259,7 @@ def _pause_s(number: int) -> float:
     return min(longer, PAUSE_S_MAX) * random.uniform(0.8, 1.2)
 
 
-def _seconds(header: str | None) -> float | None:
+def _seconds(header: bytes | None) -> float | None:
     """`Retry-After` in seconds. A date is not waited for."""
     if header is None:
         return None

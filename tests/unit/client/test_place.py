@@ -60,8 +60,8 @@ def test_a_token_is_for_a_server():
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "aiohttp", None)
-    with pytest.raises(BadConfig, match="needs aiohttp") as caught, Client("http://127.0.0.1:1"):
+    monkeypatch.setitem(sys.modules, "httptools", None)
+    with pytest.raises(BadConfig, match="needs httptools") as caught, Client("http://127.0.0.1:1"):
         raise AssertionError("it did not open")
     assert "duetime[client]" in caught.value.hint
 
