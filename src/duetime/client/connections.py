@@ -1,0 +1,269 @@
+"""Connections to one server, kept open between requests: HTTP/1.1, one request at a time on each.
+
+A request is one write and its answer one parse: where somebody awaits one answer after the other, what a
+client does in between is most of the time. `httptools` reads the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from duetime.errors import BadConfig, InvalidField
+
+# Sockets for requests; who asks for more at once waits for a free one.
+CONNECTIONS_MAX = 64
+CONNECT_S = 10.0
+# The longest line of a stream.
+LINE_BYTES_MAX = 1 << 20
+# How long an address is tried before the next one of the same name is tried beside it.
+_NEXT_ADDRESS_S = 0.25
+
+
+class Answer(Struct):
+    """What came back. Names of headers are in small letters."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+    lines: asyncio.StreamReader | None = None
+    """The body as it comes, where a stream was asked for."""
+
+
+class Connection(asyncio.Protocol):
+    """One socket, and the answer that is being read from it."""
+
+    def __init__(self, stream: bool = False) -> None:
+        self._parser = _httptools().HttpResponseParser(self)
+        self._stream = stream
+        self._waiter: asyncio.Future[Answer] | None = None
+        self._headers: dict[bytes, bytes] = {}
+        self._parts: list[bytes] = []
+        self._lines: asyncio.StreamReader | None = None
+        self.closed = False
+
+    async def ask(self, request: bytes) -> Answer:
+        """The answer to this request; of a stream, its beginning."""
+        assert self._waiter is None, "one request at a time"
+        if self.closed:
+            raise ConnectionResetError("the connection was closed")
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        try:
+            return await self._waiter
+        except BaseException:
+            self.close()  # the answer may come yet, and must not be taken for another one's
+            raise
+        finally:
+            self._waiter = None
+
+    def close(self) -> None:
+        self.closed = True
+        self._transport.abort()
+
+    # What the loop says.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiter is None and self._lines is None:
+            self.close()  # nobody asked
+            return
+        try:
+            self._parser.feed_data(data)
+        except _httptools().HttpParserError as error:
+            self._fail(ConnectionError(f"the answer is not HTTP: {error}"))
+            self.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed = True
+        self._fail(error if error is not None else ConnectionResetError("the connection was closed"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(error)
+        if self._lines is not None:
+            self._lines.set_exception(error)
+
+    # What the parser says.
+
+    def on_message_begin(self) -> None:
+        self._headers, self._parts = {}, []
+        if self._waiter is None or self._waiter.done():
+            self.close()  # one answer too many: whose would the next one be?
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self._stream and status == 200:
+            self._lines = asyncio.StreamReader(LINE_BYTES_MAX)
+            self._lines.set_transport(self._transport)
+            self._done(Answer(status, self._headers, b"", self._lines))
+
+    def on_body(self, body: bytes) -> None:
+        if self._lines is not None:
+            self._lines.feed_data(body)
+        else:
+            self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200:
+            return  # the answer is still to come
+        if self._lines is not None:
+            self._lines.feed_eof()
+        else:
+            self._done(Answer(status, self._headers, b"".join(self._parts)))
+        if not self._parser.should_keep_alive():
+            self.close()
+
+    def _done(self, answer: Answer) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(answer)
+
+
+class Connections:
+    """All connections to one server."""
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None) -> None:
+        _httptools()  # if it is missing, say so now
+        parts = urlsplit(url)
+        secure = parts.scheme == "https"
+        assert parts.hostname is not None, "checked by whoever took it"
+        self._name, self._path = parts.netloc, parts.path
+        self._host, self._port = parts.hostname, parts.port or (443 if secure else 80)
+        self._tls = (tls or ssl.create_default_context()) if secure else None
+        self._idle: list[Connection] = []
+        self._streams: set[Connection] = set()
+        self._count = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    async def ask(self, request: bytes, timeout_s: float) -> Answer:
+        """The answer to this request, whole."""
+        async with asyncio.timeout(timeout_s):
+            connection = self._open_one()
+            if connection is not None:
+                try:
+                    return await connection.ask(request)
+                except ConnectionError:
+                    pass  # the server had enough of it while nobody asked: a new one says more
+                finally:
+                    self._give_back(connection)
+            connection = await self._new_one()
+            try:
+                return await connection.ask(request)
+            finally:
+                self._give_back(connection)
+
+    @asynccontextmanager
+    async def stream(self, request: bytes, timeout_s: float) -> AsyncIterator[Answer]:
+        """The beginning of an answer that does not end."""
+        connection = await self._connect(stream=True)
+        self._streams.add(connection)
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await connection.ask(request)
+            yield answer
+        finally:
+            self._streams.discard(connection)
+            connection.close()
+
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> bytes:
+        """A request's bytes. A line break in what a caller gave would begin another one."""
+        lines = [f"{method} {self._path}{target} HTTP/1.1", f"Host: {self._name}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        if not all(map(str.isprintable, lines)):
+            raise InvalidField("A name or a header has a sign in it that cannot be sent.")
+        return "\r\n".join((*lines, "", "")).encode() + (body or b"")
+
+    def close(self) -> None:
+        self._closed = True
+        for connection in (*self._idle, *self._streams):
+            connection.close()
+        self._idle.clear()
+        self._streams.clear()
+
+    def _open_one(self) -> Connection | None:
+        """One that nobody uses, if there is one."""
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed:
+                return connection
+            self._count -= 1
+        return None
+
+    async def _new_one(self) -> Connection:
+        """A new one; or one that another gave back, if there are as many as there may be."""
+        while self._count >= CONNECTIONS_MAX:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except BaseException:
+                if waiter.done() and not waiter.cancelled():
+                    self._wake()  # it was this one's turn
+                raise
+            connection = self._open_one()
+            if connection is not None:
+                return connection
+        self._count += 1
+        try:
+            return await self._connect()
+        except BaseException:
+            self._count -= 1
+            self._wake()
+            raise
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.closed or self._closed:
+            self._count -= 1
+            connection.close()
+        else:
+            self._idle.append(connection)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    async def _connect(self, *, stream: bool = False) -> Connection:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(CONNECT_S):
+            _, connection = await loop.create_connection(
+                lambda: Connection(stream),
+                self._host,
+                self._port,
+                ssl=self._tls,
+                happy_eyeballs_delay=_NEXT_ADDRESS_S,
+            )
+        return connection
+
+
+def _httptools() -> Any:
+    try:
+        import httptools
+    except ImportError:
+        raise BadConfig(
+            "Talking to a server needs httptools, which is not installed.",
+            hint="Install it with `pip install 'duetime[client]'`.",
+        ) from None
+    return httptools
