@@ -128,6 +128,12 @@ class KeyFinished(Refused):
     hint = "Use a new key, or on_duplicate='return' to be given the finished intent."
 
 
+class KeyHeld(KeyFinished):
+    """The unique or collapse key belongs to another intent."""
+
+    hint = "Look at the intent that is named; when it lets go of the key, send the request again."
+
+
 class RevisionMoved(Refused):
     """The intent was changed by somebody else in the meantime."""
 

@@ -22,6 +22,7 @@ ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
     errors.NoSuchIntent: "GET /v1/intents",
     errors.NoSuchRoute: "GET /docs",
     errors.KeyFinished: 'POST /v1/intents with "onDuplicate": "return"',
+    errors.KeyHeld: "GET /v1/intents/{intentId}",
     errors.KeyReused: "GET /v1/intents/{intentId}",
     errors.IdExists: "GET /v1/intents/{intentId}",
     errors.RevisionMoved: "GET /v1/intents/{intentId}",

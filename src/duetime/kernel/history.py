@@ -10,6 +10,7 @@ from duetime.limits import HISTORY_ENTRIES_MAX
 from duetime.protocol.intent import (
     ACKED,
     BLOCKED,
+    CANCELED,
     DISPATCHING,
     DUE,
     FINAL,
@@ -55,15 +56,16 @@ def entries_of(intent: Intent) -> list[Entry]:
     waits = rare is not None and (rare.after or (rare.ties is not None and rare.ties.members))
     first = BLOCKED if waits else SCHEDULED
     entries = [Entry(intent.created_at_ms, first, 0, "")]
-    if rare is not None and rare.history:
-        entries.extend(rare.history)
+    steps = rare.history if rare is not None and rare.history else []
+    replaced = intent.status is CANCELED and bool(steps) and steps[-1].status is CANCELED
+    entries.extend(steps[:-1] if replaced else steps)
     if intent.due_at_ms:
         entries.append(Entry(intent.due_at_ms, DUE, 0, ""))
     if intent.dispatched_at_ms:
         entries.append(Entry(intent.dispatched_at_ms, DISPATCHING, intent.delivery, ""))
     if intent.status in FINAL:
         error = rare.last_error if rare is not None and intent.status is not ACKED else None
-        text = error.message if error is not None else ""
+        text = error.message if error is not None else steps[-1].note if replaced else ""
         entries.append(Entry(intent.finished_at_ms, intent.status, intent.delivery, text))
     return entries
 

@@ -23,7 +23,7 @@ from duetime.protocol.intent import (
     Status,
 )
 from duetime.protocol.terms import AfterOn
-from duetime.store.store import SEQ_MAX
+from duetime.store.store import SEQ_MAX, claim_of
 
 _ALL = 1 << 30
 
@@ -37,6 +37,7 @@ def check(state: State) -> None:
     for intent in intents:
         _check_intent(state, intent)
     _check_keys(state, intents)
+    _check_claims(state, intents)
 
 
 def check_quick(state: State) -> None:
@@ -336,6 +337,20 @@ def _check_group(state: State, callback: Intent, rare: Rare) -> None:
     assert left >= 0, f"{callback.id!r} has {rare.joined} members, {-left} too many"
     left += sum(member.status not in FINAL for member in groups.members_of(state, callback))
     assert rare.waiting == left, f"{callback.id!r} counts {rare.waiting}, waits for {left} members"
+
+
+def _check_claims(state: State, intents: list[Intent]) -> None:
+    """A claim finds the newest intent that has it; only one for a time may have been others' before."""
+    newest: dict[str, Intent] = {}
+    for intent in intents:  # by falling number
+        name = claim_of(intent)
+        if name is not None:
+            first = newest.setdefault(name, intent)
+            timed = name.startswith("time:")
+            assert first is intent or timed, f"{first.id!r} and {intent.id!r} both have {name!r}"
+    for name, intent in newest.items():
+        found = state.store.by_claim(name)
+        assert found is not None and found.seq == intent.seq, f"{name!r} does not find {intent.id!r}"
 
 
 def _check_keys(state: State, intents: list[Intent]) -> None:

@@ -6,6 +6,7 @@ under names that end in `_at_ms`, for whoever shows them to write as they write 
 
 from __future__ import annotations
 
+from duetime.kernel.claims import REPLACED
 from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.spans import span
@@ -239,10 +240,14 @@ def _ended(intent: Intent, now_ms: int) -> Why:
         late_ms = data["late_ms"] = intent.late_ms
         text = f"It was acknowledged {ago}, on attempt {intent.attempt}"
         return Why("acked", f"{text}; it was handed out {span(late_ms)} after its time.", data)
+    rare = intent.rare if intent.rare is not None else _NO_RARE
     if status is CANCELED:
+        last = rare.history[-1].note if rare.history else ""
+        if last.startswith(REPLACED):
+            by = data["replaced_by"] = last.removeprefix(REPLACED)
+            return Why("replaced", f"{by!r} took its place {ago}, before it ran: both collapse.", data)
         tried = f" after {_count(intent.attempt, 'attempt')}" if intent.attempt else ", before it ran"
         return Why("canceled", f"It was cancelled {ago}{tried}.", data)
-    rare = intent.rare if intent.rare is not None else _NO_RARE
     error = rare.last_error
     assert error is not None, "who expires or becomes a dead letter has its reason"
     data["kind"] = error.kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from duetime.kernel import groups
+from duetime.kernel import claims, groups
 from duetime.kernel.history import close_life
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.revision import find, forbids, remember
@@ -28,6 +28,9 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     deadline_ms = _deadline_ms(state, intent, command)
     if deadline_ms and deadline_ms < execute_at_ms:
         return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
+    taken = claims.retaken(state, intent)
+    if taken is not None:
+        return taken
     touch(state, intent)
     close_life(intent, state.at_ms)
     move(state, intent, SCHEDULED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.kernel import dependents, groups
+from duetime.kernel import claims, dependents, groups
 from duetime.kernel.history import rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.readying import finish, make_due
@@ -26,7 +26,7 @@ def apply(state: State, command: Submit) -> list[Reply]:
         if known is None and item.key is not None:
             known = _by_key(state, item)
         if known is None and item.ties is not None:
-            known = groups.known(state, item, item.ties)
+            known = groups.known(state, item, item.ties) or _tied(state, terms, item)
         if known is None:
             lane = lanes.get(terms.lane)
             known = admit(state, terms, lane, item) or make(state, terms, lane, item)
@@ -88,6 +88,22 @@ def _by_key(state: State, item: Item) -> Reply:
         text = f"The key {item.key!r} belongs to {twin.id!r}, which is {twin.status.name}."
         return Refusal("KeyFinished", text, details)
     return Existing(twin)
+
+
+def _tied(state: State, terms: Terms, item: Item) -> Reply:
+    """What the claim says of a new intent: who has it, or the new one in the place of one that waited."""
+    known = claims.held(state, item)
+    old = claims.waiting(state, item) if known is None else None
+    if old is None:
+        return known
+    item = claims.placed(item, old)
+    refusal = admit(state, terms, state.lanes.get(terms.lane), item)
+    if refusal is not None:
+        return refusal
+    claims.end(state, old, item)
+    new = make(state, terms, state.lanes.get(terms.lane), item)
+    claims.begun(state, new, old)
+    return new
 
 
 def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:

@@ -39,13 +39,26 @@ from duetime.limits import (
 from duetime.protocol.command import Command, Patch, PutSchedule, Revive, SetLane
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.schedule import Schedule
-from duetime.protocol.terms import Bare, Callback, Entity, Limit, Redelivery, Stream, Target, Task, Terms
+from duetime.protocol.terms import (
+    Bare,
+    Callback,
+    Claim,
+    Entity,
+    Limit,
+    Redelivery,
+    Stream,
+    Target,
+    Task,
+    Terms,
+    Until,
+)
 
 __all__ = [
     "ERROR_CHARS_MAX",
     "PAYLOAD_BYTES_MAX",
     "RETRY_DELAY_MS_MAX",
     "TIME_MS_MAX",
+    "claim",
     "command",
     "item",
     "redelivery",
@@ -79,7 +92,12 @@ def item(item: Item) -> str | None:
         return f"expected_ms is {item.expected_ms}, which is out of range: {EXPECTED_MS_MAX} at most."
     if item.traceparent is not None and len(item.traceparent) > NAME_CHARS_MAX:
         return f"The traceparent must have at most {NAME_CHARS_MAX} characters."
-    return _group(item, item.ties) if item.ties is not None else None
+    return _ties(item, item.ties) if item.ties is not None else None
+
+
+def _ties(item: Item, ties: Ties) -> str | None:
+    problem = claim(ties.claim) if ties.claim is not None else None
+    return problem or _group(item, ties)
 
 
 def _group(item: Item, ties: Ties) -> str | None:
@@ -94,6 +112,18 @@ def _group(item: Item, ties: Ties) -> str | None:
         return "The callback of a group waits for its members, and not for others besides: let those do."
     if ties.group is not None and (not _ID.fullmatch(ties.group) or len(ties.group) > ID_CHARS_MAX):
         return f"group names {ties.group[:ID_CHARS_MAX]!r}, which is not an id."
+    return None
+
+
+def claim(claim: Claim) -> str | None:
+    """What is wrong with the claim of an intent."""
+    what = "collapse key" if claim.collapses else "unique key"
+    if not 1 <= len(claim.key) <= KEY_CHARS_MAX:
+        return f"The {what} must have 1 to {KEY_CHARS_MAX} characters."
+    if (claim.until is Until.TIME) != bool(claim.for_ms):
+        return "unique for a time needs to say for how long, and only then."
+    if not 0 <= claim.for_ms <= RETRY_DELAY_MS_MAX:
+        return f"unique for {claim.for_ms} ms is out of range: a year at the most."
     return None
 
 

@@ -199,6 +199,18 @@ class Claim(Struct, frozen=True, array_like=True, gc=False):
     until: Until
     for_ms: int = 0
 
+    @property
+    def collapses(self) -> bool:
+        """Whether the next one takes its place, instead of being kept away."""
+        return self.until >= Until.DEBOUNCE
+
+    @property
+    def name(self) -> str:
+        """What it is found by. Those that end with the intent, those that end with a time, and those that are
+        replaced have names of their own: of the first and the last kind there is never more than one."""
+        kind = "collapse" if self.collapses else "time" if self.until is Until.TIME else "unique"
+        return f"{kind}:{self.key}"
+
 
 class Terms(Struct, frozen=True, array_like=True, gc=False):
     """What many intents may share: target, tier, guarantee, retry. One object for all of them."""

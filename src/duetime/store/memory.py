@@ -13,6 +13,7 @@ import msgspec
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import FINAL, Intent, Status
 from duetime.store.archive import Archive
+from duetime.store.claims import Claims
 from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, settled
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -27,6 +28,7 @@ class MemoryStore:
         self.cycle = 1
         self._intents: dict[str, Intent] = {}
         self._keys: dict[str, str] = {}
+        self._claims = Claims()
         self._marks = Marks()
         self._changed: dict[str, None] = {}
         self._durable = durable
@@ -58,6 +60,9 @@ class MemoryStore:
         id = self._keys.get(key)
         return None if id is None else self.get(id)
 
+    def by_claim(self, name: str) -> Intent | None:
+        return self._claims.newest(name, self._marks)
+
     def add(self, intent: Intent) -> None:
         self._put(intent)
         self.touch(intent)
@@ -65,6 +70,8 @@ class MemoryStore:
     def touch(self, intent: Intent) -> None:
         intent.cycle = self.cycle
         self._changed[intent.id] = None
+        if intent.rare is not None:
+            self._claims.note(intent)
 
     def defer(self, intent: Intent) -> None:
         """Nothing to do: `window` looks at everything."""
@@ -88,6 +95,7 @@ class MemoryStore:
         gone = [i for i in self._intents.values() if forgotten(i, marks)]
         for intent in gone:
             del self._intents[intent.id]
+            self._claims.drop(intent)
             self._changed[intent.id] = None
             key = intent.rare.key if intent.rare else None
             if key is not None and self._keys.get(key) == intent.id:
@@ -155,6 +163,7 @@ class MemoryStore:
 
     def _put(self, intent: Intent) -> None:
         self._intents[intent.id] = intent
+        self._claims.note(intent)
         key = intent.rare.key if intent.rare else None
         if key is not None:
             other = self._keys.get(key)

@@ -11,8 +11,8 @@ from duetime.protocol.intent import DEAD_LETTERED
 _CHUNK = 5_000
 _CHUNKS = 20
 
-_USUAL = f"ended > 0 AND status <> {int(DEAD_LETTERED)} AND key IS NULL"
-_KEPT = f"ended > 0 AND (status = {int(DEAD_LETTERED)} OR key IS NOT NULL)"
+_USUAL = f"ended > 0 AND status <> {int(DEAD_LETTERED)} AND key IS NULL AND claim IS NULL"
+_KEPT = f"ended > 0 AND (status = {int(DEAD_LETTERED)} OR key IS NOT NULL OR claim IS NOT NULL)"
 
 
 def purge(writer: sqlite3.Connection, marks: Marks) -> None:
@@ -26,7 +26,7 @@ def purge(writer: sqlite3.Connection, marks: Marks) -> None:
         f"DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE {_KEPT}"
         f" AND finished_at_ms < CASE status WHEN {int(DEAD_LETTERED)} THEN :dead ELSE :finished END"
         f" AND finished_at_ms < max(:dead, :finished)"
-        f" AND (key IS NULL OR created_at_ms < :key OR finished_at_ms < 0)"
+        f" AND ((key IS NULL AND claim IS NULL) OR created_at_ms < :key OR finished_at_ms < 0)"
         f" LIMIT {_CHUNK})",
         {
             "dead": marks.dead_before_ms,

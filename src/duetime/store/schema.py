@@ -9,7 +9,7 @@ from duetime.errors import Damaged, TooNew
 
 COLUMNS = (
     "seq", "id", "status", "tier", "lane", "wake_at_ms", "execute_at_ms", "created_at_ms",
-    "finished_at_ms", "ended", "key", "hot", "crc", "body",
+    "finished_at_ms", "ended", "key", "claim", "hot", "crc", "body",
 )  # fmt: skip
 
 # From version n to n + 1. Never changed once released; only appended.
@@ -43,6 +43,17 @@ MIGRATIONS = (
         body BLOB NOT NULL,
         crc INTEGER NOT NULL
     );
+    """,
+    """
+    ALTER TABLE intents ADD COLUMN claim TEXT;
+    CREATE INDEX intents_claim ON intents (claim, seq) WHERE claim IS NOT NULL;
+    -- A claim for a time is kept like a key.
+    DROP INDEX intents_ended;
+    DROP INDEX intents_kept;
+    CREATE INDEX intents_ended ON intents (ended)
+        WHERE ended > 0 AND status <> 5 AND key IS NULL AND claim IS NULL;
+    CREATE INDEX intents_kept ON intents (finished_at_ms)
+        WHERE ended > 0 AND (status = 5 OR key IS NOT NULL OR claim IS NOT NULL);
     """,
 )
 

@@ -29,11 +29,12 @@ from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
 from duetime.store import schema
 from duetime.store.archive import Archive
+from duetime.store.claims import Claims
 from duetime.store.purge import purge
-from duetime.store.store import HOT, SEQ_MAX, Edge, Job, forgotten, is_hot, pause, settled
+from duetime.store.store import HOT, SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
 
 # Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
-# loop, it may wait some milliseconds, so statements are large. 14 columns x 2,000 is below SQLite's limit
+# loop, it may wait some milliseconds, so statements are large. 15 columns x 2,000 is below SQLite's limit
 # of 32,766 variables.
 _ROWS = 2_000
 # Rows made between two looks at the loop: about a millisecond of work.
@@ -44,8 +45,8 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Intent).decode
 _decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
 
-Columns = tuple[int, str, int, int, str, int, int, int, int, int, str | None, int]
-Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, int, int, bytes]
+Columns = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int]
+Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int, int, bytes]
 _SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
 _ONE = f"({','.join('?' * len(schema.COLUMNS))})"
 _UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
@@ -69,6 +70,7 @@ class SqliteStore:
             raise
         self._hot: dict[str, Intent] = {}
         self._keys: dict[str, str] = {}
+        self._claims = Claims()
         self._changed: dict[str, Intent] = {}
         self._frozen: dict[str, Intent] = {}
         """What a checkpoint under way is writing, until it is on disk."""
@@ -120,12 +122,25 @@ class SqliteStore:
                     newest = intent if newest is None or intent.seq > newest.seq else newest
         return newest
 
+    def by_claim(self, name: str) -> Intent | None:
+        newest = self._claims.newest(name, self._marks)
+        for row in self._read(f"{_SELECT} WHERE claim = ? ORDER BY seq DESC", (name,)):
+            if newest is not None and newest.seq >= row[0]:
+                break
+            found = self.get(row[1])
+            if found is not None and found.seq == row[0] and claim_of(found) == name:
+                newest = found
+                break
+        return newest
+
     def add(self, intent: Intent) -> None:
         id = intent.id
         intent.cycle = self.cycle
         self._hot[id] = self._changed[id] = intent
-        if intent.rare is not None and intent.rare.key is not None:
-            self._keys[intent.rare.key] = id
+        if intent.rare is not None:
+            if intent.rare.key is not None:
+                self._keys[intent.rare.key] = id
+            self._claims.note(intent)
 
     def touch(self, intent: Intent) -> None:
         id = intent.id
@@ -134,6 +149,8 @@ class SqliteStore:
         intent.cycle = self.cycle
         self._changed[id] = intent
         self._hot[id] = intent
+        if intent.rare is not None:
+            self._claims.note(intent)
 
     def defer(self, intent: Intent) -> None:
         self._deferred[intent.id] = intent
@@ -278,8 +295,10 @@ class SqliteStore:
                 hot.pop(id, None)
                 deferred.pop(id, None)
                 rare = intent.rare
-                if rare is not None and rare.key is not None and self._keys.get(rare.key) == id:
-                    del self._keys[rare.key]
+                if rare is not None:
+                    if rare.key is not None and self._keys.get(rare.key) == id:
+                        del self._keys[rare.key]
+                    self._claims.drop(intent)
             if count % (8 * _SLICE) == 0:
                 yield pause
 
@@ -301,9 +320,9 @@ class SqliteStore:
         return intent
 
     def _warm(self, row: Row) -> Intent:
-        body = row[13]
-        intent = _decode(body) if type(body) is bytes and crc32(body) == row[12] else None
-        if intent is None or _columns(intent) != row[:12]:
+        body = row[14]
+        intent = _decode(body) if type(body) is bytes and crc32(body) == row[13] else None
+        if intent is None or _columns(intent) != row[:13]:
             raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
         intent.armed = intent.cycle = 0
         if intent.wake_at_ms == intent.execute_at_ms:
@@ -332,7 +351,7 @@ def _columns(intent: Intent) -> Columns:
     return (
         intent.seq, intent.id, int(status), int(terms.tier), terms.lane, intent.wake_at_ms,
         intent.execute_at_ms, intent.created_at_ms, intent.finished_at_ms, intent.ended,
-        rare.key if rare is not None else None,
+        rare.key if rare is not None else None, claim_of(intent) if rare is not None else None,
         1 if status in HOT or intent.holds else 0 if rare is None or not (rare.history or rare.after) else -1,
     )  # fmt: skip
 

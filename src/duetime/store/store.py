@@ -3,7 +3,7 @@
 A store shows one coherent state, whatever it holds in memory and whatever on disk. The kernel's
 decisions must be the same over every store, so nothing here depends on what happens to be hot.
 
-- `get` and `by_key` give the one living object of an intent: while it is in memory, always the same
+- `get`, `by_key` and `by_claim` give the one living object of an intent: while it is in memory, always the same
   object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not there.
 - `add` takes a new intent. `touch` is called *before* an intent is changed: a store that is writing a
   checkpoint keeps the intent as it was at the checkpoint's position first. Both write the store's `cycle`,
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, PURGED_MS, Intent, Status
+from duetime.protocol.terms import Until
 
 if TYPE_CHECKING:
     from duetime.store.archive import Archive
@@ -61,11 +62,14 @@ class Store(Protocol):
     def by_key(self, key: str) -> Intent | None:
         """The newest intent with this idempotency key that is not forgotten."""
 
+    def by_claim(self, name: str) -> Intent | None:
+        """The newest intent that has a claim of this name (see `claim_of`) and is not forgotten."""
+
     def add(self, intent: Intent) -> None:
         """Take a new intent."""
 
     def touch(self, intent: Intent) -> None:
-        """This intent is about to change."""
+        """This intent is about to change. Always told of one that is to have its claim again."""
 
     def defer(self, intent: Intent) -> None:
         """This intent, just changed, wakes behind the edge: the kernel lets go of it until then."""
@@ -119,11 +123,29 @@ def forgotten(intent: Intent, marks: Marks) -> bool:
     if intent.finished_at_ms == PURGED_MS:
         return True
     rare = intent.rare
-    if rare is not None and rare.key is not None and intent.created_at_ms >= marks.key_before_ms:
+    if (
+        rare is not None
+        and intent.created_at_ms >= marks.key_before_ms
+        and (rare.key is not None or claim_of(intent) is not None)
+    ):
         return False
     if intent.status is DEAD_LETTERED:
         return intent.finished_at_ms < marks.dead_before_ms
     return intent.finished_at_ms < marks.finished_before_ms or intent.ended <= marks.ended_to
+
+
+def claim_of(intent: Intent) -> str | None:
+    """The name of the claim that an intent has as it is now, whatever the time. The one rule, for every store:
+    one for a time is had for good, the others until it was handed out, or has ended."""
+    rare = intent.rare
+    if rare is None or rare.ties is None or rare.ties.claim is None:
+        return None
+    claim = rare.ties.claim
+    if claim.until is not Until.TIME and (
+        intent.status in FINAL or (intent.delivery and claim.until is not Until.END)
+    ):
+        return None
+    return claim.name
 
 
 def is_hot(intent: Intent, edge: Edge) -> bool:
