@@ -13,7 +13,7 @@ from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Answer, Kernel
 from duetime.protocol import command as c
 from duetime.protocol.effect import Deliver
-from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item
+from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item, Ties
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal
@@ -21,6 +21,7 @@ from duetime.protocol.terms import (
     Backoff,
     Bare,
     Callback,
+    Claim,
     Entity,
     ExpiredAction,
     Guarantee,
@@ -32,6 +33,7 @@ from duetime.protocol.terms import (
     Task,
     Terms,
     Tier,
+    Until,
     lane_of,
 )
 from duetime.store.memory import MemoryStore
@@ -100,9 +102,10 @@ class Teller:
         duplicate = OnDuplicate[options.pop("duplicate", "live").upper()]
         after = tuple(options.pop("after", "").split(",")) if "after" in options else ()
         body = hash_of(options.pop("body", ""))
+        ties = _ties(options)
         assert not options, f"unknown options: {options}"
         deadline_ms = BEGIN_MS + int(deadline) if deadline else 0
-        item = Item(id, 0, at_ms, b"", deadline_ms, key, body, duplicate, after)
+        item = Item(id, 0, at_ms, b"", deadline_ms, key, body, duplicate, after, ties=ties)
         self.apply(c.Submit((terms,), (item,)))
 
     def do_patch(self, id: str, *words: str) -> None:
@@ -225,6 +228,15 @@ def _target(options: dict[str, str]) -> Target:
     if options.pop("callback", ""):
         return Callback("https://example.com/hook")
     return Bare() if options.pop("bare", "") else Task("work", options.pop("task", "mail"))
+
+
+def _ties(options: dict[str, str]) -> Ties | None:
+    """`unique=KEY:end`, `unique=KEY:time:5000` or `collapse=KEY:debounce`."""
+    said = options.pop("unique", None) or options.pop("collapse", None)
+    if said is None:
+        return None
+    key, until, *for_ms = said.split(":")
+    return Ties(Claim(key, Until[until.upper()], int(for_ms[0]) if for_ms else 0))
 
 
 def _terms(options: dict[str, str]) -> Terms:

@@ -1,4 +1,4 @@
-"""Keys of which one intent at a time has the right: to wait, to run, or to have been (`protocol.terms.Claim`).
+"""Keys of which one intent at a time has the right: to wait, to run, or to have been (`terms.Claim`).
 
 Who has a claim is read off the intents: the store finds the newest one with it. A *unique* claim keeps others
 away: they get the holder instead. A *collapse* claim is given up to the next one, which takes the place of

@@ -3,8 +3,8 @@
 A store shows one coherent state, whatever it holds in memory and whatever on disk. The kernel's
 decisions must be the same over every store, so nothing here depends on what happens to be hot.
 
-- `get`, `by_key` and `by_claim` give the one living object of an intent: while it is in memory, always the same
-  object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not there.
+- `get`, `by_key` and `by_claim` give the one living object of an intent: while it is in memory, always the
+  same object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not there.
 - `add` takes a new intent. `touch` is called *before* an intent is changed: a store that is writing a
   checkpoint keeps the intent as it was at the checkpoint's position first. Both write the store's `cycle`,
   which every checkpoint raises, into the intent; while the two are equal, touching it again is not needed.
@@ -135,8 +135,8 @@ def forgotten(intent: Intent, marks: Marks) -> bool:
 
 
 def claim_of(intent: Intent) -> str | None:
-    """The name of the claim that an intent has as it is now, whatever the time. The one rule, for every store:
-    one for a time is had for good, the others until it was handed out, or has ended."""
+    """The name of the claim that an intent has as it is now, whatever the time. The one rule, for every
+    store: one for a time is had for good, the others until it was handed out, or has ended."""
     rare = intent.rare
     if rare is None or rare.ties is None or rare.ties.claim is None:
         return None

@@ -12,6 +12,7 @@ from duetime.kernel.kernel import Applied
 from duetime.limits import MINUTE_MS, TIER_PERMITS
 from duetime.protocol.command import (
     Cancel,
+    Command,
     Configure,
     FireNow,
     Patch,
@@ -41,7 +42,8 @@ from duetime.protocol.intent import (
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import Guarantee, Limit, Terms, lane_of
+from duetime.protocol.terms import Guarantee, Limit, Terms
+from duetime.testing.claims import Claims
 from duetime.testing.delays import check_dead, check_retry
 from duetime.testing.groups import Groups
 from duetime.testing.logs import check_logs
@@ -67,6 +69,7 @@ class History:
         self.rates = Rates()
         self.ticks = Ticks()
         self.groups = Groups(self.seen)
+        self.claims = Claims()
         self.key_mark_ms = 0
         self.at_ms = 0
         self.number = 0
@@ -116,6 +119,7 @@ class History:
             if change.old is None:
                 self._new(change, peek)
             self._changed(change, record, peek)
+        self.claims.newest_wins()
         new = [change.id for change in applied.changes if change.old is None]
         self.ticks.observe(command, answer, self.seen, running, new)
         if isinstance(command, Purge) and isinstance(answer, list):
@@ -135,6 +139,8 @@ class History:
         if isinstance(reply, Existing) and reply.intent.id == item.id:
             same = item.request in self.seen[item.id].requests or self.groups.knows(item)
             assert same, f"{item.id!r} was not made by this request"
+        elif self.claims.said(item, reply, twins, self.seen, self.at_ms):
+            pass
         elif isinstance(reply, Existing):
             twin = next((twin for twin in twins if twin.id == reply.intent.id), None)
             assert twin is not None, f"the key {item.key!r} gave {reply.intent.id!r}"
@@ -203,6 +209,7 @@ class History:
         """A dead letter is gone: its key is free, and so is its id."""
         seen = self.seen[id]
         assert seen.status is DEAD_LETTERED, f"{id!r} was purged and is {seen.status}"
+        self.claims.purged(seen)
         if seen.key is not None:
             self.keys[seen.key].remove(seen)
 
@@ -210,20 +217,6 @@ class History:
         """A caller says when: no wait from before holds, nor one that begins in this very record."""
         seen.not_before_ms = 0
         self.timed = seen.id
-
-    def _revived(self, seen: Seen, command: Revive) -> None:
-        seen.attempt = seen.runs = seen.not_before_ms = 0
-        seen.execute_at_ms = command.execute_at_ms or self.at_ms
-        if command.deadline_ms is not None:
-            seen.deadline_ms = command.deadline_ms
-        elif seen.deadline_ms <= self.at_ms:
-            seen.deadline_ms = 0
-        if command.target is not None:
-            seen.lane = lane_of(command.target)
-            seen.serial = seen.lane.startswith("entity:")
-        if command.redelivery is not None:
-            seen.redelivery = command.redelivery
-        seen.attempts_max = seen.redelivery.max_attempts
 
     # What happened.
 
@@ -235,7 +228,9 @@ class History:
             item = Item(intent.id, 0, intent.execute_at_ms, intent.payload)
             self.seen[change.id] = Seen(intent.terms, item, self.at_ms)
         self.number += 1
-        self.seen[change.id].number = self.number
+        seen = self.seen[change.id]
+        seen.number = self.number
+        self.claims.taken(seen, peek(change.id), self.at_ms, self.key_mark_ms)
 
     def _changed(self, change: Change, record: Record, peek: Peek) -> None:
         seen, old, new = self.seen[change.id], change.old, change.new
@@ -246,7 +241,7 @@ class History:
         if old in FINAL:
             assert old is DEAD_LETTERED and new is SCHEDULED, f"{id!r} left {old} for {new}: final is final"
             assert isinstance(record.command, Revive) and record.command.id == id
-            self._revived(seen, record.command)
+            seen.revived(record.command, self.at_ms)
         row = self.rows.setdefault(seen.lane, Row())
         if old is DUE:
             row.due.pop(id, None)
@@ -258,6 +253,8 @@ class History:
         elif old is BLOCKED and new is SCHEDULED:
             self.groups.goes_on(seen)
         seen.status = new
+        if old in FINAL:
+            self.claims.taken(seen, None, self.at_ms, self.key_mark_ms)
         if new is DUE:
             row.due[id] = None
         elif new is DISPATCHING:
@@ -314,7 +311,7 @@ class History:
         if new is ACKED:
             assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
         elif new is CANCELED:
-            self.groups.check_canceled(id, record.command)
+            self._canceled(seen, record.command)
         elif new is DEAD_LETTERED:
             check_dead(seen, outcome)
         elif new is SCHEDULED:
@@ -337,7 +334,11 @@ class History:
         elif seen.status is DEAD_LETTERED and old is BLOCKED:
             assert late or self.groups.may_die(seen), f"{seen.id!r} died, and nothing it waits for did"
         elif seen.status is CANCELED:
-            self.groups.check_canceled(seen.id, record.command)
+            self._canceled(seen, record.command)
+
+    def _canceled(self, seen: Seen, command: Command) -> None:
+        if not self.claims.replaced(seen, command):
+            self.groups.check_canceled(seen.id, command)
 
     # Laws of a whole record.
 

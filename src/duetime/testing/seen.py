@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from duetime.protocol.command import Revive
 from duetime.protocol.intent import Item, Status
-from duetime.protocol.terms import PACKED_LANE, Terms
+from duetime.protocol.terms import PACKED_LANE, Terms, lane_of
 
 # How many requests an intent remembers at least.
 REMEMBERED = 8
@@ -26,6 +27,7 @@ class Seen:
         self.expected_ms = item.expected_ms
         self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
         self.after_on = terms.after_on
+        self.claim = item.ties.claim if item.ties is not None else None
         self.status: Status | None = None
         self.ends = 0
         """How often it has ended: more than once, if it was revived."""
@@ -42,6 +44,21 @@ class Seen:
         if request is not None:
             assert request not in self.requests[-REMEMBERED:], f"{self.id!r}: {request!r} was done twice"
             self.requests.append(request)
+
+    def revived(self, command: Revive, at_ms: int) -> None:
+        """A dead letter lives again, with what was said to be different."""
+        self.attempt = self.runs = self.not_before_ms = 0
+        self.execute_at_ms = command.execute_at_ms or at_ms
+        if command.deadline_ms is not None:
+            self.deadline_ms = command.deadline_ms
+        elif self.deadline_ms <= at_ms:
+            self.deadline_ms = 0
+        if command.target is not None:
+            self.lane = lane_of(command.target)
+            self.serial = self.lane.startswith("entity:")
+        if command.redelivery is not None:
+            self.redelivery = command.redelivery
+        self.attempts_max = self.redelivery.max_attempts
 
     @property
     def packed(self) -> bool:

@@ -22,13 +22,14 @@ import pytest
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED
 from duetime.store.store import SEQ_MAX, Store
-from duetime.testing.checkpoint_contract import CheckpointContract, OpenStore
+from duetime.testing.checkpoint_contract import OpenStore
+from duetime.testing.claim_contract import ClaimContract
 from duetime.testing.store_tools import NEVER, OTHER, TERMS, change, end, got, ids, make, put, save, text
 
 __all__ = ["OpenStore", "StoreContract"]
 
 
-class StoreContract(CheckpointContract):
+class StoreContract(ClaimContract):
     """Subclass it, give `open_store`, and every test below holds your store to the protocol's text."""
 
     # Nothing.

@@ -8,8 +8,8 @@ import msgspec
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.command import Settings
-from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare
-from duetime.protocol.terms import Task, Terms
+from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Ties
+from duetime.protocol.terms import Claim, Task, Terms
 from duetime.store.store import Store
 
 TERMS = Terms(Task("work"), "task:default")
@@ -17,7 +17,9 @@ OTHER = Terms(Task("work", "other"), "task:other")
 NEVER = 10**13
 
 
-def make(seq: int, wake_at_ms: int = 0, *, key: str | None = None, **fields: Any) -> Intent:
+def make(
+    seq: int, wake_at_ms: int = 0, *, key: str | None = None, claim: Claim | None = None, **fields: Any
+) -> Intent:
     """An intent named by its number."""
     fields = {
         "id": f"i{seq}",
@@ -29,7 +31,7 @@ def make(seq: int, wake_at_ms: int = 0, *, key: str | None = None, **fields: Any
         "updated_at_ms": 1_000,
         **fields,
     }
-    rare = Rare(key) if key is not None else None
+    rare = Rare(key, ties=None if claim is None else Ties(claim)) if key or claim else None
     return Intent(seq=seq, wake_at_ms=wake_at_ms, rare=rare, **fields)
 
 

@@ -46,6 +46,7 @@ from duetime.protocol.terms import (
     type_lane,
 )
 from duetime.testing.checkers import History
+from duetime.testing.claims import ties
 from duetime.testing.groups import grow
 from duetime.testing.seen import Seen
 from duetime.testing.ticks import plan
@@ -67,6 +68,7 @@ class Workload:
         self._small = random.random() < 0.6
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
         self._blocked = random.choice((0.0, 0.1, 0.3))
+        self._claimed = random.choice((0.0, 0.2, 0.5))
         self._expected = random.choice((0.0, 0.5))
         self._grouped = random.choice((0.0, 0.05, 0.3))
         self._far = random.choice((0.05, 0.3))
@@ -180,6 +182,7 @@ class Workload:
             id, terms, execute_at_ms, b"{}" if random.random() < 0.3 else b"", deadline_ms, key,
             random.choice((1, 1, 1, 2)), random.choice(list(OnDuplicate)), after,
             "00-trace" if random.random() < 0.1 else None, request=self._request(),
+            ties=ties(random) if random.random() < self._claimed else None,
             expected_ms=random.choice((0, 40, 2_000, HOUR_MS)) if random.random() < self._expected else 0,
         )  # fmt: skip
 

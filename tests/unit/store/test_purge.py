@@ -9,6 +9,7 @@ import pytest
 
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, EXPIRED
+from duetime.protocol.terms import Claim, Until
 from duetime.store import purge as module
 from duetime.store.sqlite import SqliteStore
 from duetime.testing.store_tools import end, got, make, put, save
@@ -34,9 +35,11 @@ def rows(path: Path) -> list[int]:
     return found
 
 
-def finish(store, seq: int, at_ms: int, status=ACKED, key: str | None = None, created: int = 1_000) -> None:
+def finish(
+    store, seq: int, at_ms: int, status=ACKED, key: str | None = None, created: int = 1_000, claim=None
+) -> None:
     """One intent, ended as the `seq`-th."""
-    put(store, make(seq, key=key, created_at_ms=created))
+    put(store, make(seq, key=key, claim=claim, created_at_ms=created))
     end(store, got(store, f"i{seq}"), seq, at_ms, status)
 
 
@@ -90,6 +93,16 @@ def test_keyed_ones_out_of_their_window_still_have_the_retention_time(store, pat
     finish(store, 1, 5_000, key="k")
     assert purged(store, path, Marks(finished_before_ms=5_000, key_before_ms=9_000)) == [1]
     assert purged(store, path, Marks(finished_before_ms=5_001, key_before_ms=9_000)) == []
+
+
+def test_claims_for_a_time_stay_as_keys_do(store, path):
+    timed = Claim("c", Until.TIME, 500)
+    finish(store, 1, 1_000, claim=timed)
+    finish(store, 2, 1_000, DEAD_LETTERED, claim=timed)
+    finish(store, 3, 1_000, claim=Claim("c", Until.END))
+    everything = Marks(finished_before_ms=9_000, dead_before_ms=9_000, key_before_ms=1_000)
+    assert purged(store, path, everything) == [1, 2]
+    assert purged(store, path, Marks(9_000, 9_000, 0, 1_001)) == []
 
 
 def test_what_is_purged_is_what_is_forgotten(store, path):

@@ -50,8 +50,8 @@ def path(tmp_path: Path) -> Path:
 
 COLUMNS = {
     "seq": 4_444, "id": "i77", "status": 4, "tier": 1, "lane": "task:q9", "wake_at_ms": 1, "key": None,
-    "execute_at_ms": 5, "created_at_ms": 5, "finished_at_ms": 5, "ended": 5, "hot": 1, "crc": 5,
-    "body": b"x",
+    "claim": "unique:c", "execute_at_ms": 5, "created_at_ms": 5, "finished_at_ms": 5, "ended": 5, "hot": 1,
+    "crc": 5, "body": b"x",
 }  # fmt: skip
 
 
