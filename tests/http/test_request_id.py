@@ -105,3 +105,17 @@ def test_a_change_is_not_refused_when_repeated_around_a_restart(tmp_path, fresh)
         again = post(server, {}, request, f"/v1/intents/{id}/cancel")
         assert first.status == again.status == 200, again.body
         assert again.json["status"] == "CANCELED"
+
+
+def test_a_trigger_is_not_done_twice_around_a_restart(tmp_path, fresh):
+    with ServerProcess(tmp_path / "data") as server:
+        rule = {"everyMs": 3_600_000, "intent": {"stream": {"name": "s"}}}
+        assert server.ask("PUT", "/v1/schedules/hourly", rule).status == 200
+        request = fresh()
+        first = post(server, {}, request, "/v1/schedules/hourly/trigger")
+        server.kill()
+        server.start()
+        again = post(server, {}, request, "/v1/schedules/hourly/trigger")
+        assert first.status == again.status == 201, again.body
+        assert again.json["intentId"] == first.json["intentId"]
+        assert server.ask("GET", "/v1/schedules/hourly").json["made"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 
 import msgspec
 from msgspec import Raw
@@ -14,6 +15,7 @@ from duetime.api.auth import Role
 from duetime.api.filters import check_names, number_from
 from duetime.api.http import Answer, Call, Handler
 from duetime.api.intents import encode, expected_revision, no_body
+from duetime.api.repeats import request_id
 from duetime.api.routes import REQUEST_ID, REVISION
 from duetime.api.schedule_wire import NewSchedule, NextOut, PlannedOut, ScheduleOut, SchedulesOut
 from duetime.api.service import Service
@@ -84,7 +86,9 @@ class Schedules:
 
     async def trigger(self, call: Call) -> Answer:
         no_body(call)
-        view = await self._service.running.trigger_schedule(call.params["id"])
+        request = request_id(call)
+        name = None if request is None else blake2b(request.encode(), digest_size=8).hexdigest()
+        view = await self._service.running.trigger_schedule(call.params["id"], name)
         return Answer(encode(self._service.show(view)), 201)
 
     async def next(self, call: Call) -> Answer:

@@ -61,9 +61,9 @@ class Planner(Intake):
         table: Timetable = await self.ask(ResumeSchedule(id, next_ms, revision or seen.revision))
         return table
 
-    async def trigger_schedule(self, id: str) -> View:
-        """Make an intent of it now, besides its ticks and whatever runs."""
-        view: View = await self.ask(Trigger(id))
+    async def trigger_schedule(self, id: str, name: str | None = None) -> View:
+        """Make an intent of it now, besides its ticks and whatever runs; once for each `name`."""
+        view: View = await self.ask(Trigger(id, name))
         return view
 
     async def schedule(self, id: str) -> Timetable:

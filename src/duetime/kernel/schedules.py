@@ -23,13 +23,13 @@ from duetime.protocol.command import (
     Trigger,
 )
 from duetime.protocol.intent import FINAL, Intent, Item
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.schedule import Overlap, Schedule, Timetable, tick_id
 
 Verb = PutSchedule | DropSchedule | PauseSchedule | ResumeSchedule | Trigger | Tick
 
 
-def apply(state: State, command: Verb) -> Timetable | Intent | Refusal:
+def apply(state: State, command: Verb) -> Timetable | Intent | Existing | Refusal:
     """The schedule as it stands then; for a trigger, the intent."""
     if isinstance(command, PutSchedule):
         return _put(state, command)
@@ -37,7 +37,7 @@ def apply(state: State, command: Verb) -> Timetable | Intent | Refusal:
     if table is None:
         return Refusal("NoSuchSchedule", f"There is no schedule with the id {command.id!r}.")
     if isinstance(command, Trigger):
-        return _trigger(state, table)
+        return _trigger(state, table, command.name)
     if isinstance(command, Tick):
         return _tick(state, table, command)
     moved = _moved(table, command.revision)
@@ -111,10 +111,12 @@ def _change(state: State, table: Timetable, **changes: object) -> Timetable:
     return changed
 
 
-def _trigger(state: State, table: Timetable) -> Intent | Refusal:
-    """One more intent, whatever runs."""
+def _trigger(state: State, table: Timetable, name: str | None) -> Intent | Existing | Refusal:
+    """One more intent, whatever runs; unless one of this name was made before."""
     number = state.at_ms
-    while state.store.get(id := f"{table.id}@now-{number}") is not None:
+    while (there := state.store.get(id := f"{table.id}@now-{name or number}")) is not None:
+        if name is not None:
+            return Existing(there)
         number += 1
     terms = table.schedule.terms
     item = Item(id, 0, state.at_ms, table.schedule.payload, fresh=True, relative=True)

@@ -232,9 +232,10 @@ class ResumeSchedule(Struct, frozen=True, array_like=True, tag="unhold", gc=Fals
 
 
 class Trigger(Struct, frozen=True, array_like=True, tag="trigger", gc=False):
-    """Make an intent of this schedule now, besides its ticks."""
+    """Make an intent of this schedule now, besides its ticks. `name` ends its id, and makes it once."""
 
     id: str
+    name: str | None = None
 
 
 class Tick(Struct, frozen=True, array_like=True, tag="tick", gc=False):

@@ -20,7 +20,7 @@ from duetime.protocol.command import (
     Trigger,
 )
 from duetime.protocol.intent import Intent
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable, tick_id
 from duetime.protocol.terms import Terms
 from duetime.testing.seen import Seen
@@ -55,7 +55,7 @@ def plan(random: Random, now_ms: int, terms: Terms, kept: dict[str, Kept]) -> Co
                 next_ms = (now_ms // period_ms + 1) * period_ms
             return ResumeSchedule(id, next_ms, revision)
         case "trigger":
-            return Trigger(id)
+            return Trigger(id, random.choice((None, None, "again")))
     return PutSchedule(schedule, next_ms, revision)
 
 
@@ -100,8 +100,11 @@ class Ticks:
                 kept = self.kept[id]
                 if kept.paused:
                     kept.paused, kept.next_ms = False, next_ms
-            case Trigger(id):
-                assert isinstance(answer, Intent) and answer.id.startswith(f"{id}@now-")
+            case Trigger(id, name):
+                known = isinstance(answer, Existing)
+                intent = answer.intent if isinstance(answer, Existing) else answer
+                assert isinstance(intent, Intent) and intent.id.startswith(f"{id}@now-{name or ''}")
+                assert known != (intent.id in new), f"{intent.id!r} was made twice, or not at all"
             case Tick():
                 assert isinstance(answer, Timetable)
                 self._ticked(command, answer, running, new)

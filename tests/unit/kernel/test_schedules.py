@@ -20,6 +20,7 @@ from duetime.protocol.command import (
     Trigger,
 )
 from duetime.protocol.intent import Intent
+from duetime.protocol.reply import Existing
 from duetime.protocol.schedule import Overlap, Schedule, Timetable, tick_id
 from tests.unit.kernel.bench import T0, Bench, aborted, delivered, error, terms
 
@@ -267,6 +268,15 @@ def test_trigger_makes_one_more_whatever_runs():
     assert delivered(applied) + delivered(again) == [f"s@now-{T0}", f"s@now-{T0 + 1}"]
     assert delivered(tick(bench, 1000)) == [], "they run"
     assert table(bench).made == 2
+
+
+def test_a_trigger_with_a_name_makes_one():
+    bench = Bench()
+    put(bench)
+    assert delivered(bench.do(Trigger("s", "abc"))) == ["s@now-abc"]
+    again = bench.do(Trigger("s", "abc"))
+    assert isinstance(again.answer, Existing) and again.answer.intent.id == "s@now-abc"
+    assert delivered(again) == [] and table(bench).made == 1
 
 
 def test_a_trigger_can_be_refused():
