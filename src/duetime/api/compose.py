@@ -354,15 +354,15 @@ def _fingerprint(new: NewIntent, payload: bytes) -> int:
     """The same for the same body, however it was written."""
     said = msgspec.to_builtins(new, builtin_types=(Raw,))
     said.pop("onDuplicate", None)
-    letters = msgspec.json.encode(said, order="deterministic")
+    meant = dict(said)
     try:
         if payload:
-            said["payload"] = _meaning(payload)
+            meant["payload"] = _meaning(payload)
         if new.callback is not None and new.callback.body is not UNSET:
-            said["callback"]["body"] = _meaning(new.callback.body)
-        body = msgspec.json.encode(said, order="deterministic")
+            meant["callback"] = {**said["callback"], "body": _meaning(new.callback.body)}
+        body = msgspec.json.encode(meant, order="deterministic")
     except RecursionError:  # nested so deep that only its letters can be compared
-        body = letters
+        body = msgspec.json.encode(said, order="deterministic")
     return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
 
 

@@ -69,6 +69,8 @@ class SqliteStore:
             self._writer.close()
             raise
         self._hot: dict[str, Intent] = {}
+        self._absent = ""
+        """An id that was just looked for and is not on disk: whoever makes it asks more than once."""
         self._keys: dict[str, str] = {}
         self._claims = Claims()
         self._changed: dict[str, Intent] = {}
@@ -99,8 +101,11 @@ class SqliteStore:
     def get(self, id: str) -> Intent | None:
         intent = self._hot.get(id)
         if intent is None:
+            if id == self._absent:
+                return None
             row = next(self._read(f"{_SELECT} WHERE id = ?", (id,)), None)
             if row is None:
+                self._absent = id
                 return None
             intent = self._warm(row)
         return None if intent.ended and forgotten(intent, self._marks) else intent
@@ -223,6 +228,7 @@ class SqliteStore:
         frozen, self._changed = self._changed, {}
         self._frozen = frozen
         self._unrowed_cycle = self.cycle
+        self._absent = ""  # what was made since may be on disk only, from here on
         self.cycle += 1
         body = _encode(checkpoint)
         done = False
