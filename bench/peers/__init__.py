@@ -1,0 +1,1 @@
+"""Duetime beside other job systems: the same work, the same clock, one run."""
