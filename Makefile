@@ -12,10 +12,10 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test unit lint format coverage slow simulate bench docs proto build clean
+.PHONY: help setup run demo test unit lint format coverage slow simulate bench bench-peers docs proto build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with Duetime and the tools of its developers
 
@@ -69,6 +69,9 @@ simulate: $(STAMP) ## run the simulator over SEEDS=1..1000
 
 bench: $(STAMP) ## run the benchmarks, print a table, save bench/results/<date>.json
 	@$(BIN)/python -m bench $(BENCH)
+
+bench-peers: $(STAMP) ## measure Duetime beside other job systems, write the tables of bench/README.md
+	@$(BIN)/python -m bench.peers --write
 
 docs: $(STAMP) ## write the generated pages of docs/ again
 	@$(BIN)/python -m tools.generate_docs

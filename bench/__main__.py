@@ -67,7 +67,7 @@ def _save(everything: dict[str, list[dict[str, object]]]) -> None:
             "cores": os.cpu_count(),
             "system": platform.system(),
             "kernel": platform.release(),
-            "cpu": _cpu(),
+            "cpu": cpu(),
             "python": platform.python_version(),
         },
         "figures": everything,
@@ -79,7 +79,7 @@ def _save(everything: dict[str, list[dict[str, object]]]) -> None:
     path.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def _cpu() -> str:
+def cpu() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

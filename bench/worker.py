@@ -39,7 +39,7 @@ async def something(number: int) -> dict[str, int]:
 
 
 def run() -> list[Figure]:
-    with Server() as server, _worker(server) as worker:
+    with Server() as server, worker_of(server, "bench.worker:app") as worker:
         app.rewire(f"http://127.0.0.1:{server.port}")
         return asyncio.run(_measure(server, worker))
 
@@ -50,9 +50,9 @@ async def _measure(server: Server, worker: subprocess.Popen[str]) -> list[Figure
         plain = sorted([await _drain(nothing, [()] * COUNT) for _ in range(ROUNDS)])
         kept = sorted([await _drain(something, [(n,) for n in range(COUNT)]) for _ in range(ROUNDS)])
         await asyncio.sleep(SETTLE_S)
-        cpu_s = server.cpu_s() + _cpu_s(worker.pid)
+        used_s = server.cpu_s() + cpu_s(worker.pid)
         await asyncio.sleep(IDLE_S)
-        idle = (server.cpu_s() + _cpu_s(worker.pid) - cpu_s) / IDLE_S
+        idle = (server.cpu_s() + cpu_s(worker.pid) - used_s) / IDLE_S
     middle = ROUNDS // 2
     spread = f"{plain[0]:,.0f} to {plain[-1]:,.0f} in {ROUNDS} rounds"
     return [
@@ -82,17 +82,24 @@ async def _drain(task: object, calls: list[tuple[int, ...]] | list[tuple[()]]) -
 
 
 @contextmanager
-def _worker(server: Server) -> Iterator[subprocess.Popen[str]]:
+def worker_of(
+    server: Server, app_place: str, environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """`duetime worker` for an app of the benchmarks, connected."""
     root = Path(__file__).parents[1]
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "duetime", "worker", "bench.worker:app", "--concurrency", str(CONCURRENCY),
+            sys.executable, "-m", "duetime", "worker", app_place, "--concurrency", str(CONCURRENCY),
             "--server", f"http://127.0.0.1:{server.port}", "--grpc-port", str(server.grpc_port),
         ],
         cwd=root,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])},
+        env={
+            **os.environ,
+            **(environment or {}),
+            "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        },
     )  # fmt: skip
     assert process.stderr is not None
     if not any(re.search("Connected", line) for line in process.stderr):
@@ -104,6 +111,7 @@ def _worker(server: Server) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -14,7 +14,7 @@ PEER = Peer(
     name="APScheduler",
     packages=("apscheduler==3.11.3", "sqlalchemy==2.1.8", "uvloop==0.23.0"),
     service="sqlite",
-    settings="AsyncIOScheduler, SQLAlchemyJobStore on a SQLite file, no misfire limit, uvloop",
+    settings="AsyncIOScheduler, SQLAlchemyJobStore on a SQLite file (WAL, synchronous=NORMAL), no misfire limit, uvloop",
     reason="jobs and scheduler in one process and one thread, with nothing between them",
     drains=False,
 )
@@ -26,8 +26,16 @@ def job(due_s: float) -> None:
 
 def _stores() -> dict[str, Any]:
     from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
+    from sqlalchemy import create_engine, event
 
-    return {"default": SQLAlchemyJobStore(os.environ["PEER_URL"])}
+    engine = create_engine(os.environ["PEER_URL"])
+
+    @event.listens_for(engine, "connect")
+    def fast(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    return {"default": SQLAlchemyJobStore(engine=engine)}
 
 
 def plan(due: list[float]) -> None:

@@ -36,7 +36,9 @@ async def _queue(due: list[float]) -> None:
     for start in range(0, len(due), 100):
         await asyncio.gather(
             *(
-                redis.enqueue_job("job", each, _defer_until=datetime.fromtimestamp(each, UTC) if each else None)
+                redis.enqueue_job(
+                    "job", each, _defer_until=datetime.fromtimestamp(each, UTC) if each else None
+                )
                 for each in due[start : start + 100]
             )
         )

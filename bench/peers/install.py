@@ -90,7 +90,13 @@ def _run(command: list[str], folder: Path, environment: dict[str, str] | None = 
     folder.mkdir(parents=True, exist_ok=True)
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=INSTALL_S, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise Missing(f"{' '.join(command[:4])} ... took more than {INSTALL_S} s") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,12 +38,10 @@ async def _queue(due: list[float]) -> None:
     async with app.open_async():
         if not await app.check_connection_async():
             await app.schema_manager.apply_schema_async()
-        job = app.tasks["job"]
-        if not any(due):
-            await job.batch_defer_async(*({"due": 0} for _ in due))
-            return
-        for each in due:
-            await job.configure(schedule_at=datetime.fromtimestamp(each, UTC)).defer_async(due=each)
+        for each, count in Counter(due).items():
+            at = datetime.fromtimestamp(each, UTC) if each else None
+            job = app.tasks["job"].configure(schedule_at=at)
+            await job.batch_defer_async(*({"due": each} for _ in range(count)))
 
 
 def fill(count: int) -> None:

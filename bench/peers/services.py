@@ -71,7 +71,9 @@ class Postgres:
         if self._user:
             shutil.chown(self._folder, self._user)
         data = self._folder / "data"
-        self._run("initdb", "-D", str(data), "-U", _USER, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
+        self._run(
+            "initdb", "-D", str(data), "-U", _USER, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"
+        )
         settings = [part for name, value in POSTGRES_SETTINGS.items() for part in ("-c", f"{name}={value}")]
         self._process = subprocess.Popen(
             [
