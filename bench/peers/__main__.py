@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
-from statistics import median_high
 from types import ModuleType
 from typing import TypeVar
 
+from msgspec.structs import astuple
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -25,23 +26,11 @@ import duetime
 from bench.__main__ import cpu
 from bench.peers import ours, table
 from bench.peers.install import Missing, install
+from bench.peers.peer import PEERS
 from bench.peers.race import Failed, Lateness, Race
 from bench.peers.result import OURS, Result, Row, newest, save
 from bench.peers.services import Services
 
-PEERS = (
-    "graphile",
-    "pgqueuer",
-    "bullmq",
-    "dramatiq",
-    "celery",
-    "huey",
-    "taskiq",
-    "arq",
-    "procrastinate",
-    "rq",
-    "apscheduler",
-)
 COUNT, ROUNDS = 10_000, 3
 # Where packages come from is far away, and most of an installation is waiting.
 INSTALLS_AT_ONCE = 4
@@ -112,13 +101,13 @@ class Run:
             self._our_drain()
             for race, row in self._races:
                 if race.peer.drains and number < race.peer.rounds and not row.problem:
-                    rate = self._tried(row, "drains", lambda race=race: race.drain(self._count))
+                    rate = self._tried(row, "drains", partial(race.drain, self._count))
                     row.jobs += [] if rate is None else [rate]
             self._our_drain()
 
     def _our_drain(self) -> None:
-        plain = self._tried(self._ours, "drains", lambda: ours.drain(self._count))
-        kept = self._tried(self._ours, "drains with results", lambda: ours.drain(self._count, results=True))
+        plain = self._tried(self._ours, "drains", partial(ours.drain, self._count))
+        kept = self._tried(self._ours, "drains with results", partial(ours.drain, self._count, results=True))
         self._ours.jobs += [] if plain is None else [plain]
         self.result.kept += [] if kept is None else [kept]
 
@@ -126,15 +115,12 @@ class Run:
         """Duetime before and after; the worse of both counts."""
         found = [self._tried(self._ours, "is timed", ours.late)]
         for race, row in self._races:
-            if race.peer.delays and not row.problem:
+            if race.peer.delays:
                 row.late = self._tried(row, "is timed", race.late)
         found.append(self._tried(self._ours, "is timed", ours.late))
         good = [each for each in found if each is not None]
         if good:
-            names = Lateness.__struct_fields__
-            self._ours.late = Lateness(
-                *(median_high([getattr(each, name) for each in good]) for name in names)
-            )
+            self._ours.late = Lateness(*map(max, zip(*map(astuple, good), strict=True)))
 
     def _alone(self) -> None:
         for _ in range(ROUNDS):
@@ -156,8 +142,9 @@ class Run:
         return found
 
     def _problem(self, row: Row, text: str) -> None:
-        row.problem = " ".join(text.split())[:300]
-        console.print(f"[red]{row.name}: {row.problem}[/red]")
+        text = " ".join(text.split())[:300]
+        row.problem = f"{row.problem}; {text}" if row.problem else text
+        console.print(f"[red]{row.name}: {text}[/red]")
 
 
 def _installed(module: ModuleType) -> str:

@@ -14,7 +14,7 @@ PEER = Peer(
     name="APScheduler",
     packages=("apscheduler==3.11.3", "sqlalchemy==2.1.8", "uvloop==0.23.0"),
     service="sqlite",
-    settings="AsyncIOScheduler, SQLAlchemyJobStore on a SQLite file (WAL, synchronous=NORMAL), no misfire limit, uvloop",
+    settings="AsyncIOScheduler, SQLAlchemyJobStore on a SQLite file (WAL, synchronous=NORMAL), uvloop",
     reason="jobs and scheduler in one process and one thread, with nothing between them",
     drains=False,
 )

@@ -16,6 +16,7 @@ PEER = Peer(
     service="redis",
     settings="max_jobs=100, queue_read_limit=100, keep_result=0, poll_delay=0.01, no log of results, uvloop",
     reason="one process with many jobs at a time; the short poll is for the delayed ones",
+    rounds=1,
 )
 
 
@@ -29,18 +30,17 @@ def _settings() -> Any:
     return RedisSettings.from_dsn(os.environ["PEER_URL"])
 
 
+def _moment(due_s: float) -> datetime | None:
+    return datetime.fromtimestamp(due_s, UTC) if due_s else None
+
+
 async def _queue(due: list[float]) -> None:
     from arq import create_pool
 
     redis = await create_pool(_settings())
     for start in range(0, len(due), 100):
         await asyncio.gather(
-            *(
-                redis.enqueue_job(
-                    "job", each, _defer_until=datetime.fromtimestamp(each, UTC) if each else None
-                )
-                for each in due[start : start + 100]
-            )
+            *(redis.enqueue_job("job", each, _defer_until=_moment(each)) for each in due[start : start + 100])
         )
     await redis.aclose()
 

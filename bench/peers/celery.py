@@ -13,8 +13,8 @@ PEER = Peer(
     name="Celery",
     packages=("celery[redis]==5.7.0", "hiredis==3.5.0"),
     service="redis",
-    settings="pool solo (delayed tasks: prefork, one process), prefetch without limit, no results, no events, "
-    "no gossip, mingle or heartbeat",
+    settings="pool solo (delayed tasks: prefork, one process), prefetch without limit, no results, events, "
+    "gossip, mingle or heartbeat",
     reason="solo runs jobs without handing them to another process; but it looks at delayed ones too rarely",
 )
 

@@ -15,6 +15,7 @@ PEER = Peer(
     service="redis",
     settings="one worker thread, blocking read, no results, no periodic tasks, no health check",
     reason="more threads only wait for one interpreter lock",
+    rounds=1,
 )
 
 

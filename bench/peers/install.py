@@ -1,4 +1,4 @@
-"""Puts each peer into an environment of its own, and Redis and PostgreSQL onto the machine if they are missing.
+"""Puts each peer into an environment of its own, and Redis and PostgreSQL onto a machine without them.
 
 Exact versions, so that a table can be made again; from wherever pip and npm are set up to fetch. One
 environment for each peer, because they do not agree on the version of redis-py.

@@ -7,6 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Their files, the fastest first.
+PEERS = (
+    "graphile",
+    "pgqueuer",
+    "bullmq",
+    "dramatiq",
+    "celery",
+    "huey",
+    "taskiq",
+    "arq",
+    "procrastinate",
+    "rq",
+    "apscheduler",
+)
+
 
 @dataclass(frozen=True)
 class Peer:

@@ -59,9 +59,10 @@ async def _work() -> None:
 
     pgq = PgQueuer(await _connect())
 
-    @pgq.entrypoint("job")
     async def job(job: Any) -> None:
         gauge.hit(_DUE.unpack(job.payload)[0])
+
+    pgq.entrypoint("job")(job)
 
     await pgq.run(batch_size=1000, dequeue_timeout=timedelta(seconds=30))
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -141,11 +141,12 @@ def running(command: list[str], environment: dict[str, str]) -> Iterator[subproc
             said.seek(0)
             raise Failed(f"{failed} {said.read().decode(errors='replace').strip()[-300:]}") from None
         finally:
-            os.killpg(worker.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
 
 
-def awaited(worker: subprocess.Popen[bytes], out: Path, limit_s: float) -> Any:
+def awaited(worker: subprocess.Popen[Any], out: Path, limit_s: float) -> Any:
     """What the worker notes at its end."""
     deadline = time.monotonic() + limit_s
     while not out.exists():

@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL for the peers: on free ports, with their data in a temporary folder, gone at the end."""
+"""Redis and PostgreSQL for the peers: on free ports, with their data in a temporary folder."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.05)
-    raise RuntimeError(f"{process.args} did not start")
+    raise RuntimeError(f"{process.args!r} did not start")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

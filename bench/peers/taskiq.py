@@ -14,8 +14,9 @@ PEER = Peer(
     name="taskiq",
     packages=("taskiq==0.13.0", "taskiq-redis==1.2.4", "hiredis==3.5.0", "uvloop==0.23.0"),
     service="redis",
-    settings="RedisStreamBroker, xread_count=1000, max_async_tasks=1000, max_prefetch=1000, no parsing of parameters, uvloop",
+    settings="RedisStreamBroker, xread_count, max_async_tasks, max_prefetch 1000, no parsing, uvloop",
     reason="the stream broker reads many at once, which made it faster here than the list broker",
+    rounds=1,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench.peers.peer import PEERS
 from bench.peers.result import newest
 from bench.peers.table import README, with_tables
 from tests.tidy.source import ROOT
@@ -18,7 +19,5 @@ def test_the_tables_are_those_of_the_newest_run():
 
 
 def test_every_peer_is_measured():
-    from bench.peers.__main__ import PEERS
-
     files = {path.stem for path in (ROOT / "bench" / "peers").glob("*.py")}
     assert files - SHARED == set(PEERS)
