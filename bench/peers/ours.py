@@ -56,11 +56,11 @@ def drain(count: int, results: bool = False) -> float:
     return float(noted["jobs"] / noted["seconds"])
 
 
-def late(spread: int = SPREAD, burst: int = BURST) -> Lateness:
-    """How late delayed tasks of FAST begin."""
+def late(tier: str = "FAST", spread: int = SPREAD, burst: int = BURST) -> Lateness:
+    """How late delayed tasks of a tier begin."""
     with Server() as server:
         planned = dues(time.time() + LEAD_S, spread, burst)
-        asyncio.run(_plan(server, planned))
+        asyncio.run(_plan(server, planned, tier))
         if time.time() + START_S > planned[0]:
             raise Failed("planning took too long: the machine is busy")
         noted = _work(server, len(planned), LATE_S)
@@ -99,14 +99,14 @@ async def _fill(server: Server, count: int, results: bool) -> None:
             await job.schedule_many([(0.0,)] * count)
 
 
-async def _plan(server: Server, planned: list[float]) -> None:
+async def _plan(server: Server, planned: list[float], tier: str) -> None:
     app.rewire(f"http://127.0.0.1:{server.port}")
-    instant = planned[-1]
+    instant, timed = planned[-1], job.options(tier=tier)
     async with app:
         steps = [each for each in planned if each != instant]
         for start in range(0, len(steps), 200):
-            await asyncio.gather(*(job.at(each).schedule(each) for each in steps[start : start + 200]))
-        await job.at(instant).schedule_many([(instant,)] * planned.count(instant))
+            await asyncio.gather(*(timed.at(each).schedule(each) for each in steps[start : start + 200]))
+        await timed.at(instant).schedule_many([(instant,)] * planned.count(instant))
 
 
 async def _submits(server: Server) -> dict[str, float]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from bench.peers.services import Services
 
 # Delayed tasks: so many spread evenly over so long, then so many at one instant.
 SPREAD, SPREAD_S, BURST, PAUSE_S = 1_000, 5.0, 2_000, 2.0
+SEED = 1
 # Between planning them and the first one: a worker starts meanwhile.
 LEAD_S, START_S = 6.0, 3.0
 DRAIN_S = 120.0
@@ -43,8 +45,13 @@ class Lateness(Struct):
 
 
 def dues(first_s: float, spread: int, burst: int) -> list[float]:
-    """When each delayed task is due; the burst is last."""
-    steps = [round(first_s + number * SPREAD_S / spread, 3) for number in range(spread)]
+    """When each delayed task is due; the burst is last.
+
+    The others at moments of chance, the same in each run: even steps would suit, or not suit, whoever
+    looks at the clock in even steps.
+    """
+    chance = Random(SEED)
+    steps = sorted(round(first_s + chance.uniform(0, SPREAD_S), 3) for _ in range(spread))
     return steps + [round(first_s + SPREAD_S + PAUSE_S, 3)] * burst
 
 

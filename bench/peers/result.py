@@ -12,7 +12,7 @@ from bench.figure import Figure
 from bench.peers.race import Lateness
 
 FOLDER = Path(__file__).parents[1] / "results"
-OURS = "Duetime"
+OURS, ULTRA = "Duetime", "Duetime at ULTRA"
 # How much faster than each of them Duetime's drain is to be; the others: faster.
 FASTER = {"Graphile Worker": 1.2, "PgQueuer": 2.0, "BullMQ": 2.0, "Dramatiq": 10.0, "Celery": 30.0}
 RESULTS_FLOOR = 0.7
@@ -55,7 +55,7 @@ class Result(Struct):
 
     @property
     def peers(self) -> list[Row]:
-        return [row for row in self.rows if row.name != OURS]
+        return [row for row in self.rows if row.name not in (OURS, ULTRA)]
 
     def figures(self) -> list[Figure]:
         """What was asked for, and what was reached."""

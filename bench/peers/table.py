@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.peers.result import OURS, Result, Row
+from bench.peers.result import OURS, ULTRA, Result, Row
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- written by `python -m bench.peers --write` -->", "<!-- end -->"
@@ -93,7 +93,7 @@ def _settings(result: Result) -> str:
 
 def _name(row: Row) -> str:
     name = f"{row.name} {row.version}"
-    return f"**{name}**" if row.name == OURS else name
+    return f"**{name}**" if row.name in (OURS, ULTRA) else name
 
 
 def _number(value: float) -> str:
