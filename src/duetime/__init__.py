@@ -8,6 +8,7 @@ from duetime.client.control import Context, Reject, RetryAfter, Snooze, current
 from duetime.client.entity import EntityRef, EntityType
 from duetime.client.handle import Handle
 from duetime.client.plan import Options, Retry
+from duetime.client.reports import LogHandler, progress
 from duetime.client.task import Planned, Task
 from duetime.errors import DuetimeError
 from duetime.protocol.effect import Change
@@ -41,6 +42,7 @@ __all__ = [
     "EntityRef",
     "EntityType",
     "Handle",
+    "LogHandler",
     "Options",
     "Planned",
     "Reject",
@@ -53,4 +55,5 @@ __all__ = [
     "View",
     "Why",
     "current",
+    "progress",
 ]

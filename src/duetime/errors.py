@@ -348,6 +348,13 @@ class NotAcked(DuetimeError):
     hint = "`details['view'].last_error` says more; a dead letter can be revived."
 
 
+class ResultGone(DuetimeError):
+    """The intent ended well, and the time for which its result is shown is over."""
+
+    code, status = 42204, 422
+    hint = "Ask for it sooner, or give a longer result_ttl when it is made."
+
+
 class WaitTimedOut(DuetimeError):
     """The intent did not end within the time waited."""
 

@@ -150,6 +150,18 @@ HEARTBEAT_MS: Final = 10_000
 # A worker's threads for plain functions follow its concurrency up to here: each costs memory and switches.
 WORKER_THREADS_MAX: Final = 256
 WORKER_CONCURRENCY: Final = 100
+# What an attempt logs rides in its intent's row: the newest lines are kept.
+ATTEMPT_LOG_LINES_MAX: Final = 200
+ATTEMPT_LOG_BYTES_MAX: Final = 16 * 1024
+# How often a worker says how far its functions are, of how many in one message, and how long a note may be.
+PROGRESS_MS: Final = 500
+PROGRESS_MAX: Final = 1_000
+NOTE_CHARS_MAX: Final = 200
+# Functions one worker may list, and the bytes of what is said about one of them.
+FUNCTIONS_MAX: Final = 1_000
+FUNCTION_BYTES_MAX: Final = 32 * 1024
+# A server remembers so many, also of workers that left.
+FUNCTIONS_KEPT: Final = 10_000
 
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (

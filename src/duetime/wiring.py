@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from duetime import limits
-from duetime.channels.inline import Finder, InlineChannel
+from duetime.channels.inline import InlineChannel
 from duetime.client.backend import Backend, Reads
 from duetime.client.place import url_of
 from duetime.client.remote import RemoteBackend
+from duetime.client.reports import Reports, words_of
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.audit import Report, audit
@@ -22,18 +25,20 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options
 from duetime.engine.reads import EngineReads
-from duetime.errors import BadConfig
+from duetime.errors import BadConfig, DuetimeError
 from duetime.log.file import FileLog
 from duetime.log.log import Log
 from duetime.log.memory import MemoryLog
 from duetime.protocol.command import Settings
 from duetime.protocol.terms import Bare, Entity, Task
+from duetime.protocol.view import Progress
 from duetime.store.memory import MemoryStore
 from duetime.store.sqlite import SqliteStore
 from duetime.store.store import Store
 
 if TYPE_CHECKING:
     from duetime.client.app import App
+    from duetime.client.functions import Functions
     from duetime.client.worker import Worker
     from duetime.client.worker_parts import WorkerOptions
 
@@ -48,6 +53,8 @@ class Wired(Struct):
 
     make_backend: Callable[[], Backend]
     reads_of: Callable[[Backend], Reads]
+    listen: Callable[[Backend], None]
+    """Have a started backend hear what running functions say."""
     remote: bool
     """A server runs the functions, and not this process."""
     default_tier: str
@@ -59,7 +66,7 @@ class Wired(Struct):
 
 def wire(
     where: str,
-    find: Finder,
+    functions: Functions,
     config: Config | None = None,
     clock: Clock | None = None,
     token: str | None = None,
@@ -78,11 +85,12 @@ def wire(
     url = url_of(where) if remote else ""
 
     def make_backend() -> Backend:
-        return RemoteBackend(url, token, clock.now_ms) if remote else engine(where, find, config, clock)
+        return RemoteBackend(url, token, clock.now_ms) if remote else engine(where, functions, config, clock)
 
     return Wired(
         make_backend=make_backend,
         reads_of=_reads_of,
+        listen=lambda backend: _listen(backend, functions.reports),
         remote=remote,
         default_tier=config.intents.default_tier,
         payload_bytes_max=config.intents.payload_bytes_max,
@@ -98,9 +106,10 @@ def worker(app: App, options: WorkerOptions) -> Worker:
     from duetime.client.worker import Worker
 
     strangers = Strangers()
-    find = app.find_handler
-    channel = InlineChannel(lambda delivery: find(delivery) or strangers)
-    app.widen(min(options.concurrency, limits.WORKER_THREADS_MAX))
+    functions = app.functions
+    find = functions.find
+    channel = InlineChannel(lambda delivery: find(delivery) or strangers, functions.reports.with_logs)
+    functions.widen(min(options.concurrency, limits.WORKER_THREADS_MAX))
     return Worker(app, channel, options)
 
 
@@ -111,9 +120,28 @@ def _reads_of(backend: Backend) -> Reads:
     return EngineReads(backend)
 
 
-def engine(where: str, find: Finder, config: Config, clock: Clock) -> Engine:
+def _listen(backend: Backend, reports: Reports) -> None:
+    """An engine in this process keeps how far functions are; of a server's, its workers tell."""
+    if not isinstance(backend, Engine):
+        return
+    loop, running = asyncio.get_running_loop(), backend
+
+    def hear() -> None:
+        now_ms = running.now_ms()
+        words = words_of(reports.take().items())
+        with contextlib.suppress(DuetimeError):  # it has stopped meanwhile
+            running.report("", {place: Progress(*word, now_ms) for place, word in words.items()})
+
+    def ask() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            loop.call_soon_threadsafe(hear)
+
+    reports.on_news(ask)
+
+
+def engine(where: str, functions: Functions, config: Config, clock: Clock) -> Engine:
     """An engine in this process."""
-    inline = InlineChannel(find)
+    inline = InlineChannel(functions.find, functions.reports.with_logs)
     dispatcher = Dispatcher({Task: inline, Entity: inline, Bare: inline})
     log, store = _in_memory() if where == MEMORY else in_folder(Path(where), config)
     # Without a disk there is nothing to leave intents on: all of them stay in memory.

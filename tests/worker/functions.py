@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import time
 
-from duetime import App, Reject, Retry, Snooze, current
+from duetime import App, Reject, Retry, Snooze, current, progress
 
 app = App("http://127.0.0.1:1")
 SOON = Retry(max_attempts=50, backoff="fixed", initial_delay="50ms", jitter=False)
+
+
+_logger = logging.getLogger("functions")
 
 
 def tell(to: str, **words: object) -> None:
@@ -115,3 +119,68 @@ async def other(to: str, seconds: float) -> None:
     tell(to, event="began")
     await asyncio.sleep(seconds)  # tidy: work that takes a while
     tell(to, event="ended")
+
+
+async def _until(go: str) -> None:
+    while not os.path.exists(go):
+        await asyncio.sleep(0.01)  # tidy: waits for the test's word
+
+
+@app.task(name="far", retry=SOON)
+async def far(to: str, go: str, times: int = 1) -> None:
+    """Says how far it is, as often as told."""
+    for number in range(1, times + 1):
+        progress(number, times, f"step {number}")
+    tell(to, event="said")
+    await _until(go)
+
+
+@app.task(name="thread_far", retry=SOON)
+def thread_far(to: str, go: str) -> None:
+    progress(0.5, note="half")
+    tell(to, event="said")
+    while not os.path.exists(go):
+        time.sleep(0.01)  # tidy: waits for the test's word
+
+
+@app.task(name="process_far", cpu_bound=True, queue="heavy", retry=SOON)
+def process_far(to: str, go: str) -> None:
+    progress(1, 3)
+    progress(2, 3, "in a process")
+    tell(to, event="said")
+    while not os.path.exists(go):
+        time.sleep(0.01)  # tidy: waits for the test's word
+
+
+@app.task(name="talks", retry=SOON)
+async def talks(word: str) -> None:
+    _logger.info("first %s", word)
+    await asyncio.sleep(0)  # tidy: others run in between
+    _logger.warning("then %s", word)
+    if word == "fail" and current().attempt == 1:
+        raise ValueError("not this time")
+
+
+@app.task(name="thread_talks", retry=SOON)
+def thread_talks(word: str) -> None:
+    _logger.info("in a thread: %s", word)
+
+
+@app.task(name="process_talks", cpu_bound=True, queue="heavy", retry=SOON)
+def process_talks(word: str) -> None:
+    _logger.warning("in a process: %s", word)
+
+
+@app.entity(on_interrupt="retry", retry=SOON)
+class Account:
+    """Tells what is done to which account, and may be held."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    async def deposit(self, to: str, number: int, go: str = "") -> int:
+        tell(to, event="began", account=self.id, number=number)
+        if go:
+            await _until(go)
+        tell(to, event="ended", account=self.id, number=number)
+        return number

@@ -23,7 +23,7 @@ from tests.worker.process import TARGET, WAIT_S, WorkerProcess
         ("tests.worker.functions:nothing", (), "has no 'nothing'"),
         ("tests.worker.functions:tell", (), "is not an App but of type function"),
         (TARGET, ("--queues", "default,emial"), "No function of the app is in the queue 'emial'"),
-        (TARGET, ("--queues", ","), "--queues names no queue"),
+        (TARGET, ("--queues", ","), "names nothing"),
     ],
 )
 def test_a_wrong_target_is_said_plainly(target, options, words):

@@ -133,6 +133,11 @@ class Admin:
         engine = self._service.running
         return Answer(encode(LanesOut(lanes=[_lane_out(engine, name) for name in engine.lane_names()])))
 
+    async def functions(self, call: Call) -> Answer:
+        """What workers can run, as they say."""
+        check_names(call.query, ())
+        return Answer(encode(self._service.functions.shown()))
+
     async def set_lane(self, call: Call) -> Answer:
         """Other limits for a lane, at once; they are kept on the log."""
         lane, patch = _lane(call), call.read(_lane_patch)

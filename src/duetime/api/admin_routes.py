@@ -9,6 +9,7 @@ from duetime.api.admin import Admin, DeadLetters, LanesOut
 from duetime.api.admin_wire import LaneOut, LanePatch, ManyDeadLetters, ManyOut, TierOut, TierPatch
 from duetime.api.app import Parameter, Route
 from duetime.api.auth import Role
+from duetime.api.functions import FunctionsOut
 from duetime.api.insights import HealthRoutes, InsightRoutes, SegmentsOut
 from duetime.api.routes import LIST, REQUEST_ID
 from duetime.api.wire import Nothing, PageOut
@@ -66,6 +67,11 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             path="/v1/admin/chronoscope", handler=insights.chronoscope, name="getChronoscope",
             summary="Every tier in numbers: waiting, running, permits, lateness",
             answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/functions", handler=admin.functions, name="listFunctions",
+            summary="The functions of the workers, with what they take", answers={200: FunctionsOut},
+            errors=(e.BadQuery, e.NotReady), **read,
         ),
         Route(
             path="/v1/admin/lanes", handler=admin.lanes, name="listLanes", summary="The lanes in numbers",

@@ -172,7 +172,7 @@ class Composer:
             _target_key(new), new.precision_tier, new.slo, new.ack_level, new.guarantee,
             new.expired_action, new.redelivery, new.priority, new.timeout_ms, new.lease_ms,
             tuple(sorted(new.tags.items())) if new.tags else None, new.shard_key,
-            tuple(new.limits) if new.limits else None,
+            tuple(new.limits) if new.limits else None, new.result_ttl_ms,
         )  # fmt: skip
         terms = self._terms.get(key)
         if terms is None:
@@ -218,6 +218,7 @@ class Composer:
             shard_key=new.shard_key,
             slo_ms=slo_ms,
             limits=_limits(new.limits),
+            result_ttl_ms=new.result_ttl_ms or 0,
         )
         problem = bounds.terms(terms)
         if problem is not None:

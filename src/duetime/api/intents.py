@@ -66,6 +66,9 @@ class Intents:
     async def history(self, call: Call) -> Answer:
         return Answer(encode(self._service.history(call.params["id"])))
 
+    async def logs(self, call: Call) -> Answer:
+        return Answer(encode(self._service.logs(call.params["id"])))
+
     async def why(self, call: Call) -> Answer:
         return Answer(encode(self._service.why(call.params["id"])))
 

@@ -11,6 +11,7 @@ from duetime.api.brief import BriefBatchOut
 from duetime.api.events import EventStream
 from duetime.api.http import Handler
 from duetime.api.intents import Intents
+from duetime.api.report_wire import LogsOut
 from duetime.api.wire import (
     BatchOut,
     HistoryOut,
@@ -118,6 +119,11 @@ def intent_routes(intents: Intents) -> list[Route]:
         Route(
             method="GET", path=f"{one}/history", handler=intents.history, role=Role.read, name="getHistory",
             summary="Every transition and attempt", tag="Intents", answers={200: HistoryOut},
+            errors=(e.NoSuchIntent, e.NotReady),
+        ),
+        Route(
+            method="GET", path=f"{one}/logs", handler=intents.logs, role=Role.read, name="getLogs",
+            summary="What its newest attempt logged", tag="Intents", answers={200: LogsOut},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         Route(

@@ -55,6 +55,7 @@ class PlannedIntent(In, frozen=True):
     redelivery: RedeliveryIn | None = None
     timeout_ms: Milliseconds | None = None
     lease_ms: Milliseconds | None = None
+    result_ttl_ms: Milliseconds | None = None
     tags: Tags | None = None
     limits: Annotated[list[LimitIn], Meta(max_length=limits.LIMITS_MAX)] | None = None
     shard_key: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
@@ -123,6 +124,7 @@ class PlannedOut(Out, frozen=True):
     redelivery: RedeliveryOut
     timeout_ms: int
     lease_ms: int
+    result_ttl_ms: int | None
     tags: dict[str, str]
     limits: list[LimitOut]
     shard_key: str | None

@@ -53,6 +53,7 @@ class Schedules:
                 hint=f"Use 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -",
             )
         terms, payload = self._service.composer.planned(new.intent)
+        self._service.functions.check(terms.target, payload)
         schedule = Schedule(
             id=id,
             terms=terms,

@@ -8,6 +8,8 @@ from typing import Any
 from duetime import errors
 from duetime.api import problems
 from duetime.api.compose import Composer, Defaults, said_terms
+from duetime.api.functions import Check, Functions
+from duetime.api.report_wire import LogsOut
 from duetime.api.show import Shower
 from duetime.api.wire import (
     BatchItemOut,
@@ -41,7 +43,8 @@ class Service:
         self.engine: Engine | None = None
         self.library = library
         self.composer = Composer(defaults, self._priority_of)
-        self.show = Shower()
+        self.show = Shower(lambda: 0 if self.engine is None else self.engine.now_ms())
+        self.functions = Functions()
         self.refused = problems.nobody_counts
         """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
 
@@ -59,6 +62,7 @@ class Service:
         engine = self.running
         terms = self.composer.terms(new)
         item = self.composer.item(new, 0, engine.now_ms(), request)
+        self.functions.check(terms.target, item.payload)
         intent, known = _made(await engine.submit_one(terms, item, terms.ack))
         return self._shown(intent), known
 
@@ -94,6 +98,12 @@ class Service:
             ],
         )
 
+    def logs(self, id: str) -> LogsOut:
+        """What the newest attempt logged."""
+        if self.running.intent(id) is None:
+            raise _no_such(id)
+        return LogsOut(intent_id=id, lines=(self.running.log(id) or "").splitlines())
+
     def why(self, id: str) -> WhyOut:
         engine = self.running
         intent, why = engine.intent(id), engine.why(id)
@@ -110,7 +120,9 @@ class Service:
     async def patch(
         self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(self.composer.patch(id, patch, revision, request))
+        command = self.composer.patch(id, patch, revision, request)
+        self._check_payload(id, command.payload)
+        return await self._ask(command)
 
     async def cancel(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
         return await self._ask(Cancel(id, revision, request))
@@ -121,7 +133,10 @@ class Service:
     async def revive(
         self, id: str, revive: ReviveIntent, revision: int = 0, request: str | None = None
     ) -> IntentOut:
-        return await self._ask(self.composer.revive(id, revive, revision, request))
+        command = self.composer.revive(id, revive, revision, request)
+        if command.target is None:
+            self._check_payload(id, command.payload)
+        return await self._ask(command)
 
     # Many.
 
@@ -141,6 +156,7 @@ class Service:
         composer, place = self.composer, 0
         said: object = None
         its_terms: Terms | None = None
+        check: Check | None = None
         for number, new in enumerate(news):
             try:
                 if isinstance(new, DuetimeError):
@@ -148,8 +164,11 @@ class Service:
                 words = said_terms(new)
                 if words != said:  # most say the same as the one before
                     its_terms = composer.terms(new)
+                    check = self.functions.checker(its_terms.target)
                     place, said = places.get(id(its_terms), len(terms)), words
                 item = composer.item(new, place, now_ms, None if request is None else f"{request}\n{number}")
+                if check is not None:
+                    check(item.payload)
             except DuetimeError as error:
                 results.append(error)
                 continue
@@ -187,12 +206,18 @@ class Service:
 
     # Parts.
 
+    def _check_payload(self, id: str, payload: bytes | None) -> None:
+        """Another payload must fit the function, too."""
+        intent = None if payload is None else self.running.intent(id)
+        if intent is not None and payload is not None:
+            self.functions.check(intent.terms.target, payload)
+
     def _priority_of(self, lane: str) -> int:
         settings = self.running.settled_lanes.get(lane)
         return 0 if settings is None else settings.priority
 
     def _shown(self, intent: Intent) -> IntentOut:
-        return self.show(query.view(intent))
+        return self.show(query.view(intent, self.running.now_ms()))
 
     async def _ask(self, command: Command) -> IntentOut:
         view: View = await self.running.ask(command)

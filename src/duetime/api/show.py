@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec import Raw, Struct
 
 from duetime.api import rates
 from duetime.api.brief import BriefIntentOut
+from duetime.api.report_wire import ProgressOut
 from duetime.api.wire import (
     CallbackOut,
     EntityOut,
@@ -23,9 +25,10 @@ from duetime.api.wire import (
 )
 from duetime.insight.advisor import choose
 from duetime.insight.when import iso, iso_or_none
-from duetime.protocol.intent import SCHEDULED, Error, Intent, Rare
+from duetime.kernel import query
+from duetime.protocol.intent import ACKED, SCHEDULED, Error, Intent, Rare
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
-from duetime.protocol.view import View
+from duetime.protocol.view import Progress, View
 
 _KEPT = 4_096
 _TEXT_MAX = 4_096
@@ -59,6 +62,8 @@ class _Own(Struct, frozen=True, rename="camel", gc=False):
     late_ms: int | None
     last_error: ErrorOut | None
     result: Raw | None
+    result_gone: bool = False
+    progress: None = None
 
 
 _MADE = _Own(
@@ -94,7 +99,8 @@ def _letters(at_ms: int) -> bytes:
 class Shower:
     """Shows intents. What comes from the terms is made once for all intents that share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self._now_ms = now_ms
         self._parts: dict[int, tuple[Terms, dict[str, Any]]] = {}
         self._texts: dict[int, tuple[Terms, bytes]] = {}
 
@@ -103,6 +109,8 @@ class Shower:
         status = intent.status
         if intent.rare is None and intent.revision == 1 and status is SCHEDULED and not intent.deadline_ms:
             return self._new(intent)
+        if status is ACKED and intent.terms.result_ttl_ms:
+            return Raw(_encode(self(query.view(intent, self._now_ms()))))
         rare = intent.rare if intent.rare is not None else _NO_RARE
         own = _encode(
             _Own(
@@ -185,6 +193,8 @@ class Shower:
             late_ms=view.late_ms,
             last_error=_error(view.last_error),
             result=Raw(view.result) if view.result is not None else None,
+            result_gone=view.result_gone,
+            progress=_progress(view.progress),
             **self._of_terms(view.terms),
         )
 
@@ -226,6 +236,7 @@ def of_terms(terms: Terms) -> dict[str, Any]:
         "redelivery": _redelivery(terms.redelivery),
         "timeout_ms": terms.timeout_ms,
         "lease_ms": terms.lease_ms,
+        "result_ttl_ms": terms.result_ttl_ms or None,
         "tags": terms.tags or {},
         "limits": [
             LimitOut(
@@ -283,3 +294,9 @@ def _error(error: Error | None) -> ErrorOut | None:
         message=error.message,
         http_status=error.http_status or None,
     )
+
+
+def _progress(progress: Progress | None) -> ProgressOut | None:
+    if progress is None:
+        return None
+    return ProgressOut(done=progress.done, total=progress.total, note=progress.note, at=iso(progress.at_ms))

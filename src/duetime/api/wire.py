@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duetime import limits
+from duetime.api.report_wire import ProgressOut
 
 Id = Annotated[
     str,
@@ -170,6 +171,7 @@ class NewIntent(In, frozen=True):
     redelivery: RedeliveryIn | None = None
     timeout_ms: Milliseconds | None = None
     lease_ms: Milliseconds | None = None
+    result_ttl_ms: Milliseconds | None = None
     after: Annotated[list[KnownId], Meta(max_length=limits.AFTER_MAX)] | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)] | None = None
     on_duplicate: Literal["return", "reject"] | None = None
@@ -287,6 +289,7 @@ class IntentOut(Out, frozen=True):
     redelivery: RedeliveryOut
     timeout_ms: int
     lease_ms: int
+    result_ttl_ms: int | None
     after: tuple[str, ...]
     idempotency_key: str | None
     tags: dict[str, str]
@@ -305,6 +308,8 @@ class IntentOut(Out, frozen=True):
     late_ms: int | None
     last_error: ErrorOut | None
     result: Any
+    result_gone: bool
+    progress: ProgressOut | None
 
 
 class PageOut(Out, frozen=True):

@@ -66,8 +66,12 @@ class _Runner:
 class InlineChannel:
     """Runs handlers of this process."""
 
-    def __init__(self, find: Finder) -> None:
+    def __init__(
+        self, find: Finder, complete: Callable[[list[Settlement]], list[Settlement]] | None = None
+    ) -> None:
+        """`complete` may add to outcomes before they are handed in: what the attempt logged."""
         self._find = find
+        self._complete = complete
         self._queue: deque[Deliver] = deque()
         self._idle: list[_Runner] = []
         self._busy: dict[tuple[str, int], _Runner] = {}
@@ -79,7 +83,8 @@ class InlineChannel:
         self._closed = False
 
     def open(self, settle: Settler) -> None:
-        self._settle = settle
+        complete = self._complete
+        self._settle = settle if complete is None else lambda outcomes: settle(complete(outcomes))
         self._loop = asyncio.get_running_loop()
 
     def deliver(self, delivery: Deliver) -> None:

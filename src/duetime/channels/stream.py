@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from duetime.channels.channel import Settler
 from duetime.clock import Clock
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Settlement, Snoozed
-from duetime.protocol.terms import Stream
+from duetime.protocol.terms import Entity, Stream, Terms, type_lane
 
 Place = tuple[str, int]
 """The id of an intent, and the number of its delivery."""
@@ -36,6 +36,13 @@ class Dropped(Struct, frozen=True):
     id: str
     delivery: int
     reason: str
+
+
+def source_of(terms: Terms, credits: Container[str]) -> str:
+    """The lane for which a delivery was asked: its own, or that of its entity's type."""
+    if terms.lane not in credits and type(terms.target) is Entity:
+        return type_lane(terms.target.kind)
+    return terms.lane
 
 
 class _Out(Struct):
@@ -144,11 +151,14 @@ class Subscriber:
     # What the channel does.
 
     def put(self, delivery: Deliver) -> None:
-        left = self.credits.get(delivery.terms.lane, 0)
+        lane = delivery.terms.lane
+        if lane not in self.credits:
+            lane = source_of(delivery.terms, self.credits)
+        left = self.credits.get(lane, 0)
         if left > 1:
-            self.credits[delivery.terms.lane] = left - 1
+            self.credits[lane] = left - 1
         else:
-            self.credits.pop(delivery.terms.lane, None)
+            self.credits.pop(lane, None)
         if self.draining:
             self._channel.settle([Settlement(delivery.id, delivery.delivery, _BACK)])
             return

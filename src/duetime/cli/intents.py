@@ -84,6 +84,28 @@ def history(
     output.table(("time", "status", "delivery", "note"), rows, right=("delivery",))
 
 
+def logs(
+    id: IdArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show what the newest attempt of an intent logged, once it has ended.
+
+    Examples:
+
+      duetime logs order-7
+    """
+    found = server.ask(url, token, lambda client: client.logs(id), as_sent=as_json)
+    if as_json:
+        output.json(found)
+        return
+    for line in found.lines:
+        output.text(line)
+    if not found.lines:
+        output.words("Its newest attempt logged nothing, or has not ended.")
+
+
 # Many.
 
 _PAGE_MAX = 500

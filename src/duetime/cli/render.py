@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from duetime.cli import output, seen
 from duetime.cli.when import shown
-from duetime.client.models import Intent, Planned
+from duetime.client.models import Intent, Planned, Progress
 
 COLUMNS = ("intent", "status", "time", "tier", "target", "tries", "late ms")
 # What a narrow terminal shows.
@@ -68,6 +68,10 @@ def intent(found: Intent) -> None:
             if list(value) == ["url", "method"] and value["method"] == "POST":
                 continue
         facts[words(name)] = value
+    if not found.result_gone:
+        del facts["result gone"]
+    if found.progress is not None:
+        facts["progress"] = progress(found.progress)
     retry = found.redelivery
     facts["retry"] = (
         f"up to {retry.max_attempts} attempts, {retry.backoff} from {retry.initial_delay_ms} ms"
@@ -79,6 +83,16 @@ def intent(found: Intent) -> None:
         facts["last error"] = f"{error.kind}{code}: {error.message}"
         facts["last error at"] = error.at
     output.facts({name: cell(value) for name, value in facts.items()})
+
+
+def progress(said: Progress) -> str:
+    """How far it is: 30 of 120 (25 %), a note, and since when."""
+    done, total = cell(said.done), said.total
+    if total is not None:
+        share = f" ({100 * said.done / total:.0f} %)" if total > 0 else ""
+        done = f"{done} of {cell(total)}{share}"
+    note = f", {said.note}" if said.note else ""
+    return f"{done}{note}, at {shown(said.at)}"
 
 
 def words(name: str) -> str:

@@ -18,6 +18,8 @@ from duetime.cli import output, supervisor
 from duetime.client import target as targets
 from duetime.client.app import App
 from duetime.client.place import token_of, url_of
+from duetime.client.reports import keep_logs
+from duetime.client.schemas import listed
 from duetime.errors import BadConfig
 
 if TYPE_CHECKING:
@@ -36,6 +38,15 @@ def worker(
     queues: Annotated[
         str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
     ] = None,
+    entities: Annotated[
+        str | None,
+        typer.Option(
+            "--entities", metavar="A,B", help="Only these types; else all, or none where --queues is given."
+        ),
+    ] = None,
+    logs: Annotated[
+        bool, typer.Option("--logs/--no-logs", help="Keep what functions log with their intents.")
+    ] = True,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, max=_CREDITS, help="So many at a time, of each process.")
     ] = limits.WORKER_CONCURRENCY,
@@ -75,15 +86,20 @@ def worker(
     token = token_of(token)
     if not supervised and (processes > 1 or reload):
         if not reload:
-            targets.queues_of(targets.load(target), _names(queues))  # what is wrong is said once, and here
+            targets.sources_of(targets.load(target), _names(queues), _names(entities))  # said once, and here
         code = supervisor.supervise(_command(sys.argv[1:]), processes, reload=reload)
         raise typer.Exit(code)
     app = targets.load(target)
-    options = _options(app, servers, _names(queues), token, grpc_port)
+    options = _options(app, servers, token, grpc_port)
+    options.queues, options.entities = targets.sources_of(app, _names(queues), _names(entities))
+    options.functions = listed(app.functions, options.queues, options.entities)
+    if logs:
+        app.functions.reports.keeps_logs = True
+        keep_logs()
     options.concurrency, options.drain_s = concurrency, drain
     options.name = name or f"{socket.gethostname()}:{os.getpid()}"
     output.words(
-        f"Worker {options.name}: queues {', '.join(options.queues)}; {concurrency} at a time; "
+        f"Worker {options.name}: {_shown(options)}; {concurrency} at a time; "
         f"{', '.join(server.address for server in options.servers)}"
     )
     code = asyncio.run(_run(wiring.worker(app, options), supervised))
@@ -120,13 +136,11 @@ def _names(queues: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in queues.split(",") if name.strip()]
     if not names:
-        raise BadConfig("--queues names no queue.", hint="Write --queues email,default.")
+        raise BadConfig("--queues or --entities names nothing.", hint="Write --queues email,default.")
     return names
 
 
-def _options(
-    app: App, servers: list[str] | None, queues: list[str] | None, token: str | None, grpc_port: int | None
-) -> WorkerOptions:
+def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: int | None) -> WorkerOptions:
     try:
         from duetime.client.link import address_of
         from duetime.client.worker_parts import Server, WorkerOptions
@@ -144,11 +158,18 @@ def _options(
     return WorkerOptions(
         name="",
         servers=[Server(address, token) for address in addresses],
-        queues=targets.queues_of(app, queues),
+        queues=[],
         concurrency=limits.WORKER_CONCURRENCY,
         drain_s=30.0,
         start_app=remote,
     )
+
+
+def _shown(options: WorkerOptions) -> str:
+    """What it works on."""
+    found = [f"queues {', '.join(options.queues)}"] if options.queues else []
+    found += [f"entities {', '.join(options.entities)}"] if options.entities else []
+    return "; ".join(found)
 
 
 def _command(arguments: list[str]) -> list[str]:

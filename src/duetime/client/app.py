@@ -11,7 +11,6 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
@@ -20,20 +19,20 @@ from duetime.client.background import Background
 from duetime.client.call import Call
 from duetime.client.control import Context
 from duetime.client.entity import EntityType
+from duetime.client.functions import Functions
 from duetime.client.handle import Handle
-from duetime.client.handlers import Decision, FunctionHandler, ProcessHandler, context_of
+from duetime.client.handlers import Decision
 from duetime.client.ids import Ids
-from duetime.client.payload import Signature, decode, encode
+from duetime.client.payload import Signature, encode
 from duetime.client.plan import Options, Plan, choice, make_terms
-from duetime.client.processes import Processes
 from duetime.client.recurring import Recurring, Schedules
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive
-from duetime.protocol.effect import Change, Deliver
+from duetime.protocol.effect import Change
 from duetime.protocol.intent import Item, Status
-from duetime.protocol.terms import Bare, Entity, Terms
+from duetime.protocol.terms import Bare, Terms
 from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import Overview, View
 
@@ -75,15 +74,10 @@ class App(Recurring):
         super().__init__()
         self._observers: list[Callable[[Change], None]] = []
         self.schedules = Schedules(self)
+        self.functions = Functions()
         self.rewire(where, token=token, config=config, clock=clock)
         self._ids = Ids()
         self.new_id = self._ids.new
-        self._tasks: dict[str, FunctionHandler] = {}
-        self._queues: dict[str, None] = {}
-        self._entities: dict[str, EntityType] = {}
-        self._bare: FunctionHandler | None = None
-        self._threads: ThreadPoolExecutor | None = None
-        self._processes: Processes | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: Background | None = None
 
@@ -101,7 +95,8 @@ class App(Recurring):
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
         self.where = where
-        self._wired = wiring.wire(where, self.find_handler, config, clock, token)
+        self._wired = wiring.wire(where, self.functions, config, clock, token)
+        self.functions.bounds = self._wired
         self.default_tier = self._wired.default_tier
         self.payload_bytes_max = self._wired.payload_bytes_max
 
@@ -140,11 +135,10 @@ class App(Recurring):
 
         def register(function: Callable[..., Any]) -> Task[..., Any]:
             title = name or f"{_module_of(function)}.{function.__qualname__}"
-            if title in self._tasks:
+            if title in self.functions.tasks:
                 raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
             signature = Signature(function, title)
-            self._queues[queue] = None
-            self._tasks[title] = self._handler(function, signature, on_error, cpu_bound)
+            self.functions.add(title, queue, function, signature, on_error, cpu_bound)
             return Task(self, function, TaskTarget(title, queue), signature, defaults, title)
 
         return register if function is None else register(function)
@@ -159,20 +153,16 @@ class App(Recurring):
 
         def register(cls: type) -> EntityType:
             title = name or cls.__name__
-            if title in self._entities:
+            if title in self.functions.entities:
                 raise InvalidField(f"Two entity types are named {title!r}.", hint="Give one of them a name.")
-            entity = self._entities[title] = EntityType(self, cls, title, defaults)
+            entity = self.functions.entities[title] = EntityType(self, cls, title, defaults)
             return entity
 
         return register if cls is None else register(cls)
 
     def default(self, function: DefaultHandler) -> DefaultHandler:
         """The handler of bare intents: called with the payload and the context."""
-        title = function.__qualname__
-        pool = None if inspect.iscoroutinefunction(function) else self._pool
-        limit = self._wired.result_bytes_max
-        threads = self._wired.threads
-        self._bare = _BareHandler(function, Signature(function, title), pool, None, limit, threads)
+        self.functions.set_bare(function)
         return function
 
     def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
@@ -223,6 +213,7 @@ class App(Recurring):
             for observer in self._observers:
                 self.backend.observe(observer)
             await self.backend.start()
+            self._wired.listen(self.backend)
             try:
                 await self._put_rules(report=not self._wired.remote)
             except BaseException:
@@ -248,10 +239,7 @@ class App(Recurring):
 
     def _ended(self) -> None:
         self._loop = None
-        for pool in (self._threads, self._processes):
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
-        self._threads = self._processes = None
+        self.functions.shutdown()
 
     async def __aenter__(self) -> App:
         return await self.start()
@@ -276,19 +264,7 @@ class App(Recurring):
 
     def queues(self) -> list[str]:
         """The queues there are functions for."""
-        return sorted(self._queues)
-
-    def widen(self, threads: int) -> None:
-        """Plain functions may use so many threads, if that is more than was set."""
-        self._wired.threads = max(threads, self._wired.threads)
-        for handler in self._tasks.values():
-            if not isinstance(handler, ProcessHandler):
-                handler.workers = self._wired.threads
-
-    def kill(self) -> None:
-        """End the processes that run functions, whatever they do."""
-        if self._processes is not None:
-            self._processes.kill_all()
+        return sorted(set(self.functions.queues.values()))
 
     def _task(self, function: Callable[..., Any]) -> Task[..., Any]:
         made: Task[..., Any] = self.task(function)
@@ -309,7 +285,7 @@ class App(Recurring):
         return self._loop
 
     async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
-        if self._bare is None and not self._wired.remote:  # which says by itself that it takes none
+        if self.functions.bare is None and not self._wired.remote:  # which says by itself that it takes none
             raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
         terms = make_terms(Bare(), options, self.default_tier)
         plan = Plan(terms, options, self.payload_bytes_max)
@@ -335,50 +311,6 @@ class App(Recurring):
     async def _ask(self, command: Command) -> Any:
         return await self.backend.ask(command)
 
-    # Finding the function for a delivery.
-
-    def find_handler(self, delivery: Deliver) -> FunctionHandler | None:
-        target = delivery.terms.target
-        if type(target) is TaskTarget:
-            return self._tasks.get(target.name)
-        if type(target) is Entity:
-            return self._entity_handler(target)
-        return self._bare
-
-    def _entity_handler(self, target: Entity) -> FunctionHandler | None:
-        entity = self._entities.get(target.kind)
-        signature = entity.messages.get(target.message) if entity is not None else None
-        if entity is None or signature is None:
-            return None
-        pool = None if inspect.iscoroutinefunction(getattr(entity.cls, target.message)) else self._pool
-        method = entity.method(target.id, target.message)
-        limit, threads = self._wired.result_bytes_max, self._wired.threads
-        return FunctionHandler(method, signature, pool, None, limit, threads)
-
-    def _handler(
-        self, function: Callable[..., Any], signature: Signature, decide: Decision | None, cpu_bound: bool
-    ) -> FunctionHandler:
-        limit = self._wired.result_bytes_max
-        if cpu_bound:
-            if inspect.iscoroutinefunction(function):
-                raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
-            if not self._wired.processes:
-                raise InvalidField("engine.processes is 0.", hint="Allow at least one for cpu_bound tasks.")
-            workers = self._wired.processes
-            return ProcessHandler(function, signature, self._pool_of_processes, decide, limit, workers)
-        pool = None if inspect.iscoroutinefunction(function) else self._pool
-        return FunctionHandler(function, signature, pool, decide, limit, self._wired.threads)
-
-    def _pool(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._wired.threads, "duetime-task")
-        return self._threads
-
-    def _pool_of_processes(self) -> Processes:
-        if self._processes is None:
-            self._processes = Processes(self._wired.processes)
-        return self._processes
-
 
 def _module_of(function: Callable[..., Any]) -> str:
     """The function's module, by the name it has when it is imported and not run as a script."""
@@ -387,11 +319,3 @@ def _module_of(function: Callable[..., Any]) -> str:
         return module
     file = getattr(sys.modules["__main__"], "__file__", None)
     return Path(file).stem if file else module
-
-
-class _BareHandler(FunctionHandler):
-    """The default handler takes the payload as one value, and the context."""
-
-    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
-        payload = decode(delivery.payload) if delivery.payload else None
-        return [payload, context_of(delivery)], {}

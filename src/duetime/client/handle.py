@@ -9,7 +9,7 @@ from duetime.client.call import Call
 from duetime.client.payload import decode
 from duetime.client.plan import Retry
 from duetime.client.times import Delay, Moment, delay_ms, moment_ms
-from duetime.errors import NoSuchIntent, NotAcked, WaitTimedOut
+from duetime.errors import NoSuchIntent, NotAcked, ResultGone, WaitTimedOut
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.intent import Entry, Status
 from duetime.protocol.view import View, Why
@@ -54,6 +54,10 @@ class Handle(Generic[R]):
         """Every step of its life, with times."""
         return self._app.call(self._history())
 
+    def logs(self) -> Call[list[str]]:
+        """What its newest attempt that has ended logged, line by line."""
+        return self._app.call(self._logs())
+
     def cancel(self) -> Call[View]:
         """Stop it, also while it runs."""
         return self._app.call(self._ask(Cancel(self.id)))
@@ -96,6 +100,8 @@ class Handle(Generic[R]):
             error = view.last_error
             reason = f": {error.kind}: {error.message}" if error is not None else "."
             raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
+        if view.result_gone:
+            raise ResultGone(f"The result of {self.id!r} is not shown any more: its time is over.", view=view)
         value: R = decode(view.result, self._returns) if view.result is not None else None  # type: ignore[assignment]
         return value
 
@@ -110,6 +116,9 @@ class Handle(Generic[R]):
 
     async def _history(self) -> list[Entry]:
         return self._there(await self._app.reads.history(self.id))
+
+    async def _logs(self) -> list[str]:
+        return self._there(await self._app.reads.logs(self.id))
 
     async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> View:
         await self._app.backend.ask(command)

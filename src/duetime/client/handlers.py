@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from duetime.client.control import Context, Reject, RetryAfter, Snooze, current_context
-from duetime.client.payload import Signature, encode
+from duetime.client.payload import Signature, decode, encode
+from duetime.client.processes import Ticker, tell
+from duetime.client.reports import Reports, Running, Word, keep_logs
 from duetime.client.times import delay_ms
 from duetime.errors import InvalidField
 from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
@@ -40,15 +42,17 @@ class FunctionHandler:
         decide: Decision | None,
         result_bytes_max: int,
         workers: int,
+        reports: Reports,
     ) -> None:
         """`pool` gives the executor the function runs in; None: it is a coroutine function on the loop."""
         self._function = function
-        self._signature = signature
+        self.signature = signature
         self._pool = pool
         self._decide = decide
         self.workers = workers
         """How many calls its executor runs at a time."""
         self._result_bytes_max = result_bytes_max
+        self._reports = reports
 
     @property
     def executor(self) -> Executor | None:
@@ -56,7 +60,7 @@ class FunctionHandler:
 
     async def run(self, delivery: Deliver) -> Outcome:
         try:
-            token = current_context.set(context_of(delivery))
+            token = current_context.set(running(delivery, self._reports))
             try:
                 args, kwargs = self._arguments(delivery)
                 value = await self._function(*args, **kwargs)
@@ -81,6 +85,8 @@ class FunctionHandler:
                 if isinstance(error, Reject | RetryAfter) and isinstance(outcome, Rejected | Failed)
                 else None
             )
+            # Said in its context, so that it stands in the log of the attempt, too.
+            token = current_context.set(running(delivery, self._reports))
             _logger.log(
                 logging.ERROR if last or isinstance(outcome, Rejected) else logging.WARNING,
                 "Intent %s failed, attempt %d of %d%s",
@@ -90,6 +96,7 @@ class FunctionHandler:
                 "." if said is None else f": {said}",
                 exc_info=error if said is None else None,
             )
+            current_context.reset(token)
         return outcome
 
     def _outcome_of(self, delivery: Deliver, error: BaseException) -> Outcome:
@@ -118,7 +125,7 @@ class FunctionHandler:
 
     def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
         try:
-            return self._signature.decode(delivery.payload)
+            return self.signature.decode(delivery.payload)
         except Exception as error:
             raise Reject(f"the payload does not fit the function: {error}") from error
 
@@ -127,7 +134,7 @@ class FunctionHandler:
         return contextvars.Context().run(self._call, delivery)
 
     def _call(self, delivery: Deliver) -> Any:
-        current_context.set(context_of(delivery))
+        current_context.set(running(delivery, self._reports))
         args, kwargs = self._arguments(delivery)
         return self._function(*args, **kwargs)
 
@@ -139,22 +146,37 @@ class _Job(msgspec.Struct, array_like=True):
     qualname: str
     payload: bytes
     context: Context
+    keeps_logs: bool
 
 
 def run_in_process(body: bytes) -> bytes:
     """Runs in another process: finds the function by its name. Only names and data cross over, both ways."""
+    job = msgspec.msgpack.decode(body, type=_Job)
+    context, reports = job.context, Reports()
+    place = (context.intent_id, context.delivery)
+    if job.keeps_logs:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        keep_logs()
+    ticker = Ticker(partial(_tell_newest, reports))
+    reports.on_news(ticker.news)
     try:
-        job = msgspec.msgpack.decode(body, type=_Job)
         found: Any = importlib.import_module(job.module)
         for name in job.qualname.split("."):
             found = getattr(found, name)
         function = getattr(found, "function", found)  # the name may be bound to the task around it
         args, kwargs = Signature(function, job.qualname).decode(job.payload)
-        value = contextvars.Context().run(_in_context, job.context, partial(function, *args, **kwargs))
+        told = Running(**msgspec.structs.asdict(context), reports=reports)
+        value = contextvars.Context().run(_in_context, told, partial(function, *args, **kwargs))
         outcome: Outcome = Done(None if value is None else encode(value, f"The result of {job.qualname}"))
     except (Exception, SystemExit) as error:
         outcome = outcome_of(error)
-    return msgspec.msgpack.encode(outcome)
+    ticker.stop()
+    return msgspec.msgpack.encode((outcome, reports.text(place)))
+
+
+def _tell_newest(reports: Reports) -> None:
+    for word in reports.take().values():
+        tell(msgspec.msgpack.encode(word))
 
 
 def _in_context(context: Context, call: Callable[[], Any]) -> Any:
@@ -166,12 +188,25 @@ class ProcessHandler(FunctionHandler):
     """A function in another process: its outcome comes back as data."""
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        function = self._function
-        job = _Job(function.__module__, function.__qualname__, delivery.payload, context_of(delivery))
-        return run_in_process, (msgspec.msgpack.encode(job),)
+        function, reports = self._function, self._reports
+        job = _Job(
+            function.__module__,
+            function.__qualname__,
+            delivery.payload,
+            context_of(delivery),
+            reports.keeps_logs,
+        )
+        place = (delivery.id, delivery.delivery)
+
+        def hear(word: bytes) -> None:
+            reports.progress(place, msgspec.msgpack.decode(word, type=Word))
+
+        return run_in_process, (msgspec.msgpack.encode(job), hear)
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
-        outcome: Outcome = msgspec.msgpack.decode(value, type=Outcome)
+        outcome, log = msgspec.msgpack.decode(value, type=tuple[Outcome, str | None])
+        if log is not None:
+            self._reports.log((delivery.id, delivery.delivery), log)
         if isinstance(outcome, Failed) and outcome.delay_ms < 0:
             # The exception itself stayed in its process; the decision gets its name and its words.
             return self.outcome(delivery, None, RuntimeError(f"{outcome.kind}: {outcome.message}"))
@@ -179,6 +214,30 @@ class ProcessHandler(FunctionHandler):
             size = len(outcome.result)
             return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
         return outcome
+
+
+class BareHandler(FunctionHandler):
+    """The default handler takes the payload as one value, and the context."""
+
+    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
+        payload = decode(delivery.payload) if delivery.payload else None
+        return [payload, context_of(delivery)], {}
+
+
+def running(delivery: Deliver, reports: Reports) -> Running:
+    """The context of a function that runs."""
+    terms = delivery.terms
+    return Running(
+        delivery.id,
+        delivery.delivery,
+        delivery.attempt,
+        terms.redelivery.max_attempts,
+        delivery.execute_at_ms,
+        delivery.late_ms,
+        terms.tags or _NO_TAGS,
+        delivery.traceparent,
+        reports=reports,
+    )
 
 
 def context_of(delivery: Deliver) -> Context:

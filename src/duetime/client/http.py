@@ -114,6 +114,14 @@ class Client:
         """Everything about one intent."""
         return self.ask(Request("GET", path("intents", id)), models.Intent)
 
+    def logs(self, id: str) -> Call[models.Logs]:
+        """What its newest attempt that has ended logged."""
+        return self.ask(Request("GET", path("intents", id, "logs")), models.Logs)
+
+    def functions(self) -> Call[models.FunctionList]:
+        """The functions of the server's workers, with what they take."""
+        return self.ask(Request("GET", "/v1/admin/functions"), models.FunctionList)
+
     def list(
         self, *, order: str = "newest", limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
     ) -> Call[models.Page]:

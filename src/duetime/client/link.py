@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 import grpc
 import grpc.aio
 
-from duetime.client.unpack import Unpacker, chunks, pack
+from duetime.client.reports import Place, Word
+from duetime.client.unpack import Unpacker, chunks, pack, reports
+from duetime.client.worker_parts import WorkerOptions
 from duetime.errors import BadConfig, Forbidden, NoToken
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Settlement
@@ -58,19 +60,19 @@ class Taker(Protocol):
 class Link:
     """Keeps one server connected, from `run` to `finish`."""
 
-    def __init__(self, address: str, token: str | None, name: str, queues: list[str], taker: Taker) -> None:
+    def __init__(self, address: str, token: str | None, options: WorkerOptions, taker: Taker) -> None:
         self.address = address
         self.credits: dict[str, int] = {}
-        """The taker's: asked for and not arrived, by queue."""
+        """The taker's: asked for and not arrived, by the lane that was asked."""
         self.credits_max = 0
         self._token = token
-        self._name = name
-        self._queues = queues
+        self._options = options
         self._taker = taker
         self._outbox: deque[tuple[list[Settlement], dict[str, int]]] = deque()
         self._nudged = False
         self._number = 0
         self._unanswered: dict[int, list[Settlement]] = {}
+        self._words: dict[Place, Word] = {}
         self._unpacker = Unpacker()
         self._beat: asyncio.TimerHandle | None = None
         self._beat_due = False
@@ -93,6 +95,12 @@ class Link:
                 self._loop.call_soon_threadsafe(self._nudge)
 
     # On the link's loop.
+
+    def report(self, words: dict[Place, Word]) -> None:
+        """How far deliveries are, to go out soon."""
+        if self._connected:
+            self._words |= words
+            self._news.set()
 
     async def run(self) -> None:
         """Connect, and connect again, until it is finished."""
@@ -143,8 +151,7 @@ class Link:
         async with channel:
             metadata = () if self._token is None else (("x-duetime-token", self._token),)
             call: Any = DuetimeStub(channel).Deliveries(metadata=metadata)
-            hello = pb.Hello(consumer=self._name, ack_mode=pb.ACK_MODE_MANUAL)
-            hello.credits.extend(pb.Credit(source=pb.Source(queue=queue)) for queue in self._queues)
+            hello = _hello(self._options)
             writer: asyncio.Task[None] | None = None
             try:
                 async with asyncio.timeout(_WELCOME_S):
@@ -192,6 +199,7 @@ class Link:
             self._beat.cancel()
         if self._connected:
             self._connected = False
+            self._words.clear()
             self._taker.closed(self)
         self._left.set()
 
@@ -245,6 +253,10 @@ class Link:
                 await call.write(pb.ClientMessage(heartbeat=pb.Heartbeat()))
             if self._outbox:
                 await self._empty(call)
+            if self._words:
+                words, self._words = self._words, {}
+                for message in reports(words):
+                    await call.write(message)
             if self._drain and not self._drain_said:
                 self._drain_said = True
                 await call.write(pb.ClientMessage(drain=pb.Drain()))
@@ -292,9 +304,25 @@ class Link:
 
 
 def _credits(credits: dict[str, int]) -> list[pb.Credit]:
-    return [
-        pb.Credit(source=pb.Source(queue=queue), credits=count) for queue, count in credits.items() if count
-    ]
+    return [pb.Credit(source=_source(lane), credits=count) for lane, count in credits.items() if count]
+
+
+def _source(lane: str) -> pb.Source:
+    kind, _, name = lane.partition(":")
+    return pb.Source(queue=name) if kind == "task" else pb.Source(entity=name)
+
+
+def _hello(options: WorkerOptions) -> pb.Hello:
+    hello = pb.Hello(consumer=options.name, ack_mode=pb.ACK_MODE_MANUAL)
+    hello.credits.extend(pb.Credit(source=_source(lane)) for lane in options.sources)
+    for each in options.functions:
+        function = pb.Function(name=each.name, signature=each.signature, schema=each.schema.decode())
+        if each.entity is not None:
+            function.entity = each.entity
+        else:
+            function.queue = each.queue or ""
+        hello.functions.append(function)
+    return hello
 
 
 def address_of(url: str, grpc_port: int | None) -> str:

@@ -83,6 +83,15 @@ class LastError(Model, frozen=True):
     http_status: int | None = None
 
 
+class Progress(Model, frozen=True):
+    """How far a running function is, as it says itself."""
+
+    done: float
+    at: datetime
+    total: float | None = None
+    note: str = ""
+
+
 class Planned(Model, frozen=True):
     """What a schedule makes: an intent without a time."""
 
@@ -99,6 +108,7 @@ class Planned(Model, frozen=True):
     redelivery: Redelivery = Redelivery()
     timeout_ms: int = 30_000
     lease_ms: int = 30_000
+    result_ttl_ms: int | None = None
     tags: dict[str, str] | None = None
     limits: list[Limit] | None = None
     shard_key: str | None = None
@@ -126,6 +136,8 @@ class Intent(Planned, frozen=True, kw_only=True):
     late_ms: int | None = None
     last_error: LastError | None = None
     result: Any = None
+    result_gone: bool = False
+    progress: Progress | None = None
 
 
 class Schedule(Model, frozen=True):
@@ -203,6 +215,28 @@ class History(Model, frozen=True):
 
     intent_id: str
     entries: list[Entry]
+
+
+class Logs(Model, frozen=True):
+    """What the newest attempt logged, its newest lines."""
+
+    intent_id: str
+    lines: list[str]
+
+
+class Function(Model, frozen=True):
+    """A function that workers have, with the JSON Schema of its payload."""
+
+    name: str
+    queue: str | None = None
+    entity: str | None = None
+    signature: str = ""
+    parameters: Any = None
+    workers: list[str] = []
+
+
+class FunctionList(Model, frozen=True):
+    functions: list[Function]
 
 
 class Why(Model, frozen=True):

@@ -30,6 +30,16 @@ _ALLOWED: Mapping[type, frozenset[type]] = {
     dict: frozenset({dict}),
     type(None): frozenset({type(None)}),
 }
+# What they look like in JSON. `bool` is an `int` in Python.
+PLAIN_SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
+    int: {"type": ["integer", "boolean"]},
+    float: {"type": ["number", "boolean"]},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    list: {"type": "array"},
+    dict: {"type": "object"},
+    type(None): {"type": "null"},
+}
 _CHECKED: frozenset[type] = frozenset().union(*_ALLOWED.values())
 _NOTHING: frozenset[type] = frozenset()
 # So many different calls of a function are remembered.
@@ -91,13 +101,14 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._name = name
-        self._signature = inspect.signature(function)
+        self.signature = inspect.signature(function)
         try:
             hints = get_type_hints(function)
         except Exception:  # a name that cannot be resolved: arguments stay as JSON gives them
             hints = {}
         self.returns = hints.pop("return", Any)
-        parameters = list(self._signature.parameters.values())
+        self.hints: dict[str, Any] = hints
+        parameters = list(self.signature.parameters.values())
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._required = sum(p.default is p.empty for p in positional)
         self._simple = len(positional) == len(parameters)
@@ -119,9 +130,9 @@ class Signature:
         """The arguments as a payload; a call that could not be made is refused here."""
         if kwargs or not (self._simple and self._required <= len(args) <= self._most):
             try:
-                self._signature.bind(*args, **kwargs)
+                self.signature.bind(*args, **kwargs)
             except TypeError as error:
-                text = f"{self._name}{self._signature} cannot be called so: {error}."
+                text = f"{self._name}{self.signature} cannot be called so: {error}."
                 raise InvalidField(text, hint="Pass the arguments the function takes.") from error
         if not args and not kwargs:
             return b""
@@ -157,9 +168,9 @@ class Signature:
 
     def _check_types(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse an argument that is plainly not what the signature names; remember what was fine."""
-        for name, value in self._signature.bind(*args, **kwargs).arguments.items():
+        for name, value in self.signature.bind(*args, **kwargs).arguments.items():
             if type(value) in self._wrong_by_name.get(name, _NOTHING):
-                wanted = inspect.formatannotation(self._signature.parameters[name].annotation).strip("'")
+                wanted = inspect.formatannotation(self.signature.parameters[name].annotation).strip("'")
                 text = (
                     f"Argument {name!r} of {self._name} is of the type {type(value).__name__}, not {wanted}."
                 )

@@ -92,6 +92,7 @@ class Options(Struct, frozen=True, kw_only=True):
     retry: Retry | None = None
     timeout: Delay | None = None
     lease: Delay | None = None
+    result_ttl: Delay | None = None
     after: Iterable[Handle[Any] | str] | None = None
     key: str | None = None
     on_duplicate: str | None = None
@@ -198,6 +199,7 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
         priority=_priority(options.priority),
         timeout_ms=delay_ms(options.timeout) if options.timeout is not None else DEFAULTS.timeout_ms,
         lease_ms=delay_ms(options.lease) if options.lease is not None else DEFAULTS.lease_ms,
+        result_ttl_ms=delay_ms(options.result_ttl) if options.result_ttl is not None else 0,
         expired_action=choice(ExpiredAction, options.expired_action or "DISCARD", "expired_action"),
         tags=dict(options.tags) if options.tags else None,
         shard_key=options.shard_key,

@@ -15,8 +15,15 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+from duetime.protocol.said import PROGRESS_MS
+
 # A fresh interpreter: a fork would copy locks that threads of this process hold.
 _SPAWN = get_context("spawn")
+# What the other side sends: its answer, or a word while it runs.
+_ANSWER, _WORD = b"a", b"w"
+# Inside of a process: the pipe to whoever asks, and who may use it.
+_pipe: Connection | None = None
+_sending = threading.Lock()
 
 
 class _Child:
@@ -28,10 +35,14 @@ class _Child:
         self._process.start()
         theirs.close()
 
-    def ask(self, call: Callable[[bytes], bytes], body: bytes) -> bytes:
+    def ask(self, call: Callable[[bytes], bytes], body: bytes, hear: Callable[[bytes], object]) -> bytes:
+        """Its answer; what it says before goes to `hear`."""
         self.pipe.send((call, body))
-        answer: bytes = self.pipe.recv_bytes()
-        return answer
+        while True:
+            said: bytes = self.pipe.recv_bytes()
+            if said[:1] == _ANSWER:
+                return said[1:]
+            hear(said[1:])
 
     def kill(self) -> None:
         self._process.kill()
@@ -48,10 +59,58 @@ class _Child:
 
 def _serve(pipe: Connection) -> None:
     """What runs in the process: one call after another, until the pipe is closed."""
+    global _pipe
+    _pipe = pipe
     with contextlib.suppress(EOFError, KeyboardInterrupt, OSError):
         while True:
             call, body = pipe.recv()
-            pipe.send_bytes(call(body))
+            answer = call(body)
+            with _sending:
+                pipe.send_bytes(_ANSWER + answer)
+
+
+def tell(word: bytes) -> None:
+    """Say something from inside a process, while its call runs."""
+    with _sending, contextlib.suppress(OSError):
+        if _pipe is not None:
+            _pipe.send_bytes(_WORD + word)
+
+
+class Ticker:
+    """Does something at once when there are news, and then no more often than now and then."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self._do = do
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._more = self._stopped = False
+
+    def news(self) -> None:
+        with self._lock:
+            if self._timer is not None or self._stopped:
+                self._more = True
+                return
+            self._arm()
+        self._do()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _arm(self) -> None:
+        self._timer = threading.Timer(PROGRESS_MS / 1000, self._again)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _again(self) -> None:
+        with self._lock:
+            more, self._more, self._timer = self._more, False, None
+            if self._stopped or not more:
+                return
+            self._arm()
+        self._do()
 
 
 class _Ticket:
@@ -114,7 +173,13 @@ class Processes(Executor):
         with self._lock:
             self._tickets.pop(future, None)
 
-    def _run(self, ticket: _Ticket, call: Callable[[bytes], bytes], body: bytes) -> bytes:
+    def _run(
+        self,
+        ticket: _Ticket,
+        call: Callable[[bytes], bytes],
+        body: bytes,
+        hear: Callable[[bytes], object] = lambda word: None,
+    ) -> bytes:
         with self._lock:
             child = self._idle.pop() if self._idle else None
         child = child or _Child()
@@ -124,7 +189,7 @@ class Processes(Executor):
         try:
             if killed:
                 raise EOFError
-            answer = child.ask(call, body)
+            answer = child.ask(call, body, hear)
         except (EOFError, OSError):
             child.end()
             raise BrokenProcessPool("the process that ran it died") from None

@@ -177,6 +177,13 @@ class RemoteBackend(RemoteSchedules):
             return None
         return [translate.entry_of(each) for each in self._transport.read(answer, models.History).entries]
 
+    async def logs(self, id: str) -> list[str] | None:
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "logs")))
+        except NoSuchIntent:
+            return None
+        return self._transport.read(answer, models.Logs).lines
+
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
     ) -> list[View]:

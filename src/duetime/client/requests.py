@@ -38,6 +38,7 @@ class NewIntent(TypedDict, total=False):
     redelivery: Redelivery | Fields
     timeout_ms: int
     lease_ms: int
+    result_ttl_ms: int
     after: list[str]
     idempotency_key: str
     on_duplicate: str

@@ -38,17 +38,22 @@ def load(target: str) -> App:
     return found
 
 
-def queues_of(app: App, wanted: list[str] | None) -> list[str]:
-    """The queues to work on: those asked for, or all that the app has functions for."""
-    known = app.queues()
-    if not known:
+def sources_of(app: App, queues: list[str] | None, entities: list[str] | None) -> tuple[list[str], list[str]]:
+    """The queues and the types of entities to work on: those asked for, or all that the app has."""
+    all_queues, all_types = app.queues(), sorted(app.functions.entities)
+    if not all_queues and not all_types:
         raise BadConfig("The app has no tasks.", hint="Register functions with @app.task.")
-    if wanted is None:
-        return known
-    for queue in wanted:
-        if queue not in known:
-            raise BadConfig(
-                f"No function of the app is in the queue {queue!r}.",
-                hint=f"Its queues are: {', '.join(known)}.",
-            )
+    if queues is None and entities is None:
+        return all_queues, all_types
+    return (
+        _known(queues or [], all_queues, "No function of the app is in the queue", "queues"),
+        _known(entities or [], all_types, "The app has no entity type", "entity types"),
+    )
+
+
+def _known(wanted: list[str], known: list[str], problem: str, what: str) -> list[str]:
+    for name in wanted:
+        if name not in known:
+            there = f"Its {what} are: {', '.join(known)}." if known else f"It has no {what}."
+            raise BadConfig(f"{problem} {name!r}.", hint=there)
     return list(dict.fromkeys(wanted))

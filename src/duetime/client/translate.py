@@ -31,7 +31,7 @@ from duetime.protocol.terms import (
     Tier,
     lane_of,
 )
-from duetime.protocol.view import View
+from duetime.protocol.view import Progress, View
 
 
 class RawCallback(models.Callback, frozen=True):
@@ -82,6 +82,8 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
         "expiredAction": terms.expired_action.name,
         **_target_fields(terms.target),
     }
+    if terms.result_ttl_ms:
+        fields["resultTtlMs"] = terms.result_ttl_ms
     if terms.priority:
         fields["priority"] = terms.priority
     if terms.tags:
@@ -217,7 +219,13 @@ def view_of(shown: RawIntent) -> View:
         key=shown.idempotency_key,
         after=tuple(shown.after or ()),
         traceparent=shown.traceparent,
+        progress=_progress(shown.progress),
+        result_gone=shown.result_gone,
     )
+
+
+def _progress(said: models.Progress | None) -> Progress | None:
+    return None if said is None else Progress(said.done, said.total, said.note, moment_ms(said.at))
 
 
 def intent_of(view: View) -> Intent:
@@ -277,6 +285,7 @@ def _terms_of(shown: RawIntent | RawPlanned) -> Terms:
         priority=shown.priority,
         timeout_ms=shown.timeout_ms,
         lease_ms=shown.lease_ms,
+        result_ttl_ms=shown.result_ttl_ms or 0,
         expired_action=ExpiredAction[shown.expired_action],
         tags=shown.tags or None,
         shard_key=shown.shard_key,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from duetime.client.reports import Place, Word, words_of
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Lost, Rejected, Settlement, Snoozed
-from duetime.protocol.terms import Redelivery, Task, Terms, Tier, lane_of
+from duetime.protocol.said import PROGRESS_MAX
+from duetime.protocol.terms import Entity, Redelivery, Task, Terms, Tier, lane_of
 from duetime.v1 import deliveries_pb2 as pb
 from duetime.v1 import intents_pb2
 
@@ -31,8 +33,10 @@ class Unpacker:
         known, found = self._known, []
         for each in message.deliveries:
             task = each.task
+            name = task.name
             key = (
-                task.name, task.queue, each.timeout_ms, each.lease_ms, each.max_attempts, each.precision_tier,
+                name, task.queue if name else _entity(each.entity),
+                each.timeout_ms, each.lease_ms, each.max_attempts, each.precision_tier,
                 tuple(sorted(each.tags.items())) if each.tags else None,
             )  # fmt: skip
             terms = known.get(key) or self._terms(key)
@@ -53,8 +57,8 @@ class Unpacker:
         return found
 
     def _terms(self, key: tuple[Any, ...]) -> Terms:
-        name, queue, timeout_ms, lease_ms, attempts, tier, tags = key
-        target = Task(name, queue)
+        name, place, timeout_ms, lease_ms, attempts, tier, tags = key
+        target = Task(name, place) if name else Entity(*place)
         terms = Terms(
             target,
             lane_of(target),
@@ -71,6 +75,10 @@ class Unpacker:
         return terms
 
 
+def _entity(entity: intents_pb2.Entity) -> tuple[str, str, str]:
+    return entity.type, entity.id, entity.message
+
+
 def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
     """A message of outcomes."""
     message = pb.ClientMessage()
@@ -80,6 +88,8 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
         ack, outcome = add(), each.outcome
         ack.intent_id = each.id
         ack.delivery = each.delivery
+        if each.log is not None:
+            ack.log = each.log
         if type(outcome) is Done:
             if outcome.result is None:
                 ack.done.SetInParent()
@@ -100,6 +110,18 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
     return message
 
 
+def reports(words: dict[Place, Word]) -> Iterator[pb.ClientMessage]:
+    """Messages of how far deliveries are."""
+    items = list(words_of(words.items()).items())
+    for start in range(0, len(items), PROGRESS_MAX):
+        message = pb.ClientMessage()
+        for (id, delivery), (done, total, note) in items[start : start + PROGRESS_MAX]:
+            word = message.progress.words.add(intent_id=id, delivery=delivery, done=done, note=note)
+            if total is not None:
+                word.total = total
+        yield message
+
+
 def chunks(settlements: list[Settlement]) -> Iterator[list[Settlement]]:
     """Parts that each fit a message."""
     part: list[Settlement] = []
@@ -107,6 +129,8 @@ def chunks(settlements: list[Settlement]) -> Iterator[list[Settlement]]:
     for each in settlements:
         outcome = each.outcome
         more = len(outcome.result or b"") if type(outcome) is Done else 0
+        if each.log is not None:
+            more += 4 * len(each.log)
         if part and (len(part) >= _ACKS or size + more > _ACKS_BYTES):
             yield part
             part, size = [], 0

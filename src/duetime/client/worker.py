@@ -8,6 +8,7 @@ servers more may come than can run at once: what cannot begin within a second go
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -16,13 +17,13 @@ from collections.abc import Callable
 
 from duetime.client.app import App
 from duetime.client.link import Link
+from duetime.client.reports import Place, Word
 from duetime.client.worker_parts import Running, WorkerOptions
 from duetime.errors import DuetimeError
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Lost, Settlement, Snoozed
-from duetime.protocol.terms import Task
-
-Place = tuple[str, int]
+from duetime.protocol.said import PROGRESS_MS
+from duetime.protocol.terms import Entity, type_lane
 
 # How long a delivery that cannot begin is kept from others.
 _SURPLUS_S = 1.0
@@ -46,9 +47,7 @@ class Worker:
         self._app = app
         self._channel = channel
         self._options = options
-        self._links = [
-            Link(each.address, each.token, options.name, options.queues, self) for each in options.servers
-        ]
+        self._links = [Link(each.address, each.token, options, self) for each in options.servers]
         self._open: dict[Link, int] = {}
         self._held: dict[Place, Link] = {}
         self._orphans: dict[str, int] = {}
@@ -68,6 +67,7 @@ class Worker:
         self._idle = asyncio.Event()
         self._stop = asyncio.Event()
         self._channel.open(self._settle)
+        self._app.functions.reports.on_news(self._news)
         thread = threading.Thread(target=self._run_links, name="duetime-links", daemon=True)
         thread.start()
         self._ready.wait()
@@ -90,7 +90,7 @@ class Worker:
         self._signals += 1
         if self._signals > 1:
             _logger.warning("Stopped at once; %d are left without an outcome.", len(self._held))
-            self._app.kill()
+            self._app.functions.kill()
             os._exit(EXIT_AT_ONCE)
         if self._ready.is_set():
             self._on_links(self._drain_links)
@@ -125,7 +125,7 @@ class Worker:
             return
         _logger.warning("A function blocks the loop; leaving without it. Its delivery is handed back.")
         await self._leave_links()
-        self._app.kill()
+        self._app.functions.kill()
         os._exit(0)
 
     def _loop_answers(self) -> bool:
@@ -151,13 +151,32 @@ class Worker:
     def refused(self, link: Link, error: Exception) -> None:
         self._loop.call_soon_threadsafe(self._on_refused, error)
 
+    def _report_soon(self) -> None:
+        """Functions said how far they are: gather what others say for a while, and tell it together."""
+        self._links_loop.call_later(PROGRESS_MS / 1000, self._report)
+
+    def _report(self) -> None:
+        by_link: dict[Link, dict[Place, Word]] = {}
+        for place, word in self._app.functions.reports.take().items():
+            link = self._held.get(place)
+            if link is not None:
+                by_link.setdefault(link, {})[place] = word
+        for link, words in by_link.items():
+            link.report(words)
+
+    # From any thread.
+
+    def _news(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+            self._links_loop.call_soon_threadsafe(self._report_soon)
+
     # On the functions' loop.
 
     def _on_links(self, call: Callable[[], object]) -> None:
         self._links_loop.call_soon_threadsafe(call)
 
     def _on_opened(self, link: Link, credits_max: int) -> None:
-        link.credits = dict.fromkeys(self._options.queues, 0)
+        link.credits = dict.fromkeys(self._options.sources, 0)
         self._open[link] = credits_max
         if self._started:
             self._ask()
@@ -201,9 +220,12 @@ class Worker:
             self._forget_orphans(deliveries)
         for each in deliveries:
             held[each.id, each.delivery] = link
-            target = each.terms.target
-            assert type(target) is Task
-            credits[target.queue] -= 1
+            lane = each.terms.lane
+            if lane not in credits:
+                target = each.terms.target
+                assert type(target) is Entity, "only what was asked for comes"
+                lane = type_lane(target.kind)
+            credits[lane] -= 1
         if self._stopping:
             self._give_back(deliveries, _STOPPED)
             return

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Settlement
+from duetime.protocol.terms import type_lane
 
 
 class Running(Protocol):
@@ -36,6 +37,17 @@ class Server(Struct):
     token: str | None
 
 
+class Listed(Struct, frozen=True):
+    """A function, as a worker tells servers of it."""
+
+    name: str
+    queue: str | None
+    entity: str | None
+    signature: str
+    schema: bytes
+    """Of its payload; empty: nothing is known."""
+
+
 class WorkerOptions(Struct):
     """How a worker works."""
 
@@ -46,3 +58,11 @@ class WorkerOptions(Struct):
     drain_s: float
     start_app: bool
     """Whether the app is started too, so that functions can schedule others."""
+    entities: list[str] = []
+    """Types of entities whose messages it takes."""
+    functions: list[Listed] = []
+
+    @property
+    def sources(self) -> list[str]:
+        """The lanes it asks for."""
+        return [f"task:{queue}" for queue in self.queues] + [type_lane(kind) for kind in self.entities]

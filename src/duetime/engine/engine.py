@@ -25,6 +25,7 @@ from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, sh
 from duetime.engine.options import Options
 from duetime.engine.parts import first_batch, resolver, split
 from duetime.engine.planner import Planner
+from duetime.engine.progress import Progresses
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.recovery import recover
 from duetime.engine.syncer import Syncer
@@ -71,6 +72,7 @@ class Engine(Planner):
         self._inbox = Inbox(self._wake)
         self._catalog = Catalog()
         self._waiters = Waiters()
+        self.progress = Progresses()
         self._failure: Exception | None = None
         self._started = self._closing = False
         self._busy = False
@@ -349,8 +351,8 @@ class Engine(Planner):
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
         if isinstance(answer, Existing):
-            return query.view(answer.intent)
-        return query.view(answer) if isinstance(answer, Intent) else answer
+            return query.view(answer.intent, self.now_ms())
+        return query.view(answer, self.now_ms()) if isinstance(answer, Intent) else answer
 
     async def advance(self) -> None:
         """Write that time has passed, and wait until all that follows at once is done."""

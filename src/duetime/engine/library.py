@@ -130,6 +130,7 @@ class Library:
     def _shown(self, found: list[tuple[Key, Intent]], filter: Filter, order: Order) -> list[View]:
         """Views of what was found, as it is at this moment."""
         state = self._state()
+        now_ms = 0 if self._engine is None else self._engine.now_ms()
         shown = []
         for key, intent in found:
             if state is not None:
@@ -140,7 +141,7 @@ class Library:
                     intent = live
                 if forgotten(intent, state.marks):
                     continue
-            shown.append(query.view(intent))
+            shown.append(query.view(intent, now_ms))
         return shown
 
     # Counts.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
+from duetime.engine.progress import Progresses
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
 from duetime.kernel.lanes import Lane
 from duetime.protocol.command import LaneSettings
 from duetime.protocol.intent import Entry, Intent, Status
-from duetime.protocol.view import LaneView, Overview, View, Why
+from duetime.protocol.view import LaneView, Overview, Progress, View, Why
 
 
 class Reader:
     """Reads a kernel. Whoever inherits gives the kernel, or raises why there is none."""
+
+    progress: Progresses
 
     def now_ms(self) -> int:
         raise AssertionError("the engine has the clock")
@@ -28,7 +33,19 @@ class Reader:
 
     def get(self, id: str) -> View | None:
         intent = self._kernel().state.store.get(id)
-        return None if intent is None else query.view(intent)
+        if intent is None:
+            return None
+        view, progress = query.view(intent, self.now_ms()), self.progress.of(intent)
+        return view if progress is None else replace(view, progress=progress)
+
+    def log(self, id: str) -> str | None:
+        """What the newest attempt logged; perhaps nothing."""
+        intent = self._kernel().state.store.get(id)
+        return None if intent is None or intent.rare is None else intent.rare.log
+
+    def report(self, consumer: str, words: Mapping[tuple[str, int], Progress]) -> int:
+        """What running functions say of how far they are."""
+        return self.progress.put(self._kernel().state, consumer, words)
 
     def why(self, id: str) -> Why | None:
         state = self._kernel().state
@@ -72,4 +89,4 @@ class Reader:
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
     ) -> list[View]:
         found = self._kernel().state.store.page(statuses, lane, before_seq, limit)
-        return [query.view(intent) for intent in found]
+        return [query.view(intent, self.now_ms()) for intent in found]

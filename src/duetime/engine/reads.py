@@ -22,6 +22,9 @@ class EngineReads:
     async def history(self, id: str) -> list[Entry] | None:
         return self._engine.history(id)
 
+    async def logs(self, id: str) -> list[str] | None:
+        return None if self._engine.intent(id) is None else (self._engine.log(id) or "").splitlines()
+
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
     ) -> list[View]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from duetime.kernel.lanes import Lane
 from duetime.kernel.reasons import why
 from duetime.kernel.state import State
-from duetime.protocol.intent import SCHEDULED, Intent, Rare, Status
+from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Status
 from duetime.protocol.terms import Tier
 from duetime.protocol.view import LaneView, Overview, TierView, View
 
@@ -14,9 +14,16 @@ __all__ = ["lane_view", "overview", "view", "why"]
 _NO_RARE = Rare()
 
 
-def view(intent: Intent) -> View:
-    """A copy for a reader."""
+def result_gone(intent: Intent, now_ms: int) -> bool:
+    """Whether the time for which its result is shown is over."""
+    ttl_ms = intent.terms.result_ttl_ms
+    return 0 < ttl_ms <= now_ms - intent.finished_at_ms and intent.status is ACKED
+
+
+def view(intent: Intent, now_ms: int = 0) -> View:
+    """A copy for a reader, who looks at this moment."""
     rare = intent.rare if intent.rare is not None else _NO_RARE
+    gone = result_gone(intent, now_ms)
     return View(
         seq=intent.seq,
         id=intent.id,
@@ -36,10 +43,11 @@ def view(intent: Intent) -> View:
         next_attempt_at_ms=intent.wake_at_ms if intent.status is SCHEDULED else 0,
         late_ms=intent.late_ms if intent.late_ms >= 0 else None,
         last_error=rare.last_error,
-        result=rare.result,
+        result=None if gone else rare.result,
         key=rare.key,
         after=rare.after,
         traceparent=rare.traceparent,
+        result_gone=gone,
     )
 
 

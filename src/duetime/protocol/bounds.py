@@ -178,6 +178,8 @@ def terms(terms: Terms) -> str | None:
     for name, value in (("timeout", terms.timeout_ms), ("lease", terms.lease_ms)):
         if not 1 <= value <= RETRY_DELAY_MS_MAX:
             return f"The {name} of {value} ms is out of range: 1 to {RETRY_DELAY_MS_MAX}."
+    if not 0 <= terms.result_ttl_ms <= RETRY_DELAY_MS_MAX:
+        return f"A result is shown for up to {RETRY_DELAY_MS_MAX} ms, not {terms.result_ttl_ms}."
     size = len(msgspec.msgpack.encode(terms))
     if size > TERMS_BYTES_MAX:
         return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."

@@ -8,6 +8,15 @@ from duetime.protocol.intent import Error, Status
 from duetime.protocol.terms import Terms
 
 
+class Progress(Struct, frozen=True):
+    """How far a running function is, as it says itself."""
+
+    done: float
+    total: float | None
+    note: str
+    at_ms: int
+
+
 class View(Struct, frozen=True):
     """An intent as shown. Times are milliseconds since 1970; 0 or None: not yet."""
 
@@ -34,6 +43,10 @@ class View(Struct, frozen=True):
     key: str | None
     after: tuple[str, ...]
     traceparent: str | None
+    progress: Progress | None = None
+    """How far its running delivery is, if that has said so."""
+    result_gone: bool = False
+    """There may have been a result, and the time for which it is shown is over."""
 
     @property
     def final(self) -> bool:

@@ -18,12 +18,14 @@ ACK_MODE_AUTO: AckMode
 ACK_MODE_MANUAL: AckMode
 
 class Source(_message.Message):
-    __slots__ = ("stream", "queue")
+    __slots__ = ("stream", "queue", "entity")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
     stream: str
     queue: str
-    def __init__(self, stream: _Optional[str] = ..., queue: _Optional[str] = ...) -> None: ...
+    entity: str
+    def __init__(self, stream: _Optional[str] = ..., queue: _Optional[str] = ..., entity: _Optional[str] = ...) -> None: ...
 
 class Credit(_message.Message):
     __slots__ = ("source", "credits")
@@ -33,15 +35,31 @@ class Credit(_message.Message):
     credits: int
     def __init__(self, source: _Optional[_Union[Source, _Mapping]] = ..., credits: _Optional[int] = ...) -> None: ...
 
+class Function(_message.Message):
+    __slots__ = ("name", "queue", "entity", "signature", "schema")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    queue: str
+    entity: str
+    signature: str
+    schema: str
+    def __init__(self, name: _Optional[str] = ..., queue: _Optional[str] = ..., entity: _Optional[str] = ..., signature: _Optional[str] = ..., schema: _Optional[str] = ...) -> None: ...
+
 class Hello(_message.Message):
-    __slots__ = ("consumer", "ack_mode", "credits")
+    __slots__ = ("consumer", "ack_mode", "credits", "functions")
     CONSUMER_FIELD_NUMBER: _ClassVar[int]
     ACK_MODE_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     consumer: str
     ack_mode: AckMode
     credits: _containers.RepeatedCompositeFieldContainer[Credit]
-    def __init__(self, consumer: _Optional[str] = ..., ack_mode: _Optional[_Union[AckMode, str]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...) -> None: ...
+    functions: _containers.RepeatedCompositeFieldContainer[Function]
+    def __init__(self, consumer: _Optional[str] = ..., ack_mode: _Optional[_Union[AckMode, str]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[Function, _Mapping]]] = ...) -> None: ...
 
 class Credits(_message.Message):
     __slots__ = ("credits",)
@@ -90,7 +108,7 @@ class Lost(_message.Message):
     def __init__(self, message: _Optional[str] = ...) -> None: ...
 
 class Ack(_message.Message):
-    __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected", "lost")
+    __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected", "lost", "log")
     INTENT_ID_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +116,7 @@ class Ack(_message.Message):
     SNOOZED_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     delivery: int
     done: Done
@@ -105,7 +124,27 @@ class Ack(_message.Message):
     snoozed: Snoozed
     rejected: Rejected
     lost: Lost
-    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., rejected: _Optional[_Union[Rejected, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ...) -> None: ...
+    log: str
+    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., rejected: _Optional[_Union[Rejected, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., log: _Optional[str] = ...) -> None: ...
+
+class ProgressReport(_message.Message):
+    __slots__ = ("words",)
+    class Word(_message.Message):
+        __slots__ = ("intent_id", "delivery", "done", "total", "note")
+        INTENT_ID_FIELD_NUMBER: _ClassVar[int]
+        DELIVERY_FIELD_NUMBER: _ClassVar[int]
+        DONE_FIELD_NUMBER: _ClassVar[int]
+        TOTAL_FIELD_NUMBER: _ClassVar[int]
+        NOTE_FIELD_NUMBER: _ClassVar[int]
+        intent_id: str
+        delivery: int
+        done: float
+        total: float
+        note: str
+        def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[float] = ..., total: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    words: _containers.RepeatedCompositeFieldContainer[ProgressReport.Word]
+    def __init__(self, words: _Optional[_Iterable[_Union[ProgressReport.Word, _Mapping]]] = ...) -> None: ...
 
 class Acks(_message.Message):
     __slots__ = ("acks", "credits", "number")
@@ -126,18 +165,20 @@ class Drain(_message.Message):
     def __init__(self) -> None: ...
 
 class ClientMessage(_message.Message):
-    __slots__ = ("hello", "credits", "acks", "heartbeat", "drain")
+    __slots__ = ("hello", "credits", "acks", "heartbeat", "drain", "progress")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     ACKS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     DRAIN_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     credits: Credits
     acks: Acks
     heartbeat: Heartbeat
     drain: Drain
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., credits: _Optional[_Union[Credits, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., drain: _Optional[_Union[Drain, _Mapping]] = ...) -> None: ...
+    progress: ProgressReport
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., credits: _Optional[_Union[Credits, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., drain: _Optional[_Union[Drain, _Mapping]] = ..., progress: _Optional[_Union[ProgressReport, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("consumer", "heartbeat_ms", "credits_max")
@@ -150,7 +191,7 @@ class Welcome(_message.Message):
     def __init__(self, consumer: _Optional[str] = ..., heartbeat_ms: _Optional[int] = ..., credits_max: _Optional[int] = ...) -> None: ...
 
 class Delivery(_message.Message):
-    __slots__ = ("intent_id", "delivery", "attempt", "precision_tier", "execute_at_ms", "late_ms", "payload", "tags", "traceparent", "deadline_ms", "lease_ms", "timeout_ms", "stream", "task", "max_attempts")
+    __slots__ = ("intent_id", "delivery", "attempt", "precision_tier", "execute_at_ms", "late_ms", "payload", "tags", "traceparent", "deadline_ms", "lease_ms", "timeout_ms", "stream", "task", "entity", "max_attempts")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -172,6 +213,7 @@ class Delivery(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     delivery: int
@@ -187,8 +229,9 @@ class Delivery(_message.Message):
     timeout_ms: int
     stream: _intents_pb2.Stream
     task: _intents_pb2.Task
+    entity: _intents_pb2.Entity
     max_attempts: int
-    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., attempt: _Optional[int] = ..., precision_tier: _Optional[_Union[_intents_pb2.PrecisionTier, str]] = ..., execute_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., payload: _Optional[bytes] = ..., tags: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., deadline_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., stream: _Optional[_Union[_intents_pb2.Stream, _Mapping]] = ..., task: _Optional[_Union[_intents_pb2.Task, _Mapping]] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., attempt: _Optional[int] = ..., precision_tier: _Optional[_Union[_intents_pb2.PrecisionTier, str]] = ..., execute_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., payload: _Optional[bytes] = ..., tags: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., deadline_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., stream: _Optional[_Union[_intents_pb2.Stream, _Mapping]] = ..., task: _Optional[_Union[_intents_pb2.Task, _Mapping]] = ..., entity: _Optional[_Union[_intents_pb2.Entity, _Mapping]] = ..., max_attempts: _Optional[int] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("deliveries",)

@@ -11,6 +11,7 @@ from duetime import Reject, RetryAfter, Snooze, current, errors
 from duetime.client.handlers import FunctionHandler
 from duetime.client.ids import Ids
 from duetime.client.payload import Signature
+from duetime.client.reports import Reports
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Snoozed
 from duetime.protocol.terms import Task, Terms
@@ -19,7 +20,7 @@ DELIVERY = Deliver("i", 3, 2, Terms(Task("t"), "task:default", tags={"k": "v"}),
 
 
 def handler(function, decide=None, limit=1_000):
-    return FunctionHandler(function, Signature(function, "f"), None, decide, limit, 0)
+    return FunctionHandler(function, Signature(function, "f"), None, decide, limit, 0, Reports())
 
 
 def ended(function, decide=None, limit=1_000):

@@ -13,14 +13,15 @@ import msgspec
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from msgspec import Raw
 
-from duetime.api import moments, problems
+from duetime.api import problems
 from duetime.api.events import Event, Place
+from duetime.api.grpc import pieces
+from duetime.api.grpc.pieces import ms as _ms
+from duetime.api.grpc.pieces import written as _bytes
 from duetime.api.wire import (
-    CallbackOut,
     IntentOut,
     NewIntent,
     PatchIntent,
-    RedeliveryOut,
     ReviveIntent,
 )
 from duetime.errors import BadRevision, DuetimeError, NotJson
@@ -41,7 +42,16 @@ _revive = msgspec.json.Decoder(ReviveIntent)
 def new_intent(new: pb.NewIntent, prefix: str = "$") -> NewIntent:
     said = _said(
         new,
-        ("intent_id", "delay_ms", "priority", "timeout_ms", "lease_ms", "idempotency_key", "shard_key"),
+        (
+            "intent_id",
+            "delay_ms",
+            "priority",
+            "timeout_ms",
+            "lease_ms",
+            "idempotency_key",
+            "shard_key",
+            "result_ttl_ms",
+        ),
     )
     _times(said, new, ("execute_at", "deadline"))
     _enums(
@@ -270,7 +280,6 @@ TIERS = _numbers(pb.PrecisionTier)
 _ACTIONS = _numbers(pb.ExpiredAction)
 _ACKS = _numbers(pb.AckLevel)
 _GUARANTEES = _numbers(pb.Guarantee)
-_BACKOFFS = _numbers(pb.Backoff)
 
 
 def intent(shown: IntentOut) -> pb.Intent:
@@ -285,7 +294,7 @@ def intent(shown: IntentOut) -> pb.Intent:
         guarantee=_GUARANTEES[shown.guarantee],
         payload=_bytes(shown.payload),
         priority=shown.priority,
-        redelivery=_redelivery_out(shown.redelivery),
+        redelivery=pieces.redelivery(shown.redelivery),
         timeout_ms=shown.timeout_ms,
         lease_ms=shown.lease_ms,
         after=shown.after,
@@ -308,9 +317,12 @@ def intent(shown: IntentOut) -> pb.Intent:
         next_attempt_at_ms=_ms(shown.next_attempt_at),
         late_ms=shown.late_ms,
         result=_bytes(shown.result),
+        result_ttl_ms=shown.result_ttl_ms,
+        result_gone=shown.result_gone,
+        progress=pieces.progress(shown.progress),
     )
     if shown.callback is not None:
-        message.callback.CopyFrom(_callback_out(shown.callback))
+        message.callback.CopyFrom(pieces.callback(shown.callback))
     elif shown.task is not None:
         message.task.CopyFrom(pb.Task(name=shown.task.name, queue=shown.task.queue))
     elif shown.entity is not None:
@@ -341,28 +353,6 @@ def intent(shown: IntentOut) -> pb.Intent:
     return message
 
 
-def _callback_out(callback: CallbackOut) -> pb.Callback:
-    body = callback.body
-    return pb.Callback(
-        url=callback.url,
-        method=callback.method,
-        headers=callback.headers,
-        body=body.encode() if isinstance(body, str) else _bytes(body),
-        batch=callback.batch,
-    )
-
-
-def _redelivery_out(policy: RedeliveryOut) -> pb.Redelivery:
-    return pb.Redelivery(
-        max_attempts=policy.max_attempts,
-        backoff=_BACKOFFS[policy.backoff.upper()],
-        initial_delay_ms=policy.initial_delay_ms,
-        max_delay_ms=policy.max_delay_ms,
-        multiplier=policy.multiplier,
-        jitter=policy.jitter,
-    )
-
-
 def event_id(place: Place) -> str:
     position, number = place
     return f"{position}.{number}"
@@ -383,14 +373,3 @@ def transition(event: Event) -> pb.Transition:
         late_ms=shown.late_ms,
         error=shown.error,
     )
-
-
-def _ms(shown: str | None) -> Any:
-    return None if shown is None else moments.read(shown, "")
-
-
-def _bytes(value: Any) -> bytes | None:
-    """A document inside a Struct: bytes that are JSON already, or what still must become it."""
-    if value is None:
-        return None
-    return bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)

@@ -11,8 +11,9 @@ import grpc.aio
 from msgspec import Struct
 
 from duetime.api.auth import Role
+from duetime.api.functions import checked
+from duetime.api.grpc import parcels
 from duetime.api.grpc.calls import Door, read
-from duetime.api.grpc.parcels import Packer
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
 from duetime.api.service import Service
@@ -44,7 +45,7 @@ class DeliveryCalls:
 
     def __init__(self, parts: DeliveriesParts) -> None:
         self._parts = parts
-        self._packer = Packer()
+        self._packer = parcels.Packer()
         self._sessions: set[Session] = set()
         self._nobody = asyncio.Event()
         self._nobody.set()
@@ -83,9 +84,12 @@ class DeliveryCalls:
             raise NotReady("The server stops.")
         self._sessions.add(session)
         self._nobody.clear()
+        book = parts.service.functions
         try:
+            book.join(name, checked(parcels.functions(hello)))
             await session.run(name, hello)
         finally:
+            book.leave(name)
             self._sessions.discard(session)
             if not self._sessions:
                 self._nobody.set()

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from duetime.api.functions import Function
 from duetime.channels.stream import Dropped
 from duetime.errors import InvalidField
-from duetime.limits import CREDITS_MAX, ERROR_CHARS_MAX, NAME_CHARS_MAX, RETRY_DELAY_MS_MAX, SOURCES_MAX
+from duetime.limits import (
+    ATTEMPT_LOG_BYTES_MAX,
+    CREDITS_MAX,
+    ERROR_CHARS_MAX,
+    NAME_CHARS_MAX,
+    NOTE_CHARS_MAX,
+    PROGRESS_MAX,
+    RETRY_DELAY_MS_MAX,
+    SOURCES_MAX,
+)
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
-from duetime.protocol.terms import Stream, Target, Task, Terms, Tier, lane_of
+from duetime.protocol.terms import Entity, Stream, Target, Task, Terms, Tier, lane_of, type_lane
+from duetime.protocol.view import Progress
 from duetime.v1 import deliveries_pb2 as pb
 from duetime.v1 import intents_pb2
 
@@ -65,6 +77,8 @@ class Packer:
             part.stream.name = target.name
         elif isinstance(target, Task):
             part.task.CopyFrom(intents_pb2.Task(name=target.name, queue=target.queue))
+        elif isinstance(target, Entity):
+            part.entity.CopyFrom(intents_pb2.Entity(type=target.kind, id=target.id, message=target.message))
         if len(self._parts) >= _PARTS_KEPT:
             self._parts.clear()
         self._parts[id(terms)] = (terms, part)  # the terms are kept too: so long their id is nobody else's
@@ -116,16 +130,60 @@ def check_credits(wanted: int) -> None:
 def _lane(source: pb.Source) -> str:
     kind = source.WhichOneof("kind")
     if kind is None:
-        raise InvalidField("Credits are for a stream or a queue, and none is named.")
-    name = source.stream if kind == "stream" else source.queue
+        raise InvalidField("Credits are for a stream, a queue or a type of entities, and none is named.")
+    name: str = getattr(source, kind)
     if not 1 <= len(name) <= NAME_CHARS_MAX:
         raise InvalidField(f"The name of a {kind} has 1 to {NAME_CHARS_MAX} characters.")
+    if kind == "entity":
+        return type_lane(name)
     target: Target = Stream(name) if kind == "stream" else Task("", name)
     return lane_of(target)
 
 
 def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Settlement:
-    return Settlement(ack.intent_id, ack.delivery, _outcome(ack, now_ms, result_bytes_max))
+    log = _log(ack.log) if ack.HasField("log") else None
+    return Settlement(ack.intent_id, ack.delivery, _outcome(ack, now_ms, result_bytes_max), log)
+
+
+def _log(text: str) -> str | None:
+    """The newest of it that is kept."""
+    if len(text.encode()) > ATTEMPT_LOG_BYTES_MAX:
+        text = text.encode()[-ATTEMPT_LOG_BYTES_MAX:].decode(errors="ignore")
+    return text or None
+
+
+def functions(hello: pb.Hello) -> Iterator[Function]:
+    """What a worker says it can run."""
+    for each in hello.functions:
+        place = each.WhichOneof("place")
+        yield Function(
+            each.name,
+            each.queue if place == "queue" else None,
+            each.entity if place == "entity" else None,
+            each.signature,
+            each.schema,
+        )
+
+
+def words(report: pb.ProgressReport, now_ms: int) -> dict[tuple[str, int], Progress]:
+    """How far deliveries are."""
+    if len(report.words) > PROGRESS_MAX:
+        raise InvalidField(f"{len(report.words)} words are in one report; {PROGRESS_MAX} are allowed.")
+    return {
+        (each.intent_id, each.delivery): Progress(
+            plain(each.done),
+            plain(each.total) if each.HasField("total") else None,
+            each.note[:NOTE_CHARS_MAX],
+            now_ms,
+        )
+        for each in report.words
+        if math.isfinite(each.done) and math.isfinite(each.total)
+    }
+
+
+def plain(number: float) -> float:
+    """Whole numbers without a point."""
+    return int(number) if number.is_integer() else number
 
 
 def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:

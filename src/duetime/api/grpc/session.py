@@ -16,7 +16,7 @@ import grpc.aio
 from duetime.api.grpc import parcels
 from duetime.api.grpc.calls import read
 from duetime.api.grpc.refusals import Context
-from duetime.channels.stream import StreamChannel
+from duetime.channels.stream import StreamChannel, source_of
 from duetime.engine.engine import Engine
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
 from duetime.kernel.kernel import Answer
@@ -165,6 +165,11 @@ class Session:
                 await self._alive(always=True)
             case "drain":
                 await self._drain()
+            case "progress":
+                self._engine.report(
+                    self._subscriber.name, parcels.words(message.progress, self._engine.now_ms())
+                )
+                await self._alive()
             case "hello":
                 raise InvalidField("Hello is said once, at the beginning.")
             case _:
@@ -252,7 +257,8 @@ class Session:
         coming: dict[str, int] = {}  # used up already, and on the way to us
         for intent in state.out.get(subscriber.name, {}).values():
             if (intent.id, intent.delivery) not in ours:
-                coming[intent.terms.lane] = coming.get(intent.terms.lane, 0) + 1
+                lane = source_of(intent.terms, subscriber.credits)
+                coming[lane] = coming.get(lane, 0) + 1
         void = {
             lane: credits - standing.get(lane, 0) - coming.get(lane, 0)
             for lane, credits in subscriber.credits.items()
@@ -310,6 +316,8 @@ def _chunks(settlements: list[Settlement]) -> Iterator[tuple[list[Settlement], i
 def _bytes(settlement: Settlement) -> int:
     outcome = settlement.outcome
     size = _SETTLEMENT_BYTES + 4 * len(settlement.id)
+    if settlement.log is not None:
+        size += 4 * len(settlement.log)
     if type(outcome) is Done:
         return size + len(outcome.result or b"")
     return size + 4 * len(getattr(outcome, "message", ""))

@@ -1,0 +1,97 @@
+"""What running functions say of themselves reaches whoever looks: how far they are, and what they log."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime import Client
+from tests.worker import functions
+from tests.worker.process import WorkerProcess
+from tests.worker.waiting import until
+
+
+@pytest.fixture
+def worker(server):
+    with WorkerProcess(server) as worker:
+        yield worker
+
+
+def words(progress) -> tuple[float, float | None, str] | None:
+    return None if progress is None else (progress.done, progress.total, progress.note)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (functions.far, (1, 1, "step 1")),
+        (functions.thread_far, (0.5, None, "half")),
+        (functions.process_far, (2, 3, "in a process")),
+    ],
+    ids=["coroutine", "thread", "process"],
+)
+def test_how_far_a_function_is_is_shown_while_it_runs(worker, server, app, told, tmp_path, function, said):
+    handle = function.schedule(told.address, str(tmp_path / "go")).wait()
+    told.next()
+    until(lambda: words(handle.view().wait().progress) == said)
+    with Client(server.url) as client:
+        assert words(client.get(handle.id).wait().progress) == said
+    (tmp_path / "go").touch()
+    handle.result(timeout="30s").wait()
+    assert handle.view().wait().progress is None, "it is over"
+
+
+def test_a_flood_of_words_is_one_message_now_and_then(worker, server, app, told, tmp_path):
+    """A hundred thousand words: the newest is shown, and the function was not held up."""
+    handle = functions.far.schedule(told.address, str(tmp_path / "go"), 100_000).wait()
+    told.next()
+    until(lambda: words(handle.view().wait().progress) == (100_000, 100_000, "step 100000"))
+    (tmp_path / "go").touch()
+    handle.result(timeout="30s").wait()
+
+
+@pytest.mark.parametrize(
+    ("function", "lines"),
+    [
+        (functions.talks, ["INFO functions: first x", "WARNING functions: then x"]),
+        (functions.thread_talks, ["INFO functions: in a thread: x"]),
+        (functions.process_talks, ["WARNING functions: in a process: x"]),
+    ],
+    ids=["coroutine", "thread", "process"],
+)
+def test_what_a_function_logs_is_kept_with_its_intent(worker, app, function, lines):
+    handle = function.schedule("x").wait()
+    handle.result(timeout="30s").wait()
+    kept = handle.logs().wait()
+    assert [line.split(" ", 1)[1] for line in kept] == lines
+    assert all(line.split(" ", 1)[0].endswith("Z") for line in kept), "times are those of the world"
+
+
+def test_lines_of_functions_that_run_side_by_side_are_told_apart(worker, app):
+    handles = [functions.talks.schedule(f"n{number}").wait() for number in range(20)]
+    for number, handle in enumerate(handles):
+        handle.result(timeout="30s").wait()
+        assert [line.rsplit(" ", 1)[1] for line in handle.logs().wait()] == [f"n{number}"] * 2
+
+
+def test_the_newest_attempt_counts_and_a_failure_has_its_traceback(worker, app, server):
+    handle = functions.talks.options(retry=functions.Retry(max_attempts=1)).schedule("fail").wait()
+    until(lambda: handle.status().wait().name == "DEAD_LETTERED")
+    kept = "\n".join(handle.logs().wait())
+    assert "first fail" in kept and "Traceback" in kept and "ValueError: not this time" in kept
+    again = functions.talks.schedule("fail").wait()
+    again.result(timeout="30s").wait()
+    assert "Traceback" not in "\n".join(again.logs().wait())
+
+
+def test_a_function_that_logs_nothing_keeps_nothing(worker, app):
+    handle = functions.add.schedule(1, 2).wait()
+    handle.result(timeout="30s").wait()
+    assert handle.logs().wait() == []
+
+
+def test_it_can_be_switched_off(server, app):
+    with WorkerProcess(server, options=("--no-logs",)):
+        for function in (functions.talks, functions.process_talks):
+            handle = function.schedule("x").wait()
+            handle.result(timeout="30s").wait()
+            assert handle.logs().wait() == []
