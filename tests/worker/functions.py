@@ -171,7 +171,6 @@ def process_talks(word: str) -> None:
     _logger.warning("in a process: %s", word)
 
 
-@app.entity(on_interrupt="retry", retry=SOON)
 class Account:
     """Tells what is done to which account, and may be held."""
 
@@ -184,3 +183,6 @@ class Account:
             await _until(go)
         tell(to, event="ended", account=self.id, number=number)
         return number
+
+
+accounts = app.entity(Account, on_interrupt="retry", retry=SOON)

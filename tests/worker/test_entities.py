@@ -17,7 +17,7 @@ def sent(told) -> dict[str, int]:
     """Messages to some accounts, in turn; how many each is to get."""
     for number in range(MESSAGES):
         for account in range(ACCOUNTS):
-            functions.Account(str(account)).tell("deposit", told.address, number).wait()
+            functions.accounts(str(account)).tell("deposit", told.address, number).wait()
     return {str(account): MESSAGES for account in range(ACCOUNTS)}
 
 
@@ -53,8 +53,8 @@ def test_each_entity_gets_its_messages_in_order_over_several_workers(server, app
 
 
 def test_a_worker_that_dies_is_followed_by_another(server, app, told, tmp_path):
-    first = functions.Account("a").tell("deposit", told.address, 0, str(tmp_path / "go")).wait()
-    second = functions.Account("a").tell("deposit", told.address, 1).wait()
+    first = functions.accounts("a").tell("deposit", told.address, 0, str(tmp_path / "go")).wait()
+    second = functions.accounts("a").tell("deposit", told.address, 1).wait()
     with WorkerProcess(server) as one:
         assert told.next()["event"] == "began"
         with WorkerProcess(server):
@@ -69,7 +69,7 @@ def test_a_worker_that_dies_is_followed_by_another(server, app, told, tmp_path):
 
 def test_other_types_and_queues_are_left_alone(server, app, told):
     with WorkerProcess(server, options=("--queues", "default")):
-        handle = functions.Account("a").tell("deposit", told.address, 0).wait()
+        handle = functions.accounts("a").tell("deposit", told.address, 0).wait()
         functions.told.schedule(told.address).wait().result(timeout="30s").wait()
         assert told.next().get("event") is None, "a task ran, and no message"
         assert handle.status().wait().name == "DUE"

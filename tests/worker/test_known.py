@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import grpc
 import pytest
@@ -21,7 +22,7 @@ def client(server):
         yield client
 
 
-def known(client) -> dict[str, object]:
+def known(client) -> dict[str, Any]:
     return {
         each.name if each.entity is None else f"{each.entity}.{each.name}": each
         for each in client.functions().wait().functions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime import Client
+from duetime import Client, Retry
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
 from tests.worker.waiting import until
@@ -74,7 +74,7 @@ def test_lines_of_functions_that_run_side_by_side_are_told_apart(worker, app):
 
 
 def test_the_newest_attempt_counts_and_a_failure_has_its_traceback(worker, app, server):
-    handle = functions.talks.options(retry=functions.Retry(max_attempts=1)).schedule("fail").wait()
+    handle = functions.talks.options(retry=Retry(max_attempts=1)).schedule("fail").wait()
     until(lambda: handle.status().wait().name == "DEAD_LETTERED")
     kept = "\n".join(handle.logs().wait())
     assert "first fail" in kept and "Traceback" in kept and "ValueError: not this time" in kept

@@ -68,11 +68,7 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             summary="Every tier in numbers: waiting, running, permits, lateness",
             answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady), **read,
         ),
-        Route(
-            path="/v1/admin/functions", handler=admin.functions, name="listFunctions",
-            summary="The functions of the workers, with what they take", answers={200: FunctionsOut},
-            errors=(e.BadQuery, e.NotReady), **read,
-        ),
+        _functions(admin),
         Route(
             path="/v1/admin/lanes", handler=admin.lanes, name="listLanes", summary="The lanes in numbers",
             answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
@@ -123,6 +119,20 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             media_type="text/plain",
         ),
     ]  # fmt: skip
+
+
+def _functions(admin: Admin) -> Route:
+    return Route(
+        method="GET",
+        path="/v1/admin/functions",
+        handler=admin.functions,
+        role=Role.read,
+        name="listFunctions",
+        summary="The functions of the workers, with what they take",
+        tag="Operation",
+        answers={200: FunctionsOut},
+        errors=(e.BadQuery, e.NotReady),
+    )
 
 
 def health_routes(health: HealthRoutes) -> list[Route]:

@@ -29,24 +29,30 @@ if TYPE_CHECKING:
 _CREDITS = limits.CREDITS_MAX // 2
 
 
+ServersOption = Annotated[
+    list[str] | None,
+    typer.Option("--server", metavar="URL", help="http:// or grpc://host:port; may be repeated."),
+]
+QueuesOption = Annotated[
+    str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
+]
+EntitiesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--entities", metavar="A,B", help="Only these types; else all, or none where --queues is given."
+    ),
+]
+LogsOption = Annotated[
+    bool, typer.Option("--logs/--no-logs", help="Keep what functions log with their intents.")
+]
+
+
 def worker(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The App: module:variable, as myapp:app.")],
-    servers: Annotated[
-        list[str] | None,
-        typer.Option("--server", metavar="URL", help="http:// or grpc://host:port; may be repeated."),
-    ] = None,
-    queues: Annotated[
-        str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
-    ] = None,
-    entities: Annotated[
-        str | None,
-        typer.Option(
-            "--entities", metavar="A,B", help="Only these types; else all, or none where --queues is given."
-        ),
-    ] = None,
-    logs: Annotated[
-        bool, typer.Option("--logs/--no-logs", help="Keep what functions log with their intents.")
-    ] = True,
+    servers: ServersOption = None,
+    queues: QueuesOption = None,
+    entities: EntitiesOption = None,
+    logs: LogsOption = True,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, max=_CREDITS, help="So many at a time, of each process.")
     ] = limits.WORKER_CONCURRENCY,

@@ -132,7 +132,7 @@ def function_of(annotations: list[Any], defaults: list[Any], kinds: str) -> Call
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+def calls(draw: Any) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
     """A function, and a call of it that its signature allows."""
     count = draw(st.integers(0, 4))
     chosen = [draw(st.sampled_from(TYPES)) for _ in range(count)]
