@@ -13,7 +13,7 @@ from tests.http.checks import problem
 SHOWN = {
     "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "guarantee",
     "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs",
-    "leaseMs",
+    "leaseMs", "resultTtlMs", "resultGone", "progress",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
     "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs", "lastError",
     "result", "nextAttemptAt",

@@ -24,7 +24,7 @@ OPERATIONS = (
     "resumeSchedule", "triggerSchedule",
     "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "setLane", "resizeTier",
     "listSegments", "getMetrics", "getHealth", "getLive", "getReady", "getDeepHealth", "getOpenApi",
-    "getDocs", "getHome", "getTimeline", "getReplay",
+    "getDocs", "getHome", "getTimeline", "getReplay", "getLogs", "listFunctions",
 )  # fmt: skip
 USUAL, MANY = 18, 100
 CHECKS = [

@@ -63,9 +63,10 @@ def test_what_a_function_says_has_its_effect(worker, app):
     assert (error.kind, error.message) == ("rejected", "it is wrong")
 
 
-def test_a_payload_that_does_not_fit_is_rejected(worker, server, app):
+def test_a_payload_that_does_not_fit_is_rejected(server, app):
+    """One that was taken before any worker had said what the function takes."""
     made = server.create(delayMs=0, task={"name": "add"}, payload={"a": 1})
-    with pytest.raises(NotAcked, match="does not fit the function"):
+    with WorkerProcess(server), pytest.raises(NotAcked, match="does not fit the function"):
         app.handle(made["intentId"]).result(WAIT_S).wait()
 
 
