@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime.kernel import flow
 from duetime.kernel.consumers import drop_connections
 from duetime.kernel.lanes import Lane
+from duetime.kernel.regroup import regroup
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
 from duetime.limits import PERMITS_MAX
@@ -61,7 +62,11 @@ def configure(state: State, command: Configure) -> None:
         permits.repack(command.settings.pack)
     state.kinds.clear()  # what is still pulled is offered anew
     for lane in state.lanes.values():
-        lane.pushed = lane.name.partition(":")[0] in command.settings.pushed
+        pushed = lane.name.partition(":")[0] in command.settings.pushed
+        if lane.serial:
+            lane.pushed = pushed
+        elif pushed != lane.pushed:
+            regroup(state, lane, pushed=pushed)
         for track in lane.tracks.values():
             track.listed = None
             state.stirred[track] = None

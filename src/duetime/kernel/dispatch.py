@@ -129,19 +129,14 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
 
 def _pull(state: State, lane: Lane) -> None:
     """Give a pulled lane's intents to the consumers with credits, in turn."""
-    turns = lane.turns
+    turns, track = lane.turns, lane.track(0)
     while turns:
-        best: Track | None = None
-        first: tuple[int, int, Intent] | None = None
-        for track in lane.tracks.values():
-            head = track.head()
-            if head is not None and (first is None or head[:2] < first[:2]):
-                best, first = track, head
-        if best is None or first is None:
+        head = track.head()
+        if head is None:
             return
-        best.pop()
-        intent = first[2]
-        if unfit(state, intent) or held_up(state, best, intent):
+        track.pop()
+        intent = head[2]
+        if unfit(state, intent) or held_up(state, track, intent):
             continue
         _give(state, lane, lane, intent)
 
@@ -176,16 +171,19 @@ def _give(state: State, asked: Lane, lane: Lane, intent: Intent) -> None:
 
 def held_up(state: State, track: Track, intent: Intent) -> bool:
     """Whether a limit does not let the intent go now; then it is parked. Serial lanes have no limits: whoever
-    is parked is passed by others."""
+    is parked is passed by others. Who is not held up goes at once, so here its share has its turn."""
     lane = track.lane
-    if lane.serial or (lane.limit is None and not intent.terms.limits):
-        return False
-    found = flow.blocked(state, lane, intent)
-    if found is None:
+    limited = not lane.serial and (lane.limit is not None or intent.terms.limits)
+    if limited:
+        found = flow.blocked(state, lane, intent)
+        if found is not None:
+            flow.park(state, track, intent, *found)
+            return True
+    if track.shares is not None:
+        track.shares.start(intent)
+    if limited:
         flow.take(state, lane, intent)
-        return False
-    flow.park(state, track, intent, *found)
-    return True
+    return False
 
 
 def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) -> None:

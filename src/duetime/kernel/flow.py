@@ -13,9 +13,11 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from duetime.kernel.lanes import Lane, Track, rank_of
+from duetime.kernel.lanes import Lane, Track
+from duetime.kernel.parking import Parking
+from duetime.kernel.shares import Ready
 from duetime.kernel.transitions import touch
-from duetime.protocol.intent import DUE, Intent
+from duetime.protocol.intent import Intent
 from duetime.protocol.terms import Limit
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ class Limiter:
         self.full_ns = 0
         """When the bucket will be full again."""
         self.running = 0
-        self.parked: dict[Track, list[tuple[int, int, Intent]]] = {}
-        """By the track they came from; heaps of (rank, seq, intent), in which entries may be stale."""
+        self.parked: dict[Track, Parking] = {}
+        """By the track they came from."""
         self.wake_ms = 0
         """The moment, by the flow's own clock, at which somebody who waits may go; 0: not by time alone."""
 
@@ -162,8 +164,10 @@ def park(state: State, track: Track, intent: Intent, limiter: Limiter, limit: Li
 
 def place(track: Track, intent: Intent, limiter: Limiter) -> None:
     """Put a parked intent where it waits."""
-    entry = (rank_of(intent, serial=False), intent.seq, intent)
-    heappush(limiter.parked.setdefault(track, []), entry)
+    parking = limiter.parked.get(track)
+    if parking is None:
+        parking = limiter.parked[track] = Parking(track, limiter.name)
+    parking.push(intent)
 
 
 def wake(state: State) -> None:
@@ -187,8 +191,9 @@ def rearm(state: State) -> None:
 
 def _rearm(state: State, limiter: Limiter) -> None:
     """Those who still wait look again when the first of each track may go."""
-    for track, waiting in limiter.parked.items():
-        for name, limit in limits_of(track.lane, waiting[0][2]):
+    for track, parking in limiter.parked.items():
+        first = parking.first()
+        for name, limit in limits_of(track.lane, first[2]) if first is not None else ():
             if name == limiter.name and limit.rate:
                 _arm(state, limiter, limit)
 
@@ -213,32 +218,40 @@ def _arm(state: State, limiter: Limiter, limit: Limit) -> None:
 def _unpark(state: State, limiter: Limiter, most: int) -> None:
     """Let the first of each track look again, as many as there is room for. Tracks in the order of their
     first, which does not depend on who was parked when."""
-    tracks = sorted(limiter.parked, key=lambda track: limiter.parked[track][0][:2])
-    for track in tracks:
-        waiting = limiter.parked[track]
-        left = min(most, _room(state, limiter, track, waiting))
-        if not left:
-            continue
-        while waiting and left:
-            rank, _, intent = heappop(waiting)
-            if (
-                intent.waits == limiter.name
-                and intent.status is DUE
-                and rank == rank_of(intent, serial=False)
-            ):
-                touch(state, intent)
-                intent.waits = ""
-                track.push(intent)
-                left -= 1
-        if not waiting:
+    firsts: list[tuple[Ready, Parking]] = []
+    for track, parking in list(limiter.parked.items()):
+        first = parking.first()
+        if first is None:
             del limiter.parked[track]
-        state.stirred[track] = None
+        else:
+            firsts.append((first, parking))
+    for first, parking in sorted(firsts, key=_by_place):
+        track = parking.track
+        left = min(most, _room(state, limiter, track, first[2]))
+        if track.shares is not None and left < _ALL:
+            left = min(left, 1)  # whose turn is next is known when this one has gone
+        waiting: Ready | None = first
+        while left and waiting is not None:
+            parking.pop(waiting)
+            intent = waiting[2]
+            touch(state, intent)
+            intent.waits = ""
+            track.push(intent)
+            state.stirred[track] = None
+            left -= 1
+            waiting = parking.first()
+        if waiting is None:
+            del limiter.parked[track]
     _rearm(state, limiter)
 
 
-def _room(state: State, limiter: Limiter, track: Track, waiting: list[tuple[int, int, Intent]]) -> int:
+def _by_place(entry: tuple[Ready, Parking]) -> tuple[int, int]:
+    return entry[0][:2]
+
+
+def _room(state: State, limiter: Limiter, track: Track, first: Intent) -> int:
     """How many could go now, by the limits of the first who waits. Whoever has none any more may go."""
-    for name, limit in limits_of(track.lane, waiting[0][2]):
+    for name, limit in limits_of(track.lane, first):
         if name == limiter.name:
             room = _TOGETHER
             if limit.concurrency:

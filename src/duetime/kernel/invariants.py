@@ -9,6 +9,7 @@ from __future__ import annotations
 from duetime.kernel import groups
 from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane, Track, rank_of
+from duetime.kernel.shares import TURN
 from duetime.kernel.state import LIVE, State
 from duetime.limits import TIER_SLOT_MS
 from duetime.protocol.intent import (
@@ -34,6 +35,7 @@ def check(state: State) -> None:
     intents = state.store.page(None, None, SEQ_MAX, _ALL)
     _check_counts(state, intents)
     _check_pending(state, intents)
+    _check_shares(state, intents)
     for intent in intents:
         _check_intent(state, intent)
     _check_keys(state, intents)
@@ -176,9 +178,9 @@ def _check_flow(state: State) -> None:
     for name, limiter in state.flow.limiters.items():
         count = running.pop(name, 0)
         assert limiter.running == count, f"limiter {name!r} says {limiter.running} are out, {count} are"
-        for track, waiting in limiter.parked.items():
-            assert waiting, f"limiter {name!r} has an empty row"
-            live = [entry[2] for entry in waiting if entry[2].waits == name and entry[2].status is DUE]
+        for track, parking in limiter.parked.items():
+            assert track is parking.track
+            live = [entry[2] for entry in parking.entries if parking.counts(entry)]
             ready = any(
                 entry[2].status is DUE and not entry[2].waits for entry in track.ready
             )  # somebody of the same track went before and has not been looked at
@@ -196,13 +198,7 @@ def _check_not_idle(state: State, lane: Lane) -> None:
     for track in lane.tracks.values():
         if track in state.stirred:  # just thawed: it is looked at with the next record
             continue
-        ready = [
-            entry
-            for entry in track.ready
-            if entry[2].status is DUE
-            and entry[0] == rank_of(entry[2], lane.serial)
-            and entry[2].terms.lane == lane.name
-        ]
+        ready = [entry for entry in track.ready if track.counts(entry)]
         if not ready:
             continue
         head = min(ready, key=lambda entry: entry[:2])[2]
@@ -244,6 +240,29 @@ def _check_pending(state: State, intents: list[Intent]) -> None:
         count = pending.pop(name, 0)
         assert lane.pending == count, f"lane {name!r} says {lane.pending} pending, {count} are"
     assert not pending, f"intents are pending in lanes that are not there: {pending}"
+
+
+def _check_shares(state: State, intents: list[Intent]) -> None:
+    """Shares count who is due, and nobody's share is more than a start ahead of all."""
+    due: dict[tuple[Track, str], int] = {}
+    for intent in intents:
+        key = intent.terms.fairness_key
+        if intent.status is DUE and key is not None and not intent.terms.serial:
+            track = state.lanes[intent.terms.lane].track(intent.terms.tier)
+            assert track.shares is not None, f"{intent.id!r} is due and has no share"
+            due[track, key] = due.get((track, key), 0) + 1
+    for lane in state.queues.values():
+        for track in lane.tracks.values():
+            shares = track.shares
+            if shares is None:
+                continue
+            assert lane.pending, f"lane {lane.name!r} is empty and remembers shares"
+            assert shares.level <= shares.entry <= shares.level + TURN, f"the entry of {lane.name!r}"
+            for key, share in shares.keys.items():
+                count = due.pop((track, key), 0)
+                assert share.due == count, f"{share.due} of {key!r} in {lane.name!r} counted, {count} are due"
+                assert share.had <= shares.level + TURN, f"{key!r} in {lane.name!r} is too far ahead"
+    assert not due, "every key with something due has a share"
 
 
 def _check_intent(state: State, intent: Intent) -> None:
@@ -303,7 +322,7 @@ def _check_due(state: State, intent: Intent) -> None:
     assert lane is not None and intent.due_at_ms, f"{intent.id!r} is due without a lane or a time"
     place = (rank_of(intent, lane.serial), intent.seq)
     track = lane.track(intent.terms.tier)
-    ready = track.ready if not intent.waits else state.flow.limiters[intent.waits].parked[track]
+    ready = track.ready if not intent.waits else state.flow.limiters[intent.waits].parked[track].entries
     assert any(entry[2] is intent and entry[:2] == place for entry in ready), (
         f"{intent.id!r} is due and not in its lane at {place}"
     )

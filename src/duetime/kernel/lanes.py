@@ -1,12 +1,13 @@
 """Ready intents in their order, and which of them may go next. Owns `Lane` and `Track`.
 
-A *lane* is a queue of ready intents that share order and limits. Inside it, each tier has a *track*, so
-that a tier out of permits does not stand in the way of another. The order in a track is by rank: the
-moment an intent became due, less its priority as seconds of head start, plus a multiple of the time it is
-expected to take where that was put on its record; among equals by acceptance. So a long one lets shorter
-ones pass that come within that multiple, and none that come later: waiting always wins in the end. A serial
-lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while an intent
-that it handed out before has not ended.
+A *lane* is a queue of ready intents that share order and limits. Inside a pushed one, each tier has a
+*track*, so that a tier out of permits does not stand in the way of another; a pulled one needs no permits and
+has one track for all. The order in a track is by rank: the moment an intent became due, less its priority as
+seconds of head start, plus a multiple of the time it is expected to take where that was put on its record;
+among equals by acceptance. So a long one lets shorter ones pass that come within that multiple, and none that
+come later: waiting always wins in the end. Where intents have fairness keys, the keys take turns (see
+`shares`). A serial lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while
+an intent that it handed out before has not ended.
 
 Entries may be stale (cancelled, patched); one counts only while its intent is due at that rank.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
+from duetime.kernel.shares import Ready, Rows, Shares
 from duetime.limits import EXPECTED_FACTOR
 from duetime.protocol.intent import DUE, Intent
 from duetime.protocol.terms import PACKED_LANE, Limit
@@ -25,17 +27,14 @@ _RANK_HOLDER = -1
 _RANK_SERIAL = 0
 
 
-Ready = tuple[int, int, Intent]
-"""A ready intent at its place: (rank, seq, intent)."""
-
-
 class Track:
-    """The ready intents of one tier in one lane (of all tiers, in a serial one).
+    """The ready intents of one tier in one lane (of all tiers, in a pulled or serial one).
 
-    Most come in the order in which they go: those stand in a queue, and only the others in a heap.
+    Most come in the order in which they go: those stand in a queue, and only the others in a heap. Those
+    with a fairness key stand in rows of their own, and those without one are one more such row.
     """
 
-    __slots__ = ("_heap", "_queue", "lane", "listed", "out")
+    __slots__ = ("_heap", "_keyed", "_queue", "_rows", "lane", "listed", "out", "shares")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
@@ -45,6 +44,11 @@ class Track:
         """The place under which the tier's heap knows this track."""
         self.out = 0
         """Its pushed deliveries that are under way."""
+        self.shares: Shares | None = None
+        """From the first intent with a fairness key until the lane is empty."""
+        self._rows: Rows | None = None
+        self._keyed = False
+        """Whether `head` gave one of the rows."""
 
     def __lt__(self, other: Track) -> bool:
         """In a heap, a dropped lane's track may meet its successor's at the same place: either may go first,
@@ -54,13 +58,28 @@ class Track:
     @property
     def ready(self) -> list[Ready]:
         """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
-        return [*self._queue, *self._heap]
+        return [*self._queue, *self._heap, *(self._rows or ())]
 
     def __len__(self) -> int:
-        return len(self._queue) + len(self._heap)
+        return len(self._queue) + len(self._heap) + (self._rows.count if self._rows is not None else 0)
+
+    def share(self, shares: Shares | None = None) -> Shares:
+        """The shares of this track, which takes turns by key from now on."""
+        if self.shares is None:
+            self.shares = shares if shares is not None else Shares()
+            self._rows = Rows(self.shares, self.counts)
+        return self.shares
+
+    def unshare(self) -> None:
+        """Nobody waits here: everyone begins equal again."""
+        self.shares = self._rows = None
+        self._keyed = False
 
     def push(self, intent: Intent) -> None:
         entry = (rank_of(intent, self.lane.serial), intent.seq, intent)
+        if self._rows is not None and intent.terms.fairness_key is not None:
+            self._rows.push(entry)
+            return
         queue = self._queue
         if not queue or queue[-1] < entry:
             queue.append(entry)
@@ -69,6 +88,10 @@ class Track:
 
     def pop(self) -> None:
         """Take out the entry that `head` gave."""
+        if self._keyed:
+            assert self._rows is not None
+            self._rows.pop()
+            return
         queue, heap = self._queue, self._heap
         if queue and (not heap or queue[0] < heap[0]):
             queue.popleft()
@@ -78,6 +101,7 @@ class Track:
     def clear(self) -> None:
         self._queue.clear()
         self._heap.clear()
+        self.unshare()
 
     def head(self) -> Ready | None:
         """The entry this track could hand out now, given its lane."""
@@ -85,6 +109,8 @@ class Track:
         serial = lane.serial
         if lane.paused or (serial and lane.running):
             return None
+        self._keyed = False
+        first: Ready | None = None
         queue, heap = self._queue, self._heap
         while queue or heap:
             entry = queue[0] if queue and (not heap or queue[0] < heap[0]) else heap[0]
@@ -94,9 +120,24 @@ class Track:
                 and entry[0] == rank_of(intent, serial)
                 and intent.terms.lane == lane.name  # a dead letter may be revived into another lane
             ):
-                return entry if lane.holder is None or lane.holder is intent else None
+                first = entry if lane.holder is None or lane.holder is intent else None
+                break
             self.pop()  # stale
-        return None
+        if self._rows is None:
+            return first
+        keyed = self._rows.head()
+        first = self._rows.shares.first(keyed, first)
+        self._keyed = first is not None and first is keyed
+        return first
+
+    def counts(self, entry: Ready) -> bool:
+        """Whether an entry is not stale."""
+        intent, lane = entry[2], self.lane
+        return (
+            intent.status is DUE
+            and entry[0] == rank_of(intent, lane.serial)
+            and intent.terms.lane == lane.name
+        )
 
 
 class Lane:
@@ -127,7 +168,7 @@ class Lane:
         """Consumers with credits, whose turn is next first."""
 
     def track(self, tier: int) -> Track:
-        key = 0 if self.serial else tier
+        key = tier if self.pushed and not self.serial else 0
         track = self.tracks.get(key)
         if track is None:
             track = self.tracks[key] = Track(self)

@@ -33,6 +33,8 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
     if lane.serial and not intent.holds:
         lane.pending += 1
     track = lane.track(intent.terms.tier)
+    if intent.terms.fairness_key is not None and not lane.serial:
+        track.share().come(intent)
     track.push(intent)
     state.stirred[track] = None
     if intent.wake_at_ms or intent.deadline_ms:
@@ -42,6 +44,7 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
 def undo_due(state: State, intent: Intent) -> None:
     """It no longer waits in its lane (its entry there is stale from now on)."""
     lane = state.lanes[intent.terms.lane]
+    _leave_share(lane, intent)
     if not lane.serial and (lane.limit is not None or intent.terms.limits):
         flow.pass_on(state, lane, intent)
     if lane.serial:
@@ -49,6 +52,12 @@ def undo_due(state: State, intent: Intent) -> None:
         if not intent.holds:
             lane.pending -= 1
             state.drop_if_idle(lane)
+
+
+def _leave_share(lane: Lane, intent: Intent) -> None:
+    """One with a fairness key waits no more, and did not start."""
+    if intent.terms.fairness_key is not None and not lane.serial:
+        lane.track(intent.terms.tier).share().leave(intent)
 
 
 def unfit(state: State, intent: Intent) -> bool:
@@ -142,9 +151,13 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
             _leave_serial(state, lane, intent, was)
         else:
             lane.pending -= 1
-            if was is DUE and (lane.limit is not None or intent.terms.limits):
-                flow.pass_on(state, lane, intent)
+            if was is DUE:
+                _leave_share(lane, intent)
+                if lane.limit is not None or intent.terms.limits:
+                    flow.pass_on(state, lane, intent)
         if not lane.pending:
+            for track in lane.tracks.values():
+                track.unshare()
             state.drop_if_idle(lane)
     rare = intent.rare
     if rare is not None and (

@@ -120,11 +120,22 @@ def _due(state: State, intent: Intent, now_ms: int) -> Why:
     lane = state.lanes[intent.terms.lane]
     data: Data = {"lane": lane.name, "due_at_ms": intent.due_at_ms}
     code, text = _held_up(state, intent, lane, data)
+    text += _turns(intent, lane, data)
     text += f" It has been due for {span(now_ms - intent.due_at_ms)}"
     if intent.deadline_ms:
         data["deadline_at_ms"] = intent.deadline_ms
         text += f", and expires in {span(intent.deadline_ms - now_ms)}"
     return Why(code, f"{text}.", data)
+
+
+def _turns(intent: Intent, lane: Lane, data: Data) -> str:
+    """Where keys take turns: how many of its own there are. Those of others hardly delay it."""
+    key, shares = intent.terms.fairness_key, lane.track(intent.terms.tier).shares
+    if key is None or shares is None:
+        return ""
+    due = shares.due(key)
+    data |= {"fairness_key": key, "due_of_key": due}
+    return f" Keys take turns in its lane; {due} of {key!r} {'is' if due == 1 else 'are'} due."
 
 
 def _held_up(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[str, str]:

@@ -6,8 +6,9 @@ from collections import deque
 
 from duetime.kernel import flow
 from duetime.kernel.lanes import Lane
+from duetime.kernel.shares import Share
 from duetime.kernel.state import LIVE, State
-from duetime.protocol.checkpoint import Checkpoint, Consumer
+from duetime.protocol.checkpoint import Checkpoint, Consumer, Turns
 from duetime.protocol.intent import DISPATCHING, DUE, Intent
 
 
@@ -36,6 +37,8 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.flow.now_ms = checkpoint.flow_ms
     for name, full_ns in checkpoint.buckets.items():
         state.flow.limiter(name).full_ns = full_ns
+    for saved_shares in checkpoint.shares:
+        _share(state, saved_shares)
     for table in checkpoint.schedules:
         state.timetables.keep(table)
     for intent in state.store.held():
@@ -47,6 +50,13 @@ def _lane(state: State, name: str) -> Lane:
     return state.lanes.get(name) or state.open_lane(name)
 
 
+def _share(state: State, saved: Turns) -> None:
+    """Put the shares of a track together. Only the differences to the level mean anything."""
+    shares = _lane(state, saved.lane).track(saved.tier).share()
+    shares.entry = saved.entry
+    shares.keys = {key: Share(had) for key, had in saved.had.items()}
+
+
 def _place(state: State, intent: Intent) -> None:
     """Put an intent that is due, out, or holds its lane, where it was."""
     lane = _lane(state, intent.terms.lane)
@@ -56,6 +66,8 @@ def _place(state: State, intent: Intent) -> None:
             lane.holder = intent
     if intent.status is DUE:
         track = lane.track(intent.terms.tier)
+        if intent.terms.fairness_key is not None and not lane.serial:
+            track.share().keys[intent.terms.fairness_key].due += 1
         if intent.waits:
             flow.place(track, intent, state.flow.limiter(intent.waits))
         else:

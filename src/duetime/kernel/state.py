@@ -9,7 +9,7 @@ from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
 from duetime.kernel.timetables import Timetables
 from duetime.limits import TIER_NAMES
-from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks
+from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks, Turns
 from duetime.protocol.command import LaneSettings, Settings
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent, Status
@@ -160,4 +160,10 @@ class State:
             schedules=tuple(sorted(self.timetables.all.values(), key=lambda table: table.id)),
             tally=tuple(self.tally),
             turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
+            shares=tuple(
+                Turns(name, tier, track.shares.entry - track.shares.level, track.shares.kept())
+                for name, lane in sorted(self.queues.items())
+                for tier, track in sorted(lane.tracks.items())
+                if track.shares is not None
+            ),
         )

@@ -30,6 +30,16 @@ class Consumer(Struct, array_like=True, gc=False):
     """Per lane, in the order of the first demand."""
 
 
+class Turns(Struct, frozen=True, array_like=True, gc=False):
+    """The fairness keys of one track, by what each has had (see `kernel.shares`), as seen from its level."""
+
+    lane: str
+    tier: int
+    """Whose track it is, in a lane that has one for each tier."""
+    entry: int
+    had: dict[str, int]
+
+
 class Checkpoint(Struct, frozen=True, array_like=True):
     """The state at a position: all records below `position` are in it."""
 
@@ -62,3 +72,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     flow_ms: int = 0
     """That clock, which only goes forward."""
     schedules: tuple[Timetable, ...] = ()
+    shares: tuple[Turns, ...] = ()
+    """Where fairness keys take turns."""

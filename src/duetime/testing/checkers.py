@@ -6,8 +6,6 @@ are left. Nothing here calls the kernel; each law is stated once more, in anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from duetime.kernel.kernel import Applied
 from duetime.limits import MINUTE_MS, TIER_PERMITS
 from duetime.protocol.command import (
@@ -42,16 +40,16 @@ from duetime.protocol.intent import (
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import Guarantee, Limit, Terms
+from duetime.protocol.terms import Guarantee, Terms
 from duetime.testing.claims import Claims
 from duetime.testing.delays import check_dead, check_retry
 from duetime.testing.groups import Groups
 from duetime.testing.logs import check_logs
+from duetime.testing.order import Peek, check_order
 from duetime.testing.rates import Rates
 from duetime.testing.seen import Row, Seen
+from duetime.testing.shares import Shares
 from duetime.testing.ticks import Ticks
-
-Peek = Callable[[str], Intent | None]
 
 
 class History:
@@ -70,6 +68,8 @@ class History:
         self.ticks = Ticks()
         self.groups = Groups(self.seen)
         self.claims = Claims()
+        self.shares = Shares()
+        self.shares.configured(self.settings.pushed, ())
         self.key_mark_ms = 0
         self.at_ms = 0
         self.number = 0
@@ -109,6 +109,8 @@ class History:
                 self.limits[command.tier] = command.permits
             case Configure():
                 self.settings = command.settings
+                due = [seen for seen in self.seen.values() if seen.status is DUE]
+                self.shares.configured(command.settings.pushed, due)
             case SetLane(lane, settings) if answer is None:
                 self.rates.set_lane(lane, settings)
         mark_ms = self.at_ms - self.at_ms % MINUTE_MS - self.settings.key_window_ms
@@ -129,7 +131,7 @@ class History:
         self.groups.check(record, not isinstance(answer, Intent))
         self._check_permits(used, lent)
         self._check_effects(applied)
-        self._check_order(applied, peek)
+        check_order(applied, self.seen, self.rows, peek)
         check_logs(command, answer, peek)
 
     # What commands say.
@@ -245,6 +247,7 @@ class History:
         row = self.rows.setdefault(seen.lane, Row())
         if old is DUE:
             row.due.pop(id, None)
+            self.shares.go(seen, started=new is DISPATCHING)
         elif old is DISPATCHING:
             row.running.pop(id)
             self._give_back(seen)
@@ -257,6 +260,7 @@ class History:
             self.claims.taken(seen, None, self.at_ms, self.key_mark_ms)
         if new is DUE:
             row.due[id] = None
+            self.shares.come(seen)
         elif new is DISPATCHING:
             self._handed_out(seen, row, change, peek)
         elif new in FINAL:
@@ -372,25 +376,3 @@ class History:
                     f"{effect.id!r}: attempt {effect.attempt}"
                 )
                 assert effect.late_ms >= 0, f"{effect.id!r} is {-effect.late_ms} ms early"
-
-    def _check_order(self, applied: Applied, peek: Peek) -> None:
-        """Whoever is still ready comes after everyone of its kind that went out."""
-        if any(change.old is BLOCKED for change in applied.changes):
-            return  # it became ready after others had gone
-        last: dict[tuple[str, int, tuple[Limit, ...]], tuple[int, int]] = {}
-        for effect in applied.effects:
-            if isinstance(effect, Deliver) and not self.seen[effect.id].serial:
-                tier = -1 if effect.consumer else effect.terms.tier
-                kind = (effect.terms.lane, tier, self.seen[effect.id].limits)
-                last[kind] = max(last.get(kind, (-1 << 62, 0)), self._place(effect.id, peek))
-        for (lane, tier, limits), place in last.items():
-            for id in self.rows[lane].due:
-                if tier in (-1, self.seen[id].tier) and limits == self.seen[id].limits:
-                    assert self._place(id, peek) > place, f"{id!r} was overtaken in {lane!r}"
-
-    def _place(self, id: str, peek: Peek) -> tuple[int, int]:
-        intent = peek(id)
-        assert intent is not None
-        seen = self.seen[id]
-        behind_ms = 2 * seen.expected_ms  # as long as it is expected to run, twice
-        return intent.due_at_ms - 1000 * intent.terms.priority + behind_ms, seen.number

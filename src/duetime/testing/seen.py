@@ -21,6 +21,7 @@ class Seen:
         self.guarantee, self.on_interrupt = terms.guarantee, terms.on_interrupt
         self.redelivery = terms.redelivery
         self.limits = terms.limits or ()
+        self.share, self.weight = terms.fairness_key or "", terms.fairness_weight
         self.attempts_max = terms.redelivery.max_attempts
         self.execute_at_ms, self.deadline_ms = item.execute_at_ms, item.deadline_ms
         self.created_at_ms = at_ms

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from msgspec.structs import replace
+
 from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, TIER_PERMITS
 from duetime.protocol.command import (
     Cancel,
@@ -73,6 +75,9 @@ class Workload:
         self._grouped = random.choice((0.0, 0.05, 0.3))
         self._far = random.choice((0.05, 0.3))
         self._rates = [self._rate() for _ in range(3)]
+        self._shared = random.choice((0.0, 0.5, 0.9))
+        self._fair = Random(random.random())
+        self._tenants = [(f"t{n}", self._fair.choice((1, 1, 2, 3, 10))) for n in range(4)]
         self._shapes = [self._terms() for _ in range(random.randint(2, 8))]
 
     def first(self) -> list[Command]:
@@ -153,6 +158,7 @@ class Workload:
         terms = [random.choice(self._shapes) for _ in range(random.choice((1, 1, 2)))]
         if random.random() < 0.1:
             terms[0] = self._terms()
+        terms = [self._tenant(each) for each in terms]
         for each in terms:
             self.lanes[each.lane] = None
             if type(each.target) is Entity:
@@ -164,6 +170,13 @@ class Workload:
         elif random.random() < 0.03:  # the same id twice
             items.append(Item(items[-1].id, 0, now_ms, request=items[-1].request))
         return Submit(tuple(terms), tuple(items)), max(each.ack for each in terms)
+
+    def _tenant(self, terms: Terms) -> Terms:
+        """Some lanes are shared by a few keys, each with the same weight all the time."""
+        if self._fair.random() >= self._shared:
+            return terms
+        key, weight = self._fair.choice(self._tenants)
+        return replace(terms, fairness_key=key, fairness_weight=weight)
 
     def _item(self, terms: int, now_ms: int) -> Item:
         random = self._random
