@@ -30,6 +30,7 @@ from duetime.kernel import (
     retry,
     schedules,
     settle,
+    shares,
     transitions,
 )
 from duetime.kernel.kernel import Kernel
@@ -357,3 +358,26 @@ def test_an_entity_is_not_offered_to_those_who_ask_for_its_type(monkeypatch):
 
     monkeypatch.setattr(kinds, "offer", offer)
     assert "is not offered" in first_violation()
+
+
+def test_a_start_costs_its_share_nothing(monkeypatch):
+    real = shares.Shares.start
+
+    def start(self, intent):
+        share = self.keys[intent.terms.fairness_key or ""]
+        had = share.had
+        real(self, intent)
+        share.had = had
+
+    monkeypatch.setattr(shares.Shares, "start", start)
+    assert "is one too many" in first_violation()
+
+
+def test_a_restart_forgets_what_the_shares_have_had(monkeypatch):
+    monkeypatch.setattr(shares.Shares, "kept", lambda self: dict.fromkeys(self.keys, 0))
+    assert "by replay" in first_violation()
+
+
+def test_those_without_a_key_always_go_first(monkeypatch):
+    monkeypatch.setattr(shares.Shares, "first", lambda self, keyed, plain: plain or keyed)
+    assert "is one too many" in first_violation()

@@ -13,7 +13,7 @@ from duetime.testing.seen import Row, Seen
 Peek = Callable[[str], Intent | None]
 """Shows an intent right after a record."""
 Kind = tuple[str, int, tuple[Limit, ...], str]
-"""Those among which the order is one: of a lane and a tier (-1: all), with the same limits and the same key."""
+"""Among whom the order is one: of a lane and a tier (-1: all), with the same limits and the same key."""
 
 
 def check_order(applied: Applied, seen: dict[str, Seen], rows: dict[str, Row], peek: Peek) -> None:
