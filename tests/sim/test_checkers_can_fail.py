@@ -22,10 +22,10 @@ from duetime.kernel import (
     control,
     dependents,
     dispatch,
-    flow,
     invariants,
     kinds,
     lanes,
+    parking,
     readying,
     retry,
     schedules,
@@ -162,7 +162,7 @@ def test_expected_durations_are_forgotten_in_the_order(monkeypatch):
         place = real(intent, serial)
         return place if serial else place - limits.EXPECTED_FACTOR * intent.expected_ms
 
-    for user in (lanes, dispatch, flow, invariants):
+    for user in (lanes, dispatch, parking, invariants):
         monkeypatch.setattr(user, "rank_of", rank_of)
     assert "was overtaken" in first_violation()
 
