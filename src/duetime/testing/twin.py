@@ -61,7 +61,9 @@ def plain(answer: Answer) -> bytes:
     if isinstance(answer, list):
         return b"".join(plain(each) if not isinstance(each, bool) else bytes((each,)) for each in answer)
     if isinstance(answer, Existing):
-        return b"existing" + row(answer.intent)
+        # Who it is. A cold one is read from disk for the answer, and a later record of the same frame may
+        # change the intent itself.
+        return f"existing {answer.intent.seq} {answer.intent.id}".encode()
     return row(answer) if isinstance(answer, Intent) else codec.encode(answer)
 
 
