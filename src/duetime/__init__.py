@@ -7,7 +7,7 @@ from duetime.client.call import Call
 from duetime.client.control import Context, Reject, RetryAfter, Snooze, current
 from duetime.client.entity import EntityRef, EntityType
 from duetime.client.handle import Handle
-from duetime.client.plan import Options, Retry
+from duetime.client.plan import Options, Retry, Unique
 from duetime.client.reports import LogHandler, progress
 from duetime.client.task import Planned, Task
 from duetime.errors import DuetimeError
@@ -52,6 +52,7 @@ __all__ = [
     "Status",
     "Task",
     "Tier",
+    "Unique",
     "View",
     "Why",
     "current",

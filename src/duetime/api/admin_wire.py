@@ -7,7 +7,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 from duetime import limits
-from duetime.api.wire import In, KnownId, Name, Out, Rate, Tags, TierName, Time
+from duetime.api.shapes import In, Out
+from duetime.api.wire import KnownId, Name, Rate, Tags, TierName, Time
 
 
 class FilterIn(In, frozen=True):

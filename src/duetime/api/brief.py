@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.api.wire import Out, Problem, StatusName
+from duetime.api.shapes import Out
+from duetime.api.wire import Problem, StatusName
 
 
 class BriefIntentOut(Out, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from duetime.api import moments, rates
+from duetime.api import claims, moments, rates
 from duetime.api.schedule_wire import PlannedIntent
 from duetime.api.wire import CallbackIn, LimitIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
@@ -25,7 +25,7 @@ from duetime.insight.advisor import choose
 from duetime.limits import PAYLOAD_BYTES_MAX, TIME_MS_MAX
 from duetime.protocol import bounds
 from duetime.protocol.command import Patch, Revive
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
@@ -62,7 +62,7 @@ _LIVE: Final = OnDuplicate.LIVE
 _OWN: Final = frozenset(
     {
         "intent_id", "execute_at", "delay_ms", "deadline", "payload", "after", "idempotency_key",
-        "on_duplicate", "traceparent",
+        "on_duplicate", "traceparent", "collapse_key", "collapse", "unique",
     }
 )  # fmt: skip
 said_terms: Final = attrgetter(*(name for name in NewIntent.__struct_fields__ if name not in _OWN))
@@ -120,6 +120,7 @@ class Composer:
             new.intent_id is None and request is None,
             relative,
             request,
+            _ties(new),
         )
 
     def planned(self, planned: PlannedIntent) -> tuple[Terms, bytes]:
@@ -342,6 +343,13 @@ def _limits(given: list[LimitIn] | None) -> tuple[Limit, ...] | None:
 
 def _priority(priority: int | str) -> int:
     return _PRIORITIES[priority] if isinstance(priority, str) else priority
+
+
+def _ties(new: NewIntent) -> Ties | None:
+    """What ties it to others."""
+    if new.unique is None and new.collapse_key is None and new.collapse is None:
+        return None
+    return Ties(claims.read(new.collapse_key, new.collapse, new.unique))
 
 
 def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | None:

@@ -70,9 +70,9 @@ LIST: Final = (
     Parameter("cursor", "Where to go on: nextCursor of the page before."),
 )
 _SUBMIT_ERRORS: Final = (
-    e.NotJson, e.TooLarge, e.KeyFinished, e.KeyReused, e.IdExists, e.TimeMissing, e.DeadlineTooEarly,
-    e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.LaneFull, e.EntityFull, e.NotReady,
-    e.LogUnavailable,
+    e.NotJson, e.TooLarge, e.KeyFinished, e.KeyHeld, e.KeyReused, e.IdExists, e.TimeMissing,
+    e.DeadlineTooEarly, e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited,
+    e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
 )  # fmt: skip
 _BATCH_ERRORS: Final = (
     e.NotJson, e.TooLarge, e.InvalidField, e.KeyReused, e.Busy, e.NotReady, e.LogUnavailable,

@@ -7,19 +7,18 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from duetime import limits
+from duetime.api.shapes import In, Out
 from duetime.api.wire import (
     CallbackIn,
     CallbackOut,
     EntityIn,
     EntityOut,
     ExpiredActionName,
-    In,
     Json,
     LimitIn,
     LimitOut,
     Milliseconds,
     Name,
-    Out,
     Priority,
     RedeliveryIn,
     RedeliveryOut,

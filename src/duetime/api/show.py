@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from duetime.api import rates
+from duetime.api import claims, rates
 from duetime.api.brief import BriefIntentOut
+from duetime.api.claims import UniqueOut
 from duetime.api.report_wire import ProgressOut
 from duetime.api.wire import (
     CallbackOut,
@@ -49,6 +50,9 @@ class _Own(Struct, frozen=True, rename="camel", gc=False):
     payload: Raw | None
     after: tuple[str, ...]
     idempotency_key: str | None
+    collapse_key: str | None
+    collapse: str | None
+    unique: UniqueOut | None
     traceparent: str | None
     attempts: int
     delivery: int
@@ -74,6 +78,9 @@ _MADE = _Own(
     payload=Raw(b"%b"),
     after=(),
     idempotency_key=None,
+    collapse_key=None,
+    collapse=None,
+    unique=None,
     traceparent=None,
     attempts=0,
     delivery=0,
@@ -112,6 +119,7 @@ class Shower:
         if status is ACKED and intent.terms.result_ttl_ms:
             return Raw(_encode(self(query.view(intent, self._now_ms()))))
         rare = intent.rare if intent.rare is not None else _NO_RARE
+        claim = claims.shown(rare.ties)
         own = _encode(
             _Own(
                 intent.id,
@@ -121,6 +129,9 @@ class Shower:
                 Raw(intent.payload) if intent.payload else None,
                 rare.after,
                 rare.key,
+                claim.collapse_key,
+                claim.collapse,
+                claim.unique,
                 rare.traceparent,
                 intent.attempt,
                 intent.delivery,
@@ -172,6 +183,7 @@ class Shower:
         return text
 
     def __call__(self, view: View) -> IntentOut:
+        claim = claims.Shown(view.claim)
         return IntentOut(
             intent_id=view.id,
             status=view.status.name,  # type: ignore[arg-type]  # the names are those of the Literal, tested
@@ -180,6 +192,9 @@ class Shower:
             payload=Raw(view.payload) if view.payload else None,
             after=view.after,
             idempotency_key=view.key,
+            collapse_key=claim.collapse_key,
+            collapse=claim.collapse,
+            unique=claim.unique,
             traceparent=view.traceparent,
             attempts=view.attempts,
             delivery=view.delivery,

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime import limits
+from duetime.api.claims import Collapse, Key, UniqueIn, UniqueOut
 from duetime.api.report_wire import ProgressOut
+from duetime.api.shapes import In, Out
 
 Id = Annotated[
     str,
@@ -65,14 +67,6 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 StatusName = Literal[
     "SCHEDULED", "DUE", "DISPATCHING", "BLOCKED", "ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED"
 ]
-
-
-class In(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is sent in."""
-
-
-class Out(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is shown."""
 
 
 # What is sent in.
@@ -175,6 +169,9 @@ class NewIntent(In, frozen=True):
     after: Annotated[list[KnownId], Meta(max_length=limits.AFTER_MAX)] | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)] | None = None
     on_duplicate: Literal["return", "reject"] | None = None
+    collapse_key: Key | None = None
+    collapse: Collapse | None = None
+    unique: UniqueIn | None = None
     tags: Tags | None = None
     limits: Annotated[list[LimitIn], Meta(max_length=limits.LIMITS_MAX)] | None = None
     shard_key: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
@@ -292,6 +289,9 @@ class IntentOut(Out, frozen=True):
     result_ttl_ms: int | None
     after: tuple[str, ...]
     idempotency_key: str | None
+    collapse_key: str | None
+    collapse: str | None
+    unique: UniqueOut | None
     tags: dict[str, str]
     limits: list[LimitOut]
     shard_key: str | None

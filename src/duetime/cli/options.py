@@ -30,6 +30,39 @@ Payload = Annotated[
 ]
 Id = Annotated[str | None, option("--id", shown="ID", said="A name of your own.")]
 Key = Annotated[str | None, option("--key", shown="KEY", said="The idempotency key: twice is once.")]
+CollapseKey = Annotated[
+    str | None,
+    option(
+        "--collapse-key", shown="KEY", said="Takes the place of one with this key that waits.", group=MORE
+    ),
+]
+Collapse = Annotated[
+    str | None,
+    option(
+        "--collapse",
+        shown="debounce|throttle",
+        said="With its own time (debounce, if not said), or at that of the one it replaces.",
+        group=MORE,
+    ),
+]
+Unique = Annotated[
+    str | None,
+    option(
+        "--unique",
+        shown="KEY",
+        said="Not while another with this key has not ended; its id is printed instead.",
+        group=MORE,
+    ),
+]
+UniqueUntil = Annotated[
+    str | None,
+    option(
+        "--unique-until",
+        shown="start|end|SPAN",
+        said="Until the other starts, ends, or so long after it was made.",
+        group=MORE,
+    ),
+]
 Tags = Annotated[
     list[str] | None, option("--tag", shown="K=V", said="To find it by; may be given more than once.")
 ]

@@ -35,6 +35,10 @@ def schedule(
     guarantee: options.Guarantee = None,
     ack: options.Ack = None,
     on_duplicate: options.OnDuplicate = None,
+    collapse_key: options.CollapseKey = None,
+    collapse: options.Collapse = None,
+    unique: options.Unique = None,
+    unique_until: options.UniqueUntil = None,
     shard_key: options.ShardKey = None,
     traceparent: options.Traceparent = None,
     method: options.Method = None,
@@ -65,6 +69,7 @@ def schedule(
         new["tags"] = filters.tags(tag)
     if after:
         new["after"] = after
+    new |= _claim(collapse_key, collapse, unique, unique_until)
     names = {"intent_id": id, "idempotency_key": key, "shard_key": shard_key, "traceparent": traceparent}
     names["on_duplicate"] = on_duplicate.lower() if on_duplicate is not None else None
     for name, value in names.items():
@@ -166,6 +171,26 @@ def _terms(
     if ack is not None:
         terms["ack_level"] = _constant(ack)
     return terms
+
+
+def _claim(
+    collapse_key: str | None, collapse: str | None, unique: str | None, until: str | None
+) -> NewIntent:
+    claim: NewIntent = {}
+    if collapse_key is not None:
+        claim["collapse_key"] = collapse_key
+    if collapse is not None:
+        claim["collapse"] = _constant(collapse)
+    if until is not None and unique is None:
+        raise typer.BadParameter("--unique-until goes with --unique.")
+    if unique is not None:
+        said: dict[str, Any] = {"key": unique}
+        if until is not None and until.lower() in ("start", "end"):
+            said["until"] = until.upper()
+        elif until is not None:
+            said |= {"until": "TIME", "for_ms": when.length(until)}
+        claim["unique"] = said
+    return claim
 
 
 def _constant(text: str) -> str:

@@ -66,6 +66,14 @@ class Redelivery(Model, frozen=True):
     jitter: bool = True
 
 
+class Unique(Model, frozen=True):
+    """No other intent with this key until this one starts (START), ends (END), or for a time (TIME)."""
+
+    key: str
+    until: str = "END"
+    for_ms: int | None = None
+
+
 class Slo(Model, frozen=True):
     """What is wanted of punctuality, instead of a tier's name."""
 
@@ -123,6 +131,9 @@ class Intent(Planned, frozen=True, kw_only=True):
     deadline: datetime | None = None
     after: list[str] | None = None
     idempotency_key: str | None = None
+    collapse_key: str | None = None
+    collapse: str | None = None
+    unique: Unique | None = None
     traceparent: str | None = None
     attempts: int = 0
     delivery: int = 0

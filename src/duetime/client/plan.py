@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from duetime.client.times import Delay, Moment, delay_ms, moment_ms
 from duetime.errors import DeadlineTooEarly, InvalidField, TimeMissing, TooLarge, UnknownTier
 from duetime.protocol import bounds
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
     Backoff,
     Bare,
+    Claim,
     Entity,
     ExpiredAction,
     Guarantee,
@@ -28,6 +29,7 @@ from duetime.protocol.terms import (
     Target,
     Terms,
     Tier,
+    Until,
     lane_of,
 )
 
@@ -76,6 +78,27 @@ class Retry(Struct, frozen=True, kw_only=True):
         return policy
 
 
+class Unique(Struct, frozen=True):
+    """No other intent with this key `until` this one starts, until it ends (the default), or `lasting` a time
+    from its making, whatever becomes of it."""
+
+    key: str
+    until: str | None = None
+    lasting: Delay | None = None
+
+    def __post_init__(self) -> None:
+        self.claim()  # what is wrong is said where it is written
+
+    def claim(self) -> Claim:
+        until = choice(Until, self.until or ("END" if self.lasting is None else "TIME"), "until")
+        if until >= Until.DEBOUNCE or (until is Until.TIME) != (self.lasting is not None):
+            raise InvalidField(
+                f"until={self.until!r} does not go with lasting={self.lasting!r}.",
+                hint='Write until="start", until="end" or lasting="1h".',
+            )
+        return _checked(Claim(self.key, until, delay_ms(self.lasting) if self.lasting is not None else 0))
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """What may be said of an intent. None: the default."""
 
@@ -96,6 +119,9 @@ class Options(Struct, frozen=True, kw_only=True):
     after: Iterable[Handle[Any] | str] | None = None
     key: str | None = None
     on_duplicate: str | None = None
+    unique: Unique | None = None
+    collapse_key: str | None = None
+    collapse: str | None = None
     tags: Mapping[str, str] | None = None
     shard_key: str | None = None
     traceparent: str | None = None
@@ -113,6 +139,8 @@ class Options(Struct, frozen=True, kw_only=True):
             raise InvalidField(
                 f"retry={changes['retry']!r} is not a Retry.", hint="Write Retry(max_attempts=3)."
             )
+        if changes.get("unique") is not None and not isinstance(changes["unique"], Unique):
+            raise InvalidField(f"unique={changes['unique']!r} is none.", hint='Write Unique("key").')
         if changes.get("tags") is not None and not isinstance(changes["tags"], Mapping):
             raise InvalidField(
                 f"tags={changes['tags']!r} are not a mapping.", hint='Write tags={"name": "value"}.'
@@ -121,7 +149,12 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 # Options that say something of one intent; the others make its terms, which many share.
-PER_INTENT = frozenset({"id", "at", "delay", "deadline", "after", "key", "on_duplicate", "traceparent"})
+PER_INTENT = frozenset(
+    {
+        "id", "at", "delay", "deadline", "after", "key", "on_duplicate", "traceparent", "unique",
+        "collapse_key", "collapse",
+    }
+)  # fmt: skip
 
 
 class Plan:
@@ -136,6 +169,7 @@ class Plan:
         "_on_duplicate",
         "_payload_bytes_max",
         "_plain",
+        "_ties",
         "options",
         "terms",
     )
@@ -152,9 +186,11 @@ class Plan:
         self._delay_ms = delay_ms(options.delay) if options.delay is not None else 0
         self._deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
         self._on_duplicate = choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate")
-        said = (options.key, options.after or None, options.traceparent, options.deadline)
+        claim = _claim(options)
+        self._ties = Ties(claim) if claim is not None else None
+        said = (options.key, options.after or None, options.traceparent, options.deadline, self._ties)
         # Nothing is said that could be wrong, but the time.
-        self._plain = said == (None, None, None, None)
+        self._plain = said == (None, None, None, None, None)
 
     def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
         """One new intent."""
@@ -171,6 +207,7 @@ class Plan:
             id, 0, execute_at_ms, payload, deadline_ms, options.key,
             self._fingerprint(payload) if options.key is not None else 0,
             self._on_duplicate, self._after, options.traceparent, fresh, self._at_ms is None,
+            ties=self._ties,
         )  # fmt: skip
         raise_for(bounds.item(item))
         return item
@@ -206,6 +243,30 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
     )
     raise_for(bounds.terms(terms))
     return terms
+
+
+def _claim(options: Options) -> Claim | None:
+    """What the options say of a key that one intent has at a time."""
+    if options.unique is not None:
+        if options.collapse_key is not None or options.collapse is not None:
+            raise InvalidField(
+                "Both unique and collapse_key are given.",
+                hint="unique keeps others away, collapse_key makes way for them: give one of them.",
+            )
+        return options.unique.claim()
+    if options.collapse_key is None:
+        if options.collapse is not None:
+            raise InvalidField("collapse is given without a collapse_key.", hint="Give both, or none.")
+        return None
+    until = choice(Until, options.collapse or "DEBOUNCE", "collapse")
+    if until < Until.DEBOUNCE:
+        raise InvalidField(f"There is no collapse {options.collapse!r}.", hint="Use DEBOUNCE or THROTTLE.")
+    return _checked(Claim(options.collapse_key, until))
+
+
+def _checked(claim: Claim) -> Claim:
+    raise_for(bounds.unreadable(claim, Claim) or bounds.claim(claim))
+    return claim
 
 
 def _id_of(parent: Handle[Any] | str) -> str:

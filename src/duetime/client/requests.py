@@ -6,14 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 from urllib.parse import quote
 
-from duetime.client.models import Callback, EntityTarget, Limit, Redelivery, Slo, StreamTarget, TaskTarget
+from duetime.client.models import (
+    Callback,
+    EntityTarget,
+    Limit,
+    Redelivery,
+    Slo,
+    StreamTarget,
+    TaskTarget,
+    Unique,
+)
 from duetime.client.payload import encode
 from duetime.client.times import Moment, moment_ms, moment_of
 from duetime.errors import InvalidField
 
 Fields = Mapping[str, Any]
 # Whose own fields may be written in Python's names too.
-_GROUPS = ("callback", "task", "entity", "stream", "slo", "redelivery")
+_GROUPS = ("callback", "task", "entity", "stream", "slo", "redelivery", "unique")
 _TIMES = ("execute_at", "deadline")
 
 
@@ -42,6 +51,9 @@ class NewIntent(TypedDict, total=False):
     after: list[str]
     idempotency_key: str
     on_duplicate: str
+    collapse_key: str
+    collapse: str
+    unique: Unique | Fields
     tags: Mapping[str, str]
     limits: Sequence[Limit | Fields]
     shard_key: str

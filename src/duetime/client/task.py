@@ -98,7 +98,8 @@ class Planned(Generic[P, R]):
 
     async def _schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> list[Handle[R]]:
         plan = self._ready()
-        if plan.options.id is not None or plan.options.key is not None:
+        said = plan.options
+        if any(each is not None for each in (said.id, said.key, said.unique, said.collapse_key)):
             raise InvalidField("One id or key cannot name many intents.", hint="Schedule them one by one.")
         app, encode, item = self._app, self._signature.encode, plan.item
         new_id, now_ms = app.new_id, app.backend.now_ms()

@@ -18,6 +18,7 @@ from duetime.protocol.terms import (
     AckLevel,
     Backoff,
     Callback,
+    Claim,
     Entity,
     ExpiredAction,
     Guarantee,
@@ -29,6 +30,7 @@ from duetime.protocol.terms import (
     Task,
     Terms,
     Tier,
+    Until,
     lane_of,
 )
 from duetime.protocol.view import Progress, View
@@ -112,11 +114,20 @@ def item_fields(item: Item, asked_ms: int) -> dict[str, Any]:
         fields["idempotencyKey"] = item.key
     if item.on_duplicate is not OnDuplicate.LIVE:
         fields["onDuplicate"] = item.on_duplicate.name.lower()
+    if item.ties is not None and item.ties.claim is not None:
+        fields |= _claim_fields(item.ties.claim)
     if item.after:
         fields["after"] = item.after
     if item.traceparent is not None:
         fields["traceparent"] = item.traceparent
     return fields
+
+
+def _claim_fields(claim: Claim) -> dict[str, Any]:
+    if claim.collapses:
+        return {"collapseKey": claim.key, "collapse": claim.until.name}
+    said: dict[str, Any] = {"key": claim.key, "until": claim.until.name}
+    return {"unique": said | {"forMs": claim.for_ms} if claim.for_ms else said}
 
 
 def patch_fields(patch: Patch) -> dict[str, Any]:
@@ -221,11 +232,19 @@ def view_of(shown: RawIntent) -> View:
         traceparent=shown.traceparent,
         progress=_progress(shown.progress),
         result_gone=shown.result_gone,
+        claim=_claim_of(shown),
     )
 
 
 def _progress(said: models.Progress | None) -> Progress | None:
     return None if said is None else Progress(said.done, said.total, said.note, moment_ms(said.at))
+
+
+def _claim_of(shown: RawIntent) -> Claim | None:
+    if shown.collapse_key is not None:
+        return Claim(shown.collapse_key, Until[shown.collapse or "DEBOUNCE"])
+    unique = shown.unique
+    return None if unique is None else Claim(unique.key, Until[unique.until], unique.for_ms or 0)
 
 
 def intent_of(view: View) -> Intent:

@@ -48,6 +48,7 @@ def view(intent: Intent, now_ms: int = 0) -> View:
         after=rare.after,
         traceparent=rare.traceparent,
         result_gone=gone,
+        claim=rare.ties.claim if rare.ties is not None else None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from duetime.protocol.intent import Error, Status
-from duetime.protocol.terms import Terms
+from duetime.protocol.terms import Claim, Terms
 
 
 class Progress(Struct, frozen=True):
@@ -47,6 +47,7 @@ class View(Struct, frozen=True):
     """How far its running delivery is, if that has said so."""
     result_gone: bool = False
     """There may have been a result, and the time for which it is shown is over."""
+    claim: Claim | None = None
 
     @property
     def final(self) -> bool:

@@ -54,6 +54,19 @@ class OnDuplicate(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_DUPLICATE_RETURN: _ClassVar[OnDuplicate]
     ON_DUPLICATE_REJECT: _ClassVar[OnDuplicate]
 
+class Collapse(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COLLAPSE_UNSPECIFIED: _ClassVar[Collapse]
+    COLLAPSE_DEBOUNCE: _ClassVar[Collapse]
+    COLLAPSE_THROTTLE: _ClassVar[Collapse]
+
+class Until(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNTIL_UNSPECIFIED: _ClassVar[Until]
+    UNTIL_START: _ClassVar[Until]
+    UNTIL_END: _ClassVar[Until]
+    UNTIL_TIME: _ClassVar[Until]
+
 class Backoff(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     BACKOFF_UNSPECIFIED: _ClassVar[Backoff]
@@ -88,6 +101,13 @@ GUARANTEE_AT_MOST_ONCE: Guarantee
 ON_DUPLICATE_UNSPECIFIED: OnDuplicate
 ON_DUPLICATE_RETURN: OnDuplicate
 ON_DUPLICATE_REJECT: OnDuplicate
+COLLAPSE_UNSPECIFIED: Collapse
+COLLAPSE_DEBOUNCE: Collapse
+COLLAPSE_THROTTLE: Collapse
+UNTIL_UNSPECIFIED: Until
+UNTIL_START: Until
+UNTIL_END: Until
+UNTIL_TIME: Until
 BACKOFF_UNSPECIFIED: Backoff
 BACKOFF_EXPONENTIAL: Backoff
 BACKOFF_FIXED: Backoff
@@ -177,8 +197,18 @@ class Limit(_message.Message):
     concurrency: int
     def __init__(self, key: _Optional[str] = ..., rate: _Optional[str] = ..., burst: _Optional[int] = ..., concurrency: _Optional[int] = ...) -> None: ...
 
+class Unique(_message.Message):
+    __slots__ = ("key", "until", "for_ms")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    FOR_MS_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    until: Until
+    for_ms: int
+    def __init__(self, key: _Optional[str] = ..., until: _Optional[_Union[Until, str]] = ..., for_ms: _Optional[int] = ...) -> None: ...
+
 class NewIntent(_message.Message):
-    __slots__ = ("intent_id", "execute_at_ms", "delay_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "on_duplicate", "tags", "shard_key", "traceparent", "limits", "result_ttl_ms")
+    __slots__ = ("intent_id", "execute_at_ms", "delay_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "on_duplicate", "tags", "shard_key", "traceparent", "limits", "collapse_key", "collapse", "unique", "result_ttl_ms")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +241,9 @@ class NewIntent(_message.Message):
     SHARD_KEY_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    COLLAPSE_KEY_FIELD_NUMBER: _ClassVar[int]
+    COLLAPSE_FIELD_NUMBER: _ClassVar[int]
+    UNIQUE_FIELD_NUMBER: _ClassVar[int]
     RESULT_TTL_MS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     execute_at_ms: int
@@ -237,8 +270,11 @@ class NewIntent(_message.Message):
     shard_key: str
     traceparent: str
     limits: _containers.RepeatedCompositeFieldContainer[Limit]
+    collapse_key: str
+    collapse: Collapse
+    unique: Unique
     result_ttl_ms: int
-    def __init__(self, intent_id: _Optional[str] = ..., execute_at_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[OnDuplicate, str]] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., result_ttl_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, intent_id: _Optional[str] = ..., execute_at_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[OnDuplicate, str]] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., result_ttl_ms: _Optional[int] = ...) -> None: ...
 
 class LastError(_message.Message):
     __slots__ = ("at_ms", "delivery", "kind", "message", "http_status")
@@ -255,7 +291,7 @@ class LastError(_message.Message):
     def __init__(self, at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., kind: _Optional[str] = ..., message: _Optional[str] = ..., http_status: _Optional[int] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "last_error", "result", "limits", "result_ttl_ms", "result_gone", "progress")
+    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "result_ttl_ms", "result_gone", "progress")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -299,6 +335,9 @@ class Intent(_message.Message):
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    COLLAPSE_KEY_FIELD_NUMBER: _ClassVar[int]
+    COLLAPSE_FIELD_NUMBER: _ClassVar[int]
+    UNIQUE_FIELD_NUMBER: _ClassVar[int]
     RESULT_TTL_MS_FIELD_NUMBER: _ClassVar[int]
     RESULT_GONE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
@@ -338,10 +377,13 @@ class Intent(_message.Message):
     last_error: LastError
     result: bytes
     limits: _containers.RepeatedCompositeFieldContainer[Limit]
+    collapse_key: str
+    collapse: Collapse
+    unique: Unique
     result_ttl_ms: int
     result_gone: bool
     progress: Progress
-    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("done", "total", "note", "at_ms")

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from duetime.api import problems
 from duetime.api.events import Event, Place
-from duetime.api.grpc import pieces
+from duetime.api.grpc import claims, pieces
 from duetime.api.grpc.pieces import ms as _ms
 from duetime.api.grpc.pieces import written as _bytes
 from duetime.api.wire import (
@@ -66,6 +66,7 @@ def new_intent(new: pb.NewIntent, prefix: str = "$") -> NewIntent:
     if new.HasField("slo"):
         said["slo"] = {"maxTardinessMs": new.slo.max_tardiness_ms}
         _enums(said["slo"], reliability=(pb.Guarantee, new.slo.reliability))
+    said |= claims.said(new)
     _target(said, new, prefix)
     _payload(said, new, prefix)
     if new.HasField("redelivery"):
@@ -350,6 +351,7 @@ def intent(shown: IntentOut) -> pb.Intent:
                 http_status=error.http_status,
             )
         )
+    claims.show(message, shown)
     return message
 
 
