@@ -14,6 +14,7 @@ SHOWN = {
     "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "guarantee",
     "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs",
     "leaseMs", "resultTtlMs", "resultGone", "progress",
+    "collapseKey", "collapse", "unique",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
     "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs", "lastError",
     "result", "nextAttemptAt",

@@ -158,3 +158,23 @@ def test_a_token_is_never_shown(capsys):
     assert main(["list", "--token", "a bad secret", *NOWHERE]) == 1
     shown = capsys.readouterr()
     assert "secret" not in shown.out + shown.err
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ((None, None, None, None), {}),
+        (("k", None, None, None), {"collapse_key": "k"}),
+        (("k", "throttle", None, None), {"collapse_key": "k", "collapse": "THROTTLE"}),
+        ((None, None, "k", None), {"unique": {"key": "k"}}),
+        ((None, None, "k", "start"), {"unique": {"key": "k", "until": "START"}}),
+        ((None, None, "k", "1h"), {"unique": {"key": "k", "until": "TIME", "for_ms": 3_600_000}}),
+    ],
+)
+def test_keys_of_which_there_is_one(said, claim):
+    assert schedule._claim(*said) == claim
+
+
+def test_until_goes_with_unique():
+    with pytest.raises(typer.BadParameter, match="--unique"):
+        schedule._claim(None, None, None, "start")

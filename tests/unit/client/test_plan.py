@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from duetime import errors
-from duetime.client.plan import Options, Plan, Retry, make_terms
+from duetime.client.plan import Options, Plan, Retry, Unique, make_terms
 from duetime.protocol.terms import (
     AckLevel,
     Backoff,
     Bare,
+    Claim,
     Entity,
     Guarantee,
     OnInterrupt,
     Redelivery,
     Task,
     Tier,
+    Until,
 )
 
 NOW_MS = 1_000_000
@@ -162,3 +164,55 @@ def test_a_fingerprint_is_that_of_the_request_not_of_the_moment():
 
 def test_a_bare_target_has_terms_too():
     assert make_terms(Bare(), Options(), "FAST").tier is Tier.FAST
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"),
+    [
+        ({"unique": Unique("k")}, Claim("k", Until.END)),
+        ({"unique": Unique("k", until="start")}, Claim("k", Until.START)),
+        ({"unique": Unique("k", lasting="1h")}, Claim("k", Until.TIME, 3_600_000)),
+        ({"unique": Unique("k", "time", 2)}, Claim("k", Until.TIME, 2_000)),
+        ({"collapse_key": "k"}, Claim("k", Until.DEBOUNCE)),
+        ({"collapse_key": "k", "collapse": "throttle"}, Claim("k", Until.THROTTLE)),
+    ],
+)
+def test_a_claim_is_on_the_item(options, claim):
+    ties = item(**options).ties
+    assert ties is not None and ties.claim == claim
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"unique": Unique("k"), "collapse_key": "k"},
+        {"unique": Unique("k"), "collapse": "debounce"},
+        {"collapse": "debounce"},
+        {"collapse_key": "k", "collapse": "end"},
+        {"collapse_key": "k", "collapse": "never"},
+        {"collapse_key": ""},
+        {"collapse_key": "k" * 257},
+        {"collapse_key": 7},
+    ],
+)
+def test_a_claim_that_makes_no_sense_is_refused(options):
+    with pytest.raises(errors.InvalidField):
+        item(**options)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"key": ""}, {"key": "k", "until": "time"}, {"key": "k", "until": "end", "lasting": 5},
+        {"key": "k", "until": "debounce"}, {"key": "k", "until": "whenever"}, {"key": "k", "lasting": 0},
+        {"key": "k", "lasting": "400d"},
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_unique_is_said_where_it_is_written(said):
+    with pytest.raises(errors.InvalidField):
+        Unique(**said)
+
+
+def test_unique_is_a_unique():
+    with pytest.raises(errors.InvalidField, match="Unique"):
+        Options().merged(unique={"key": "k"})

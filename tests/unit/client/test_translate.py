@@ -11,14 +11,14 @@ from duetime.api.wire import NewIntent, PatchIntent, ReviveIntent
 from duetime.client import translate
 from duetime.client.models import Entry as ShownEntry
 from duetime.client.models import Transition
-from duetime.client.plan import Options, Plan, Retry, make_terms
+from duetime.client.plan import Options, Plan, Retry, Unique, make_terms
 from duetime.client.times import moment_of
 from duetime.client.translate import RawIntent
 from duetime.errors import BadTarget, InvalidField
 from duetime.kernel import query
 from duetime.protocol.command import Patch, Revive
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Error, Intent, Rare, Status
+from duetime.protocol.intent import Entry, Error, Intent, Rare, Status, Ties
 from duetime.protocol.terms import (
     Bare,
     Callback,
@@ -155,3 +155,27 @@ def test_steps_and_transitions_are_read_back():
     assert translate.change_of(moved) == Change("a", Status.SCHEDULED, Status.DUE, NOW_MS, 2)
     made = Transition(intent_id="a", status="SCHEDULED", at=at)
     assert translate.change_of(made).old is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(unique=Unique("k")),
+        Options(unique=Unique("k", "start")),
+        Options(unique=Unique("k", lasting="1h")),
+        Options(collapse_key="k"),
+        Options(collapse_key="k", collapse="throttle"),
+    ],
+)
+def test_claims_arrive_as_they_were_and_come_back(options):
+    terms = make_terms(Stream("s"), options, "STANDARD")
+    item = Plan(terms, options, 1000).item("an-id", True, NOW_MS, b"")
+    its_terms, its_item = composed(
+        {**translate.terms_fields(terms), **translate.item_fields(item, NOW_MS)}
+    )
+    assert item.ties is not None and its_item.ties == item.ties
+    rare = Rare(ties=Ties(item.ties.claim))
+    intent = Intent(1, "i", its_terms, b"", Status.SCHEDULED, NOW_MS, NOW_MS, NOW_MS, NOW_MS, rare=rare)
+    for shown in (Shower()(query.view(intent)), Shower().written(intent)):
+        back = msgspec.json.decode(msgspec.json.encode(shown), type=RawIntent)
+        assert translate.view_of(back).claim == item.ties.claim
