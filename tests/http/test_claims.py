@@ -97,9 +97,7 @@ def test_for_a_time_also_when_it_has_ended(life):
 
 def test_many_at_once_are_one(server, fresh):
     key, answers = fresh(), []
-    threads = [
-        threading.Thread(target=lambda: answers.append(post(server, **unique(key)))) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: answers.append(post(server, **unique(key)))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from duetime import App, Client, Status, Unique, errors
+from duetime.client.requests import NewIntent
 from tests.integration.asynchronous import asynchronous
+
+NOBODY = {"name": "nobody"}
 
 
 @pytest.fixture(params=["memory", "folder", "server"])
@@ -64,10 +67,14 @@ async def test_many_cannot_have_one_key(app):
 @asynchronous
 async def test_a_client_says_it_in_pythons_names(server, fresh):
     key = fresh()
-    said = {"delay_ms": 3_600_000, "stream": {"name": "nobody"}}
+    said: NewIntent = {"delay_ms": 3_600_000, "stream": NOBODY}
     async with Client(server.url) as client:
-        first = await client.create(**said, unique={"key": key, "until": "TIME", "for_ms": 60_000})
+        first = await client.create(
+            delay_ms=3_600_000, stream=NOBODY, unique={"key": key, "until": "TIME", "for_ms": 60_000}
+        )
         assert first.unique is not None and (first.unique.key, first.unique.for_ms) == (key, 60_000)
-        assert (await client.create(**said, unique=first.unique)).intent_id == first.intent_id
+        assert (
+            await client.create(delay_ms=0, stream=NOBODY, unique=first.unique)
+        ).intent_id == first.intent_id
         batch = await client.create_many([{**said, "unique": {"key": key}}, {**said, "collapse_key": key}])
         assert (batch.existing, batch.created) == (1, 1)

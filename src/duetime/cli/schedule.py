@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from duetime.cli import filters, options, output, render, seen, server, when
+from duetime.client.models import Intent
 from duetime.client.requests import NewIntent
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
@@ -78,7 +79,12 @@ def schedule(
     found = server.ask(url, token, lambda client: client.create(**new), as_sent=as_json)
     if as_json:
         output.json(found)
-        return
+    else:
+        _tell(found)
+
+
+def _tell(found: Intent) -> None:
+    """What was made: its id as data, the rest in words."""
     seen.add(found.intent_id)
     output.text(found.intent_id)
     wait_ms = round(found.execute_at.timestamp() * 1000) - SystemClock().now_ms()

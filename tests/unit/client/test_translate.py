@@ -170,9 +170,7 @@ def test_steps_and_transitions_are_read_back():
 def test_claims_arrive_as_they_were_and_come_back(options):
     terms = make_terms(Stream("s"), options, "STANDARD")
     item = Plan(terms, options, 1000).item("an-id", True, NOW_MS, b"")
-    its_terms, its_item = composed(
-        {**translate.terms_fields(terms), **translate.item_fields(item, NOW_MS)}
-    )
+    its_terms, its_item = composed({**translate.terms_fields(terms), **translate.item_fields(item, NOW_MS)})
     assert item.ties is not None and its_item.ties == item.ties
     rare = Rare(ties=Ties(item.ties.claim))
     intent = Intent(1, "i", its_terms, b"", Status.SCHEDULED, NOW_MS, NOW_MS, NOW_MS, NOW_MS, rare=rare)
