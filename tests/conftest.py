@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.services import Missing, Postgres
 
 CI = os.environ.get("CI", "").lower() in ("1", "true")
 
@@ -61,3 +63,15 @@ def service_missing() -> Callable[[str], NoReturn]:
         pytest.skip(reason)
 
     return give_up
+
+
+@pytest.fixture(scope="session")
+def postgres(service_missing: Callable[[str], NoReturn]) -> Iterator[Postgres]:
+    """A real PostgreSQL, shared by the processes of this run and gone after it."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    try:
+        service = Postgres(run)
+    except Missing as reason:
+        service_missing(str(reason))
+    yield service
+    service.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -52,6 +52,16 @@ class _Batch(msgspec.Struct):
     items: list[_Made]
 
 
+class _Verdict(msgspec.Struct):
+    """Whether one intent of a batch was taken."""
+
+    error: Problem | None = None
+
+
+class _Verdicts(msgspec.Struct):
+    items: list[_Verdict]
+
+
 class RemoteBackend(RemoteSchedules):
     """One server, spoken to in the words of the protocol."""
 
@@ -62,10 +72,12 @@ class RemoteBackend(RemoteSchedules):
         self._ends = Ends(self._transport, self._view)
         self._observers: list[Callable[[Change], None]] = []
         self._watch: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
         """Say hello: a wrong address or token is known now and not at the first use."""
         await self._transport.open()
+        self._loop = asyncio.get_running_loop()
         try:
             await self._transport.send(Request("GET", "/v1/intents", [("limit", "1")]))
         except BaseException:
@@ -113,6 +125,17 @@ class RemoteBackend(RemoteSchedules):
             for item, made in zip(chunk, batch.items, strict=True):
                 replies.append(await self._reply(item, made))
         return replies
+
+    async def send_bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:
+        """Intents that are JSON already, each named by a key; what was said against each, if anything."""
+        said: list[DuetimeError | None] = []
+        for start, end in _spans([len(body) for body in bodies]):
+            told = b"[" + b",".join(bodies[start:end]) + b"]"
+            headers = {"Prefer": "return=minimal"}
+            request = Request("POST", "/v1/intents/batch", body=told, headers=headers)
+            batch = self._transport.read(await self._transport.send(request), _Verdicts)
+            said += [None if each.error is None else error_of(each.error) for each in batch.items]
+        return said
 
     async def _reply(self, item: Item, made: _Made) -> Reply:
         if made.intent is not None:
@@ -234,7 +257,8 @@ class RemoteBackend(RemoteSchedules):
     def observe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
         """Call `observer` with every transition, as the server tells of it."""
         self._observers.append(observer)
-        self._watch_if_wanted()
+        if self._loop is not None:  # of which the caller's thread need not be
+            self._loop.call_soon_threadsafe(self._watch_if_wanted)
 
         def stop() -> None:
             with contextlib.suppress(ValueError):
@@ -269,15 +293,20 @@ class RemoteBackend(RemoteSchedules):
 
 def _chunks(items: tuple[Item, ...]) -> Iterator[tuple[Item, ...]]:
     """In order, each small enough for one request."""
+    for start, end in _spans([len(item.payload) + 512 for item in items]):
+        yield items[start:end]
+
+
+def _spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where to cut, so that each part is small enough for one request."""
     start, size = 0, 0
-    for place, item in enumerate(items):
-        more = len(item.payload) + 512
+    for place, more in enumerate(sizes):
         if place - start >= _BATCH_ITEMS or (place > start and size + more > _BATCH_BYTES):
-            yield items[start:place]
+            yield start, place
             start, size = place, 0
         size += more
-    if start < len(items):
-        yield items[start:]
+    if start < len(sizes):
+        yield start, len(sizes)
 
 
 def overview_of(shown: dict[str, Any]) -> Overview:

@@ -12,6 +12,7 @@ from duetime.client.plan import PER_INTENT, Options, Plan, make_terms
 from duetime.client.replies import id_of
 from duetime.client.times import Delay, Moment
 from duetime.errors import InvalidField
+from duetime.protocol.intent import Item
 from duetime.protocol.terms import Target, Terms
 
 if TYPE_CHECKING:
@@ -72,6 +73,14 @@ class Planned(Generic[P, R]):
     def payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """These arguments, as its intents carry them."""
         return self._signature.encode(tuple(args), dict(kwargs))
+
+    def prepare(
+        self, id: str, args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int
+    ) -> tuple[Terms, Item]:
+        """A call that is not sent yet: checked, and ready to be kept. `id`: where the options name none."""
+        plan, payload = self._ready(), self.payload(args, kwargs)
+        own = plan.options.id
+        return plan.terms, plan.item(id if own is None else own, own is None, now_ms, payload)
 
     def _ready(self) -> Plan:
         plan = self._plan

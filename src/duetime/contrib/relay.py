@@ -1,0 +1,218 @@
+"""The relay: takes rows out of an outbox and hands them to Duetime, in order, for as long as it runs.
+
+Rows are sent before they are deleted, so a crash in between sends them again, and their keys see to it that
+nothing is done twice. A row that is refused is kept with the reason and does not hold up the others; a server
+that is away, or says "not now", is asked again with patience.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from duetime.client.app import App
+from duetime.client.call import Call
+from duetime.clock import Clock, SystemClock
+from duetime.contrib.door import Door, Said
+from duetime.contrib.rows import ERROR_CHARS_MAX, Count, Row, Rows, Settled
+from duetime.errors import DuetimeError, InvalidField
+
+BATCH = 500
+# How long a new row waits at most for a relay that was not told of it. One small query each time.
+POLL_S = 1.0
+PAUSE_S, PAUSE_S_MAX = 0.2, 30.0
+_logger = logging.getLogger("duetime")
+
+
+class Relay:
+    """From one outbox into one app. Started inside `with app:`, or alone with `run()`."""
+
+    def __init__(
+        self,
+        app: App,
+        rows: Rows,
+        *,
+        batch: int = BATCH,
+        poll_s: float = POLL_S,
+        clock: Clock | None = None,
+    ) -> None:
+        if batch < 1 or poll_s <= 0:
+            raise InvalidField("A relay takes at least one row at a time, and waits for more than no time.")
+        self.app = app
+        self.relayed = 0
+        """Rows that were handed over since it was made."""
+        self.refused = 0
+        self._rows = rows
+        self._door = Door(app)
+        self._batch = batch
+        self._poll_s = poll_s
+        self._clock = clock if clock is not None else SystemClock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._passing = asyncio.Lock()  # rows are taken and settled by one at a time
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    # Life.
+
+    async def __aenter__(self) -> Relay:
+        await self.app.call(self._start())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.app.call(self._stop())
+
+    def __enter__(self) -> Relay:
+        self.app.call(self._start()).wait()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.app.call(self._stop()).wait()
+
+    def nudge(self) -> None:
+        """There is a new row: look now. For any thread; costs next to nothing."""
+        loop = self._loop
+        if loop is not None:
+            loop.call_soon_threadsafe(self._news.set)
+
+    def run(self, *, once: bool = False) -> None:
+        """Start the app and relay until SIGTERM or Ctrl-C; `once`: until nothing is left to be sent."""
+        asyncio.run(self._alone(once))
+
+    def count(self) -> Call[Count]:
+        """How many rows wait, and how many were refused and are kept."""
+        return self.app.call(self._rows.count())
+
+    def reopen(self) -> Call[int]:
+        """Send refused rows once more, after what they lacked was put right."""
+        return self.app.call(self._reopen())
+
+    async def drain(self) -> int:
+        """Relay what is there, and no more; how many rows were taken away."""
+        before = self.relayed
+        while await self._pass():
+            pass
+        return self.relayed - before
+
+    # Inside.
+
+    async def _alone(self, once: bool) -> None:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.app)
+            if once:
+                stack.push_async_callback(self._rows.close)
+                await self.drain()
+                return
+            end = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, end.set)
+            await stack.enter_async_context(self)
+            await end.wait()
+
+    async def _start(self) -> None:
+        if self._task is not None:
+            raise InvalidField("The relay is started already.", hint="Start it once.")
+        self._loop, self._stopping = asyncio.get_running_loop(), False
+        self._news, self._passing = asyncio.Event(), asyncio.Lock()
+        self._task = self._loop.create_task(self._work(), name="duetime-relay")
+
+    async def _stop(self) -> None:
+        """Finish the rows that are under way; leave the others for the next one."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self._stopping = True
+        self._news.set()
+        await task
+        self._loop = None
+        await self._rows.close()
+
+    async def _reopen(self) -> int:
+        count = await self._rows.reopen()
+        self._news.set()
+        return count
+
+    async def _work(self) -> None:
+        failures, told = 0, ""
+        await self._say_refused()
+        while not self._stopping:
+            self._news.clear()
+            try:
+                more = await self._pass()
+            except Exception as error:
+                failures += 1
+                if (words := f"{type(error).__name__}: {error}") != told:  # not the same every time
+                    _logger.warning("The outbox waits: %s", words)
+                told = words
+                await self._wait(min(PAUSE_S * 2 ** min(failures, 10), PAUSE_S_MAX), nudged=False)
+                continue
+            if failures:
+                _logger.info("The outbox is relayed again.")
+            failures, told = 0, ""
+            if not more:
+                await self._wait(self._poll_s)
+
+    async def _wait(self, time_s: float, nudged: bool = True) -> None:
+        """Until it is told of a row, or told to stop, or for so long."""
+        try:
+            async with asyncio.timeout(time_s):
+                await self._news.wait()
+                while not nudged and not self._stopping:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            pass
+
+    async def _say_refused(self) -> None:
+        try:
+            refused = (await self._rows.count()).refused
+        except Exception:
+            return  # the first pass says it
+        if refused:
+            _logger.warning(
+                "%d rows of the outbox were refused earlier and are kept, with the reason.", refused
+            )
+
+    async def _pass(self) -> bool:
+        """Take some rows, send them, write down what became of them; whether there may be more to do now."""
+        async with self._passing:
+            return await self._pass_alone()
+
+    async def _pass_alone(self) -> bool:
+        rows = await self._rows.take(self._batch, self._clock.now_ms())
+        try:
+            if not rows:
+                await self._rows.let_go()
+                return False
+            settled = self._judge(rows, await self._door.send(rows))
+            await self._rows.settle(settled)
+        except BaseException:
+            await self._rows.let_go()
+            raise
+        self.relayed += len(settled.done)
+        self.refused += len(settled.refused)
+        return bool(settled.done or settled.refused)
+
+    def _judge(self, rows: Sequence[Row], said: Sequence[Said]) -> Settled:
+        settled = Settled([], [], [])
+        now_ms = self._clock.now_ms()
+        for row, error in zip(rows, said, strict=True):
+            if error is None:
+                settled.done.append(row.id)
+            elif error.retryable:
+                settled.later.append((row.id, now_ms + _wait_ms(error)))
+            else:
+                reason = f"{error.code}: {error.message}"[:ERROR_CHARS_MAX]
+                _logger.error("Row %d of the outbox is refused and kept: %s", row.id, reason)
+                settled.refused.append((row.id, reason))
+        return settled
+
+
+def _wait_ms(error: DuetimeError) -> int:
+    """As long as was asked for, within reason."""
+    wait: Any = error.details.get("retryAfterMs")
+    return min(max(int(wait), 100), 60_000) if isinstance(wait, int | float) else 1_000

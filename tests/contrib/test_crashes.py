@@ -1,0 +1,125 @@
+"""Killed anywhere between the transaction and the engine, an outbox loses and doubles nothing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from tests.contrib.shop import metadata, orders, outbox, shop_of
+from tests.contrib.shop import sell as sell_orders
+from tests.e2e.process import ROOT, SOURCE, environment
+
+KILLED = -signal.SIGKILL
+WAIT_S = 60
+
+
+@pytest.fixture
+def engine(database):
+    engine = sa.create_engine(database)
+    metadata.create_all(engine)
+    yield engine
+    engine.dispose()
+
+
+class Shop:
+    """Runs the shop in processes of its own."""
+
+    def __init__(self, *where: str) -> None:
+        self._command = [sys.executable, "-m", "tests.contrib.shop", *where]
+        self._env = environment() | {"PYTHONPATH": f"{SOURCE}:{ROOT}"}
+
+    def start(self, *what: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self._command, *what], cwd=ROOT, env=self._env, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, *what: str) -> int:
+        """The exit code."""
+        with self.start(*what) as process:
+            try:
+                _, said = process.communicate(timeout=WAIT_S)
+            finally:
+                process.kill()
+        assert process.returncode in (0, KILLED), said
+        return process.returncode
+
+
+@pytest.fixture
+def shop(database, server, queue) -> Shop:
+    return Shop(database, server.url, queue)
+
+
+@pytest.fixture
+def sell(engine, server, queue):
+    _, receipt = shop_of(server.url, queue)
+    return lambda count: sell_orders(engine, receipt, count)
+
+
+@pytest.fixture
+def relay(engine, server, queue):
+    """Relay what is there, in this process."""
+    app, _ = shop_of(server.url, queue)
+    return lambda: outbox.relay(app, engine).run(once=True)
+
+
+@pytest.fixture
+def receipts(server, queue):
+    """The orders there is a receipt for, as the server has them."""
+
+    def receipts() -> list[int]:
+        found = server.ask("GET", f"/v1/intents?queue={queue}&limit=500").json["items"]
+        return sorted(intent["payload"][0][0] for intent in found)
+
+    return receipts
+
+
+def rows(engine: sa.Engine, table: sa.Table) -> int:
+    with engine.connect() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+def test_killed_behind_the_commit(shop, relay, engine, receipts):
+    assert shop.run("sell-and-die") == KILLED
+    assert rows(engine, orders) == 3 and receipts() == []
+    relay()
+    assert receipts() == [0, 1, 2]
+    assert rows(engine, outbox.table) == 0
+
+
+def test_killed_within_the_transaction(shop, relay, engine, receipts):
+    assert shop.run("die-selling") == KILLED
+    relay()
+    assert rows(engine, orders) == 0 and receipts() == []
+
+
+def test_killed_between_submit_and_delete(shop, sell, relay, engine, receipts):
+    sell(25)
+    assert shop.run("relay-and-die") == KILLED
+    assert receipts() == list(range(10))
+    assert rows(engine, outbox.table) == 25
+    relay()
+    assert receipts() == list(range(25))
+    assert rows(engine, outbox.table) == 0
+
+
+def test_a_killed_relay_shares_the_work_with_those_that_live(shop, sell, relay, engine, receipts):
+    sell(60)
+    with shop.start("relay-on") as other:
+        try:
+            killed = threading.Thread(target=shop.run, args=("relay-and-die",))
+            killed.start()
+            relay()
+            killed.join()
+            other.send_signal(signal.SIGTERM)
+            other.communicate(timeout=WAIT_S)
+        finally:
+            other.kill()
+    assert other.returncode == 0
+    relay()
+    assert receipts() == list(range(60))
+    assert rows(engine, outbox.table) == 0
