@@ -26,8 +26,8 @@ def queue(request) -> str:
     return f"{name[:80]}.{next(_numbers)}"
 
 
-@pytest.fixture
-def new_database(postgres, worker_id: str) -> Callable[[], str]:
+@pytest.fixture(scope="session")
+def make_database(postgres, worker_id: str) -> Callable[[], str]:
     """Makes a database in PostgreSQL; gives its name."""
 
     def make() -> str:
@@ -44,6 +44,6 @@ def database(request, tmp_path) -> str:
     """The address of an empty database, as SQLAlchemy writes it."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'shop.db'}"
-    make: Callable[[], str] = request.getfixturevalue("new_database")
+    make: Callable[[], str] = request.getfixturevalue("make_database")
     url: str = request.getfixturevalue("postgres").url(make())
     return url

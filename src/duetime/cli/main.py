@@ -41,6 +41,7 @@ class Command(NamedTuple):
 COMMANDS: Final = {
     "serve": Command("duetime.cli.serve", "serve", "Run the server: HTTP, gRPC, webhooks."),
     "worker": Command("duetime.cli.worker", "worker", "Run the functions of an App for a server."),
+    "relay": Command("duetime.cli.relay", "relay", "Hand an outbox's rows to a server."),
     "schedule": Command("duetime.cli.schedule", "schedule", "Schedule a webhook, a task, a message."),
     "get": Command("duetime.cli.intents", "get", "Show everything about an intent."),
     "list": Command("duetime.cli.intents", "list_", "List intents."),

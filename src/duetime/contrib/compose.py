@@ -31,4 +31,4 @@ class Composing:
             raise problems.invalid(str(error), "$", NewIntent) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise NotJson(f"It is not JSON: {error}.") from None
-        return self._composer.new(new, now_ms)
+        return self._composer.terms(new), self._composer.item(new, 0, now_ms)

@@ -46,7 +46,8 @@ class Relay:
         self.relayed = 0
         """Rows that were handed over since it was made."""
         self.refused = 0
-        self._rows = rows
+        self.rows = rows
+        """The table; of use by itself while nothing is relayed."""
         self._door = Door(app)
         self._batch = batch
         self._poll_s = poll_s
@@ -85,7 +86,7 @@ class Relay:
 
     def count(self) -> Call[Count]:
         """How many rows wait, and how many were refused and are kept."""
-        return self.app.call(self._rows.count())
+        return self.app.call(self.rows.count())
 
     def reopen(self) -> Call[int]:
         """Send refused rows once more, after what they lacked was put right."""
@@ -104,7 +105,7 @@ class Relay:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.app)
             if once:
-                stack.push_async_callback(self._rows.close)
+                stack.push_async_callback(self.rows.close)
                 await self.drain()
                 return
             end = asyncio.Event()
@@ -129,10 +130,10 @@ class Relay:
         self._news.set()
         await task
         self._loop = None
-        await self._rows.close()
+        await self.rows.close()
 
     async def _reopen(self) -> int:
-        count = await self._rows.reopen()
+        count = await self.rows.reopen()
         self._news.set()
         return count
 
@@ -169,7 +170,7 @@ class Relay:
 
     async def _say_refused(self) -> None:
         try:
-            refused = (await self._rows.count()).refused
+            refused = (await self.rows.count()).refused
         except Exception:
             return  # the first pass says it
         if refused:
@@ -183,15 +184,15 @@ class Relay:
             return await self._pass_alone()
 
     async def _pass_alone(self) -> bool:
-        rows = await self._rows.take(self._batch, self._clock.now_ms())
+        rows = await self.rows.take(self._batch, self._clock.now_ms())
         try:
             if not rows:
-                await self._rows.let_go()
+                await self.rows.let_go()
                 return False
             settled = self._judge(rows, await self._door.send(rows))
-            await self._rows.settle(settled)
+            await self.rows.settle(settled)
         except BaseException:
-            await self._rows.let_go()
+            await self.rows.let_go()
             raise
         self.relayed += len(settled.done)
         self.refused += len(settled.refused)

@@ -1,0 +1,200 @@
+"""A backend for Django's tasks: `enqueue` writes an intent within the transaction, workers run it.
+
+TASKS = {
+    "default": {
+        "BACKEND": "duetime.contrib.django.backend.DuetimeBackend",
+        "QUEUES": ["default", "mail"],
+        "OPTIONS": {"url": "http://localhost:7928", "intent": {"timeout": "5m"}},
+    }
+}
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
+
+from duetime.client.payload import decode
+from duetime.client.plan import Options
+from duetime.client.times import moment_of
+from duetime.clock import SystemClock
+from duetime.contrib import rows
+from duetime.contrib.django.compat import (
+    Backend,
+    TaskError,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+    task_enqueued,
+)
+from duetime.contrib.django.running import PRIORITY_S, DjangoApp, task_named
+from duetime.errors import NoSuchIntent
+from duetime.protocol.intent import Status
+from duetime.protocol.terms import Task as TaskTarget
+from duetime.protocol.view import View
+
+OPTIONS: Final = {"url", "token", "outbox", "database", "intent"}
+_WAITING: Final = (Status.SCHEDULED, Status.DUE, Status.BLOCKED)
+
+
+class DuetimeBackend(Backend):
+    """Options: `url` (or a folder, for the one process that runs the relay), `token`, `outbox` (True: through
+    the project's database), `database` (whose outbox), `intent` (options of every intent)."""
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        if unknown := set(self.options) - OPTIONS:
+            raise ImproperlyConfigured(
+                f"TASKS[{alias!r}]: there is no option {sorted(unknown)[0]!r}; there are {sorted(OPTIONS)}."
+            )
+        self.database: str | None = self.options.get("database")
+        self._outbox: bool = self.options.get("outbox", True)
+        self._defaults = Options().merged(**self.options.get("intent", {}))
+        self._started: tuple[int, DjangoApp] | None = None
+        self._starting = threading.Lock()
+        self.app = self.make_app()
+
+    def make_app(self) -> DjangoApp:
+        """An App with the project's tasks, not started."""
+        where = self.options.get("url", "http://localhost:7928")
+        return DjangoApp(where, sorted(self.queues), type(self), token=self.options.get("token"))
+
+    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        """Write it in the transaction that is open, or, without the outbox, send it at once."""
+        self.validate_task(task)
+        now = moment_of(SystemClock().now_ms())
+        result = self._result(task, "", args, kwargs, enqueued_at=now)
+        planned = self.app.planned(self._timed(task, now), self._defaults)
+        if self._outbox:
+            from duetime.contrib.django import outbox  # its model, which is there once Django is set up
+
+            row = rows.of_task(planned, result.args, result.kwargs, SystemClock().now_ms())
+            id = outbox.keep(row, self.database)
+        else:
+            started = self._running()
+            planned = started.planned(self._timed(task, now), self._defaults)
+            id = planned.schedule(*result.args, **result.kwargs).wait().id
+        object.__setattr__(result, "id", id)
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> Any:
+        """How it stands: asked of Duetime, or read in the outbox while it is still there."""
+        app = self._running()
+        try:
+            return self._shown(app.handle(result_id).view().wait())
+        except NoSuchIntent:
+            found = self._waiting(result_id) if self._outbox else None
+            if found is None:
+                raise TaskResultDoesNotExist(result_id) from None
+            return found
+
+    def _timed(self, task: Any, now: Any) -> Any:
+        """The task with a moment that is one, and lies ahead."""
+        after = task.run_after
+        if after is None:
+            return task
+        if timezone.is_naive(after):
+            after = timezone.make_aware(after)
+        changed = task.using(run_after=after)
+        if after <= now:
+            object.__setattr__(changed, "run_after", None)
+        return changed
+
+    def _running(self) -> DjangoApp:
+        """An App that asks: one for each process, started when it is first needed."""
+        with self._starting:
+            if self._started is None or self._started[0] != os.getpid():
+                app = self.make_app()
+                if "://" not in app.where:
+                    raise ImproperlyConfigured(
+                        f"TASKS[{self.alias!r}]: {app.where!r} is a folder, which only the relay may open. "
+                        "Results and tasks without the outbox need a server's url."
+                    )
+                app.__enter__()
+                self._started = (os.getpid(), app)
+            return self._started[1]
+
+    def _shown(self, view: View) -> Any:
+        target = view.terms.target
+        task = task_named(target.name) if isinstance(target, TaskTarget) else None
+        if task is None or not isinstance(target, TaskTarget):
+            raise TaskResultDoesNotExist(view.id)
+        parts = decode(view.payload) if view.payload else [[]]
+        result = self._result(
+            task.using(
+                queue_name=target.queue, priority=view.terms.priority // PRIORITY_S, backend=self.alias
+            ),
+            view.id,
+            parts[0],
+            parts[1] if len(parts) > 1 else {},
+            status=_status(view.status),
+            enqueued_at=moment_of(view.created_at_ms),
+            started_at=_moment(view.first_dispatch_at_ms),
+            last_attempted_at=_moment(view.first_dispatch_at_ms),
+            finished_at=_moment(view.finished_at_ms),
+            worker_ids=["duetime"] * view.attempts,
+        )
+        if view.last_error is not None and view.status is not Status.ACKED:
+            error = view.last_error
+            result.errors.append(TaskError(exception_class_path=error.kind, traceback=error.message))
+        if view.result is not None:
+            object.__setattr__(result, "_return_value", decode(view.result))
+        return result
+
+    def _waiting(self, id: str) -> Any:
+        from duetime.contrib.django.models import OutboxRow
+
+        found = OutboxRow.objects.using(self.database or "default").filter(key=id).first()
+        if found is None:
+            return None
+        fields = decode(found.body.encode())
+        task = task_named(fields["task"]["name"]) if "task" in fields else None
+        if task is None:
+            return None
+        parts = fields.get("payload") or [[]]
+        status = TaskResultStatus.READY if found.error is None else TaskResultStatus.FAILED
+        at = moment_of(found.created_ms)
+        kwargs = parts[1] if len(parts) > 1 else {}
+        result = self._result(task, id, parts[0], kwargs, status=status, enqueued_at=at)
+        if found.error is not None:
+            result.errors.append(
+                TaskError(exception_class_path="duetime.errors.Refused", traceback=found.error)
+            )
+        return result
+
+    def _result(self, task: Any, id: str, args: Any, kwargs: Any, **said: Any) -> Any:
+        fields: dict[str, Any] = {
+            "status": TaskResultStatus.READY,
+            "enqueued_at": None,
+            "started_at": None,
+            "finished_at": None,
+            "last_attempted_at": None,
+            "errors": [],
+            "worker_ids": [],
+        }
+        fields |= said
+        return TaskResult(
+            task=task, id=id, args=list(args), kwargs=dict(kwargs), backend=self.alias, **fields
+        )
+
+
+def _status(status: Status) -> Any:
+    if status in _WAITING:
+        return TaskResultStatus.READY
+    if status is Status.DISPATCHING:
+        return TaskResultStatus.RUNNING
+    return TaskResultStatus.SUCCESSFUL if status is Status.ACKED else TaskResultStatus.FAILED
+
+
+def _moment(millis: int | None) -> Any:
+    return None if not millis else moment_of(millis)

@@ -1,0 +1,63 @@
+"""`manage.py duetime_relay`: hands the outbox's committed rows to Duetime, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from duetime.client import target
+from duetime.client.app import App
+from duetime.contrib.django import outbox
+from duetime.contrib.relay import BATCH, POLL_S, Relay
+
+
+class Command(BaseCommand):
+    """Where it relays to: the App of --app, a server at --url, else what TASKS names."""
+
+    help = "Hand the outbox's committed rows to Duetime. Several may run at once."
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--app", metavar="MODULE:VARIABLE", help="an App; in a folder, it runs functions")
+        parser.add_argument("--url", help="a server")
+        parser.add_argument("--token", help="else DUETIME_TOKEN")
+        parser.add_argument("--tasks", default="default", metavar="ALIAS", help="a backend of TASKS")
+        parser.add_argument("--database", help="whose outbox; else the backend's, else the default")
+        parser.add_argument("--batch", type=int, default=BATCH, help="so many rows at a time")
+        parser.add_argument("--poll", type=float, default=POLL_S, metavar="SECONDS", help="look so often")
+        parser.add_argument("--once", action="store_true", help="relay what is there, and end")
+        parser.add_argument("--retry-refused", action="store_true", help="send refused rows once more")
+        parser.add_argument("--status", action="store_true", help="only say how many rows there are")
+
+    def handle(self, **options: Any) -> None:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        app, database = self._app(options)
+        database = options["database"] or database
+        relay = outbox.relay(app, using=database, batch=options["batch"], poll_s=options["poll"])
+        asyncio.run(self._prepare(relay, options))
+        if not options["status"]:
+            relay.run(once=options["once"])
+            self.stdout.write(f"{relay.relayed} relayed, {relay.refused} refused.")
+
+    async def _prepare(self, relay: Relay, options: dict[str, Any]) -> None:
+        if options["retry_refused"]:
+            self.stdout.write(f"{await relay.rows.reopen()} refused rows are sent once more.")
+        if options["status"]:
+            count = await relay.rows.count()
+            self.stdout.write(f"{count.waiting} waiting, {count.refused} refused.")
+        await relay.rows.close()
+
+    def _app(self, options: dict[str, Any]) -> tuple[App, str | None]:
+        if options["app"]:
+            return target.load(options["app"]), None
+        if options["url"]:
+            return App(options["url"], token=options["token"]), None
+        from duetime.contrib.django.backend import DuetimeBackend
+        from duetime.contrib.django.compat import task_backends
+
+        backend = task_backends[options["tasks"]]
+        if not isinstance(backend, DuetimeBackend):
+            raise CommandError("TASKS does not name Duetime's backend: give --url or --app.")
+        return backend.make_app(), backend.database

@@ -1,0 +1,1 @@
+"""How the outbox's table came about."""

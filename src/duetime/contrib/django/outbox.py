@@ -1,0 +1,119 @@
+"""Intents in the project's own database: written in its transaction, relayed when it is committed.
+
+with transaction.atomic():
+    order.save()
+    outbox.schedule(send_receipt, order.number)  # both, or neither
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import ExitStack
+from typing import Any, ParamSpec, TypeVar, Unpack
+
+from django.db import close_old_connections, connections, router, transaction
+
+from duetime.client.app import App
+from duetime.client.requests import NewIntent
+from duetime.client.task import Planned
+from duetime.clock import SystemClock
+from duetime.contrib import rows as outbox_rows
+from duetime.contrib.django.models import OutboxRow
+from duetime.contrib.relay import BATCH, POLL_S, Relay
+from duetime.contrib.rows import Count, NewRow, Row, Settled
+from duetime.contrib.threads import InThread
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_relays: weakref.WeakSet[Relay] = weakref.WeakSet()
+
+
+def schedule(task: Planned[P, R], /, *args: P.args, **kwargs: P.kwargs) -> str:
+    """Have a function of an App called once the transaction is committed; the id its intent will have.
+
+    With a `key` among the task's options, the key: an earlier intent may be the one it names.
+    """
+    return keep(outbox_rows.of_task(task, args, kwargs, SystemClock().now_ms()))
+
+
+def add(**intent: Unpack[NewIntent]) -> str:
+    """Any intent, in the words of `Client.create`: a webhook, a stream, a function by its name."""
+    return keep(outbox_rows.of_fields(intent, SystemClock().now_ms()))
+
+
+def keep(row: NewRow, using: str | None = None) -> str:
+    """Write a row in the transaction that is open in this database, if there is one."""
+    database = using or router.db_for_write(OutboxRow)
+    OutboxRow.objects.using(database).create(key=row.key, body=row.body, created_ms=row.created_ms)
+    transaction.on_commit(nudge, using=database, robust=True)
+    return row.name
+
+
+def relay(app: App, *, using: str | None = None, batch: int = BATCH, poll_s: float = POLL_S) -> Relay:
+    """What takes committed rows to Duetime; in this process it is told of each commit."""
+    rows = InThread(DjangoRows(using or router.db_for_write(OutboxRow)))
+    made = Relay(app, rows, batch=batch, poll_s=poll_s)
+    _relays.add(made)
+    return made
+
+
+def nudge() -> None:
+    """Tell this process's relays that there may be a new row."""
+    for each in tuple(_relays):
+        each.nudge()
+
+
+class DjangoRows:
+    """The table in one of the project's databases. All of it is called in one thread."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._open: ExitStack | None = None
+
+    @property
+    def _all(self) -> Any:
+        return OutboxRow.objects.using(self._using)
+
+    def take(self, count: int, now_ms: int) -> list[Row]:
+        self.let_go()
+        close_old_connections()
+        wanted = self._all.filter(error=None, retry_ms__lte=now_ms).order_by("id")
+        if connections[self._using].features.has_select_for_update_skip_locked:
+            self._open = ExitStack()
+            self._open.enter_context(transaction.atomic(self._using))
+            wanted = wanted.select_for_update(skip_locked=True)
+        return [Row(id, body) for id, body in wanted.values_list("id", "body")[:count]]
+
+    def settle(self, settled: Settled) -> None:
+        with transaction.atomic(self._using):
+            self._all.filter(id__in=settled.done).delete()
+            for id, reason in settled.refused:
+                self._all.filter(id=id).update(error=reason)
+            for id, retry_ms in settled.later:
+                self._all.filter(id=id).update(retry_ms=retry_ms)
+        if self._open is not None:
+            opened, self._open = self._open, None
+            opened.close()
+
+    def let_go(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            undo = _LetGo()
+            opened.__exit__(_LetGo, undo, None)  # rolls back
+
+    def count(self) -> Count:
+        refused = self._all.exclude(error=None).count()
+        return Count(self._all.filter(error=None).count(), refused)
+
+    def reopen(self) -> int:
+        changed: int = self._all.exclude(error=None).update(error=None)
+        return changed
+
+    def close(self) -> None:
+        self.let_go()
+        connections[self._using].close()
+
+
+class _LetGo(Exception):
+    """Why a transaction was left."""

@@ -1,0 +1,166 @@
+"""Running Django's tasks as Duetime runs functions: found by their path, with the signals Django sends."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.utils.module_loading import import_string
+
+from duetime.client.app import App
+from duetime.client.control import Reject, RetryAfter, Snooze, current
+from duetime.client.handlers import FunctionHandler
+from duetime.client.payload import Signature
+from duetime.client.plan import Options
+from duetime.client.task import Planned
+from duetime.client.times import moment_of
+from duetime.clock import SystemClock
+from duetime.contrib.django.compat import (
+    Task,
+    TaskContext,
+    TaskError,
+    TaskResult,
+    TaskResultStatus,
+    task_finished,
+    task_started,
+)
+from duetime.protocol.bounds import ERROR_CHARS_MAX
+from duetime.protocol.effect import Deliver
+from duetime.protocol.terms import Task as TaskTarget
+
+# Django's priorities are from -100 to 100; ours are seconds of head start, of which HIGH is 300.
+PRIORITY_S = 3
+
+
+def anything(*args: Any, **kwargs: Any) -> Any:
+    """What Django takes, it has checked itself."""
+
+
+class DjangoApp(App):
+    """An App whose functions are the project's tasks: each is found when it is first needed."""
+
+    def __init__(self, where: str, queues: Iterable[str], sender: type, **options: Any) -> None:
+        super().__init__(where, **options)
+        self._sender = sender
+        self._found: dict[str, FunctionHandler] = {}
+        for queue in queues:
+            self._queues[queue] = None
+
+    def find_handler(self, delivery: Deliver) -> FunctionHandler | None:
+        found = super().find_handler(delivery)
+        target = delivery.terms.target
+        if found is not None or not isinstance(target, TaskTarget):
+            return found
+        if target.name not in self._found:
+            task = task_named(target.name)
+            if task is None:
+                return None
+            run = Run(task, self._sender)
+            function: Callable[..., Any] = run.on_loop if inspect.iscoroutinefunction(task.func) else run.here
+            signature = Signature(anything, target.name)
+            self._found[target.name] = self._handler(function, signature, None, False)
+        return self._found[target.name]
+
+    def planned(self, task: Any, defaults: Options) -> Planned[Any, Any]:
+        """A task of the project, as one of ours."""
+        options: dict[str, Any] = {}
+        if task.priority:
+            options["priority"] = PRIORITY_S * task.priority
+        if task.run_after is not None:
+            options["at"] = task.run_after
+        target = TaskTarget(task.module_path, task.queue_name)
+        signature = Signature(anything, task.module_path)
+        return Planned(self, target, signature, defaults.merged(**options), task.module_path)
+
+
+def task_named(path: str) -> Any:
+    """The task at this path of the project; None if there is none."""
+    try:
+        found = import_string(path)
+    except ImportError:
+        return None
+    return found if isinstance(found, Task) else None
+
+
+class Run:
+    """One task: how it is called, and what is told about it."""
+
+    def __init__(self, task: Any, sender: type) -> None:
+        self._task = task
+        self._sender = sender
+
+    def here(self, *args: Any, **kwargs: Any) -> Any:
+        """In a thread, whose connections are looked after as at the ends of a request."""
+        close_old_connections()
+        result = self._started(args, kwargs)
+        try:
+            value = self._task.call(*self._args(result), **kwargs)
+        except Exception as error:
+            raise self._failed(result, error) from error
+        finally:
+            close_old_connections()
+        return self._done(result, value)
+
+    async def on_loop(self, *args: Any, **kwargs: Any) -> Any:
+        # Whoever listens may use the database, and Django's connections are not for the loop.
+        result = await sync_to_async(self._started)(args, kwargs)
+        try:
+            value = await self._task.acall(*self._args(result), **kwargs)
+        except Exception as error:
+            raise await sync_to_async(self._failed)(result, error) from error
+        finally:
+            await sync_to_async(close_old_connections)()
+        return await sync_to_async(self._done)(result, value)
+
+    def _started(self, args: Any, kwargs: Any) -> Any:
+        me, now = current(), moment_of(SystemClock().now_ms())
+        result = TaskResult(
+            task=self._task,
+            id=me.intent_id,
+            status=TaskResultStatus.RUNNING,
+            enqueued_at=None,
+            started_at=now,
+            finished_at=None,
+            last_attempted_at=now,
+            args=list(args),
+            kwargs=kwargs,
+            backend=self._task.backend,
+            errors=[],
+            worker_ids=["duetime"] * me.attempt,
+        )
+        task_started.send(sender=self._sender, task_result=result)
+        return result
+
+    def _args(self, result: Any) -> list[Any]:
+        context = [TaskContext(task_result=result)] if self._task.takes_context else []
+        return [*context, *result.args]
+
+    def _failed(self, result: Any, error: Exception) -> Exception:
+        """The error as Duetime keeps it: named by its path, with the end of its traceback."""
+        if isinstance(error, Snooze):
+            return error
+        kind = type(error)
+        path = f"{kind.__module__}.{kind.__qualname__}"
+        text = f"{error}\n\n{''.join(traceback.format_exception(error))}"
+        if len(text) > ERROR_CHARS_MAX:
+            text = f"{text[:500]}\n...\n{text[-(ERROR_CHARS_MAX - 510) :]}"
+        result.errors.append(TaskError(exception_class_path=path, traceback=text))
+        self._end(result, TaskResultStatus.FAILED)
+        if isinstance(error, Reject | RetryAfter):
+            return error
+        named: type[Exception] = type(path, (Exception,), {})
+        return named(text)
+
+    def _done(self, result: Any, value: Any) -> Any:
+        object.__setattr__(result, "_return_value", value)
+        self._end(result, TaskResultStatus.SUCCESSFUL)
+        return value
+
+    def _end(self, result: Any, status: Any) -> None:
+        object.__setattr__(result, "finished_at", moment_of(SystemClock().now_ms()))
+        object.__setattr__(result, "status", status)
+        task_finished.send(sender=self._sender, task_result=result)
