@@ -123,3 +123,31 @@ def test_a_killed_relay_shares_the_work_with_those_that_live(shop, sell, relay, 
     relay()
     assert receipts() == list(range(60))
     assert rows(engine, outbox.table) == 0
+
+
+def test_the_command(shop, sell, engine, database, server, receipts):
+    sell(3)
+    with engine.begin() as connection:
+        row = {"key": "k", "body": "nonsense", "created_ms": 0, "retry_ms": 0}
+        connection.execute(outbox.table.insert().values(row))
+
+    def relay(*options: str) -> str:
+        command = [sys.executable, "-m", "duetime", "relay", database, "--url", server.url, *options]
+        done = subprocess.run(
+            command, env=environment(), capture_output=True, text=True, timeout=WAIT_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert relay("--once", "--batch", "2") == "3 relayed, 1 refused.\n"
+    assert receipts() == [0, 1, 2]
+    assert relay("--status", "--retry-refused") == "1 waiting, 0 refused.\n"
+
+
+def test_the_command_says_what_is_wrong():
+    for database in ("nonsense", "nosuch://db"):
+        done = subprocess.run(
+            [sys.executable, "-m", "duetime", "relay", database],
+            env=environment(), capture_output=True, text=True, timeout=WAIT_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1 and "The database cannot be used" in done.stderr, done.stderr

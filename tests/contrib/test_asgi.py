@@ -1,0 +1,133 @@
+"""The lifespan helper in a real FastAPI application under a real uvicorn, told to stop with SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from contextlib import asynccontextmanager
+
+import pytest
+
+from duetime import App
+from duetime.contrib.asgi import lifespan
+from duetime.errors import Closed
+from tests.e2e.process import ROOT, SOURCE, environment
+
+WAIT_S = 60
+
+
+class Web:
+    """The application in a process of its own."""
+
+    def __init__(self, where: str, database: str) -> None:
+        env = environment() | {
+            "PYTHONPATH": f"{SOURCE}:{ROOT}",
+            "WEB_DUETIME": where,
+            "WEB_DATABASE": database,
+        }
+        command = [sys.executable, "-m", "uvicorn", "tests.contrib.web:api", "--port", "0"]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.said: list[str] = []
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.url = self.says(r"running on (http://\S+)")
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self.process.stdout.close()
+        self._lines.put(None)
+
+    def says(self, pattern: str) -> str:
+        while (line := self._lines.get(timeout=WAIT_S)) is not None:
+            self.said.append(line)
+            if found := re.search(pattern, line):
+                return found[1] if found.groups() else found[0]
+        raise AssertionError(f"no {pattern!r} in:\n{''.join(self.said)}")
+
+    def ask(self, path: str, method: str = "POST"):
+        request = urllib.request.Request(self.url + path, method=method)
+        with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
+            return json.loads(answer.read())
+
+    def __enter__(self) -> Web:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.process.kill()
+        self.process.wait(WAIT_S)
+
+
+def test_an_embedded_app_lives_and_stops_with_the_application(tmp_path):
+    where, database, go = str(tmp_path / "data"), f"sqlite:///{tmp_path / 'web.db'}", tmp_path / "go"
+    with Web(where, database) as web:
+        assert web.said[-1] and any("own begins 2" in line for line in web.said)
+        assert web.ask("/add?a=1&b=2") == {"sum": 3, "greeting": "hello"}
+        assert web.ask("/plain?a=3&b=4") == 7
+        id = web.ask(f"/order?path={go}")
+        while status_of(web, id) != "DISPATCHING":
+            pass  # the relay takes it, and it runs
+        web.process.send_signal(signal.SIGTERM)
+        web.says("own ends")
+        go.touch()  # what runs may finish
+        assert web.process.wait(WAIT_S) in (0, -signal.SIGTERM), "".join(web.said)  # uvicorn's own choice
+        web.says("Application shutdown complete")
+
+    app = App(where)  # nobody holds the folder any more, and nothing is left
+
+    @app.task(name="web.slow")
+    def slow(path: str) -> str:
+        raise AssertionError("it ended before")
+
+    with app:
+        assert app.handle(id).result("30s").wait() == "ended"
+        assert app.handle(id).view().wait().attempts == 1
+
+
+def status_of(web: Web, id: str) -> str:
+    try:
+        return str(web.ask(f"/status/{id}", "GET"))
+    except urllib.error.HTTPError as error:
+        with error:
+            return str(error.code)
+
+
+def test_an_app_on_a_server(server, tmp_path):
+    with Web(server.url, f"sqlite:///{tmp_path / 'web.db'}") as web:
+        id = web.ask("/order?path=never")
+        while status_of(web, id) != "DUE":
+            pass  # the relay takes it there
+        web.process.send_signal(signal.SIGTERM)
+        web.says("Application shutdown complete")
+
+
+def test_what_fails_inside_stops_the_app():
+    app = App(":memory:")
+
+    @asynccontextmanager
+    async def broken(api: object):
+        if api is None:
+            raise ValueError("no")
+        yield
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="no"):
+            async with lifespan(app, broken)(None):
+                pass
+        with pytest.raises(Closed):
+            await app.overview()
+        async with lifespan(app)(None) as state:
+            assert state == {"duetime": app}
+
+    asyncio.run(main())
