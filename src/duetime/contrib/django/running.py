@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 
 from duetime.client.app import App
 from duetime.client.control import Reject, RetryAfter, Snooze, current
+from duetime.client.functions import Functions
 from duetime.client.handlers import FunctionHandler
 from duetime.client.payload import Signature
 from duetime.client.plan import Options
@@ -40,18 +41,16 @@ def anything(*args: Any, **kwargs: Any) -> Any:
     """What Django takes, it has checked itself."""
 
 
-class DjangoApp(App):
-    """An App whose functions are the project's tasks: each is found when it is first needed."""
+class DjangoFunctions(Functions):
+    """The project's tasks: each is found when it is first needed."""
 
-    def __init__(self, where: str, queues: Iterable[str], sender: type, **options: Any) -> None:
-        super().__init__(where, **options)
+    def __init__(self, sender: type) -> None:
+        super().__init__()
         self._sender = sender
         self._found: dict[str, FunctionHandler] = {}
-        for queue in queues:
-            self._queues[queue] = None
 
-    def find_handler(self, delivery: Deliver) -> FunctionHandler | None:
-        found = super().find_handler(delivery)
+    def find(self, delivery: Deliver) -> FunctionHandler | None:
+        found = super().find(delivery)
         target = delivery.terms.target
         if found is not None or not isinstance(target, TaskTarget):
             return found
@@ -64,6 +63,19 @@ class DjangoApp(App):
             signature = Signature(anything, target.name)
             self._found[target.name] = self._handler(function, signature, None, False)
         return self._found[target.name]
+
+
+class DjangoApp(App):
+    """An App whose functions are the project's tasks."""
+
+    def __init__(self, where: str, queues: Iterable[str], sender: type, token: str | None = None) -> None:
+        super().__init__(where, token=token)
+        self._task_queues = set(queues)
+        self.functions = DjangoFunctions(sender)
+        self.rewire(where, token=token)
+
+    def queues(self) -> list[str]:
+        return sorted({*super().queues(), *self._task_queues})
 
     def planned(self, task: Any, defaults: Options) -> Planned[Any, Any]:
         """A task of the project, as one of ours."""
