@@ -57,6 +57,26 @@ PRIORITY_MAX: Final = 7 * 24 * 3_600
 EXPECTED_FACTOR: Final = 2
 EXPECTED_MS_MAX: Final = HOUR_MS
 
+# Predicted durations. Below so many, a sketch says nothing.
+PREDICT_ENOUGH: Final = 5
+PREDICT_FUNCTIONS_MAX: Final = 1_000
+# The newest of a lane, replayed in another order; and rows read at a start to know the functions again.
+PREDICT_RECENT_MAX: Final = 2_000
+PREDICT_REBUILD_ROWS: Final = 5_000
+# The model: how long a submit waits for its answer, after how many late ones it is left alone and how long,
+# and when a dead one is started again.
+PREDICT_ANSWER_MS: Final = 5
+PREDICT_LATE_MAX: Final = 20
+PREDICT_REST_MS: Final = 30 * SECOND_MS
+PREDICT_RESTART_MS: Final = 10 * SECOND_MS
+PREDICT_RESTART_MS_MAX: Final = 10 * MINUTE_MS
+# Its training: from so many finished intents on, of so many at the most; how often it looks whether there is
+# something new, and how often it learns anew from little.
+TRAIN_ROWS_MIN: Final = 200
+TRAIN_ROWS_MAX: Final = 50_000
+TRAIN_LOOK_MS: Final = 5 * SECOND_MS
+TRAIN_EVERY_MS: Final = 15 * MINUTE_MS
+
 # Limits of rate and concurrency on one intent, and the largest number in one.
 LIMITS_MAX: Final = 8
 RATE_MAX: Final = 1_000_000

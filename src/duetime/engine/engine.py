@@ -20,6 +20,7 @@ from duetime.engine.alarm import Alarm, make_alarm
 from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.expecting import Expecting
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, shares
 from duetime.engine.options import Options
@@ -36,7 +37,7 @@ from duetime.kernel import query
 from duetime.kernel.kernel import Answer, Kernel
 from duetime.log.log import Log
 from duetime.protocol import bounds
-from duetime.protocol.command import Advance, Command, Drain
+from duetime.protocol.command import Advance, Command, Drain, SetLane
 from duetime.protocol.effect import Effect
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Settlement
@@ -71,6 +72,7 @@ class Engine(Planner):
         self.wakeups = 0
         self._inbox = Inbox(self._wake)
         self._catalog = Catalog()
+        self.expecting = Expecting(clock)
         self._waiters = Waiters()
         self.progress = Progresses()
         self._failure: Exception | None = None
@@ -106,7 +108,7 @@ class Engine(Planner):
                 changes_max=self.options.checkpoint_changes,
                 meter=self.meter,
             )
-            self._dispatcher.open(self._settle)
+            self._dispatcher.open(self.expecting.durations.watching(self._settle, kernel.state, self.clock))
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
             timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
             self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)
@@ -114,6 +116,7 @@ class Engine(Planner):
             turn = await self.pump.turn(first_batch(kernel.state, self.options), kernel.state.epoch + 1)
             self._after(turn)
             self._window.extend()
+            self.expecting.start(kernel.state, self._store)
         except BaseException:
             self._started = False
             await self._let_go()
@@ -155,6 +158,7 @@ class Engine(Planner):
         await asyncio.shield(self._close_task)
 
     async def _close(self, drain_ms: int | None) -> None:
+        self.expecting.release()
         await self.drain(self.options.drain_ms if drain_ms is None else drain_ms)
         self._started = False
         self._alarm.set(None)
@@ -181,7 +185,7 @@ class Engine(Planner):
         if self._pump_task is not None:
             self._pump_task.cancel()
             await asyncio.gather(self._pump_task, return_exceptions=True)
-        for part in ("_window", "_alarm", "_syncer", "_checkpointer"):
+        for part in ("expecting", "_window", "_alarm", "_syncer", "_checkpointer"):
             if hasattr(self, part):
                 closed = getattr(self, part).close()
                 if closed is not None:
@@ -207,6 +211,7 @@ class Engine(Planner):
         self._window.close()
         for request in self._inbox.refuse_all():
             request.reply(self._failure)
+        self.expecting.release()
         self._syncer.give_up(self._failure)
         self._waiters.fail(self._failure)
         self._notify_quiet()
@@ -350,6 +355,8 @@ class Engine(Planner):
         answer = await future
         if isinstance(answer, Refusal):
             raise errors.made(answer.error, answer.message, answer.details)
+        if isinstance(command, SetLane):
+            self.expecting.look(self.settled_lanes)
         if isinstance(answer, Existing):
             return query.view(answer.intent, self.now_ms())
         return query.view(answer, self.now_ms()) if isinstance(answer, Intent) else answer

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from duetime.engine.catalog import Catalog, Known
 from duetime.engine.checkpointer import Checkpointer
+from duetime.engine.expecting import Expecting
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Inbox, Single, item_bytes
 from duetime.engine.parts import Chunk, chunks, resolver
@@ -24,9 +25,11 @@ class Intake(Reader):
     """Takes intents. Whoever inherits has the parts named here."""
 
     guard: Guard
+    expecting: Expecting
     _catalog: Catalog
     _checkpointer: Checkpointer
     _closing: bool
+    _failure: Exception | None
     _inbox: Inbox
     _loop: asyncio.AbstractEventLoop
 
@@ -56,7 +59,7 @@ class Intake(Reader):
 
     def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Reply]:
         """One new intent; its `terms` is 0. Those that come together are written together."""
-        self._kernel()
+        lanes = self._kernel().state.lane_settings
         if self._closing:
             raise Closed("The engine is not running.")
         known = self._catalog.find(terms)
@@ -65,11 +68,25 @@ class Intake(Reader):
         if late_ms and item.execute_at_ms < now_ms + late_ms:
             self.guard.refuse_late(terms, late_ms)
         future: asyncio.Future[Reply] = self._loop.create_future()
-        self._inbox.put(Single(known.terms, item, ack, future, known.bytes + item_bytes(item)))
+        single = Single(known.terms, item, ack, future, known.bytes + item_bytes(item))
+        if lanes and (settings := lanes.get(terms.lane)) is not None and settings.order:
+            self.expecting.one(settings.order, single, self._put)
+        else:
+            self._inbox.put(single)
         return future
+
+    def _put(self, single: Single) -> None:
+        """Hand in what waited for its prediction, unless the engine stopped meanwhile."""
+        if self._failure is not None:
+            single.reply(self._failure)
+        else:
+            self._inbox.put(single)
 
     async def _submit_many(self, known: list[Known], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
         await self._checkpointer.catch_up()
+        lanes = self._kernel().state.lane_settings
+        if lanes:
+            items = await self.expecting.many(lanes, tuple(each.terms for each in known), items)
         # One after the other would wait for each; all at once keeps the order and fills the batches.
         parts = chunks([each.bytes for each in known], items)
         answers = await asyncio.gather(

@@ -134,7 +134,7 @@ class Archive:
     """Rows, read only. Without a path there are none: everything is in memory."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
+        self.path = path
         self._connection: sqlite3.Connection | None = None
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class Archive:
         try:
             yield True
         except schema.UNREADABLE as error:
-            raise Damaged(f"{self._path}: {error}.") from error
+            raise Damaged(f"{self.path}: {error}.") from error
         finally:
             connection.execute("COMMIT")
 
@@ -164,7 +164,7 @@ class Archive:
             return None
         body, crc = row
         if type(body) is not bytes or crc32(body) != crc:
-            raise Damaged(f"{self._path}: the checkpoint's row does not match its checksum.")
+            raise Damaged(f"{self.path}: the checkpoint's row does not match its checksum.")
         return _decode_checkpoint(body)
 
     def newest_seq(self) -> int:
@@ -181,6 +181,12 @@ class Archive:
         row = next(self._read("SELECT seq, crc, body FROM intents WHERE id = ?", (id,)), None)
         intent = None if row is None else self._intent(row)
         return None if intent is None or forgotten(intent, self.marks()) else intent
+
+    def finished(self, rows: int) -> Iterator[Intent]:
+        """Those of the newest rows that were acknowledged, newest first."""
+        newest = "SELECT seq, status, crc, body FROM intents ORDER BY seq DESC LIMIT ?"
+        for row in self._read(f"SELECT seq, crc, body FROM ({newest}) WHERE status = {int(ACKED)}", (rows,)):
+            yield self._intent(row)
 
     # Pages.
 
@@ -284,14 +290,14 @@ class Archive:
     # From rows to intents.
 
     def _open(self) -> sqlite3.Connection | None:
-        if self._connection is None and self._path is not None and self._path.exists():
-            place = f"file:{quote(str(self._path))}?mode=ro"
+        if self._connection is None and self.path is not None and self.path.exists():
+            place = f"file:{quote(str(self.path))}?mode=ro"
             try:
                 connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
                 connection.execute("PRAGMA cache_size = -8192")
                 connection.execute("PRAGMA mmap_size = 1073741824")
             except schema.UNREADABLE as error:
-                raise Damaged(f"{self._path}: {error}.") from error
+                raise Damaged(f"{self.path}: {error}.") from error
             self._connection = connection
         return self._connection
 
@@ -305,7 +311,7 @@ class Archive:
         seq, crc, body = row
         intent = _decode(body) if type(body) is bytes and crc32(body) == crc else None
         if intent is None or intent.seq != seq:
-            raise Damaged(f"{self._path}: the row {seq} of the table intents does not match its checksum.")
+            raise Damaged(f"{self.path}: the row {seq} of the table intents does not match its checksum.")
         return intent
 
 

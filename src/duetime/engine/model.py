@@ -1,0 +1,220 @@
+"""The way to the model's process: asked in batches, never waited for longer than a few milliseconds.
+
+It is a process of its own, so that learning takes nothing from the engine's loop and its end ends nothing
+else. Whoever asks always gets an answer: the model's, or none in time, and then goes by the sketch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from duetime.limits import (
+    PREDICT_ANSWER_MS,
+    PREDICT_LATE_MAX,
+    PREDICT_REST_MS,
+    PREDICT_RESTART_MS,
+    PREDICT_RESTART_MS_MAX,
+)
+from duetime.ml.features import Row
+from duetime.ml.messages import Answer, Ask, Failed, Trained, read_message, write
+
+_logger = logging.getLogger("duetime")
+
+Told = Callable[[int], None]
+"""Called once with what is expected; 0: nobody knows, or not in time."""
+
+# How it is with the model. Only IN_USE predicts; all others mean that the sketch does.
+OFF = "OFF"
+MISSING = "MISSING"
+LEARNING = "LEARNING"
+IN_USE = "IN_USE"
+WORSE = "WORSE"
+SLOW = "SLOW"
+FAILED = "FAILED"
+DOWN = "DOWN"
+STATES = (OFF, MISSING, LEARNING, IN_USE, WORSE, SLOW, FAILED, DOWN)
+
+_ROWS_MAX = 500
+# A line of the process: scores of some hundred functions.
+_LINE_BYTES_MAX = 4 * 1024 * 1024
+_END_S = 2.0
+
+
+class Model:
+    """One process, or none; and what is known of it."""
+
+    def __init__(self) -> None:
+        self.trained: Trained | None = None
+        self.failure = ""
+        self.starts = 0
+        self._state = OFF
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ending: list[asyncio.Task[None]] = []
+        self._asked: list[tuple[Row, Told]] = []
+        self._out: dict[int, list[Told]] = {}
+        self._number = 0
+        self._late = 0
+        self._rests_until_s = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Its life.
+
+    def want(self, path: Path | None) -> None:
+        """Somebody's order is up to predictions: start the process, where there can be one."""
+        if self._task is not None or path is None:
+            return
+        if find_spec("sklearn") is None:
+            self._state = MISSING
+            return
+        self._loop = asyncio.get_running_loop()
+        self._state = LEARNING
+        self._task = self._loop.create_task(self._live(path))
+
+    def leave(self) -> None:
+        """Nobody asks any more: end it."""
+        if self._task is not None:
+            self._task.cancel()
+            self._ending.append(self._task)
+        self._task, self._state, self.trained = None, OFF, None
+
+    async def gone(self) -> None:
+        """Wait until no process is left."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        self._ending.clear()
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while there is one."""
+        process = self._process
+        return None if process is None or process.returncode is not None else process.pid
+
+    async def _live(self, path: Path) -> None:
+        """Start it, hear it, and start it again when it dies, ever more slowly."""
+        wait_ms = PREDICT_RESTART_MS
+        while True:
+            try:
+                await self._hear(path)
+            except (OSError, ValueError, msgspec.MsgspecError) as error:
+                self.failure = str(error)
+            finally:
+                await self._ended()
+            self._state, self.trained = DOWN, None
+            _logger.warning("The model of durations is down; it is started again in %g s.", wait_ms / 1000)
+            await asyncio.sleep(wait_ms / 1000)
+            wait_ms = min(2 * wait_ms, PREDICT_RESTART_MS_MAX)
+            self._state = LEARNING
+
+    async def _hear(self, path: Path) -> None:
+        self.starts += 1
+        pipe = asyncio.subprocess.PIPE
+        process = self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "duetime.ml", str(path),
+            stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=_LINE_BYTES_MAX,
+        )  # fmt: skip
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            self._hears(line)
+
+    async def _ended(self) -> None:
+        """It is gone, or is to go."""
+        process, self._process = self._process, None
+        self._give_up()
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        if process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _END_S)
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    def _hears(self, line: bytes) -> None:
+        message = read_message(line)
+        if isinstance(message, Answer):
+            told = self._out.pop(message.number, None)
+            if told is not None:
+                self._late = 0
+                for each, expected_ms in zip(told, message.expected_ms, strict=True):
+                    each(expected_ms)
+        elif isinstance(message, Trained):
+            self.trained, self.failure = message, ""
+            self._state = IN_USE if message.score.model < message.score.sketch else WORSE
+        else:
+            assert isinstance(message, Failed)
+            self.failure = message.why
+            self._state = FAILED if self.trained is None else self._state
+
+    # Asking it.
+
+    @property
+    def state(self) -> str:
+        """How it is with it."""
+        if self._state is IN_USE and self._loop is not None and self._loop.time() < self._rests_until_s:
+            return SLOW
+        return self._state
+
+    def ask(self, row: Row, told: Told) -> None:
+        """Ask when it is in use. Those who ask together are asked for together."""
+        assert self._loop is not None
+        if not self._asked:
+            self._loop.call_soon(self._send)
+        self._asked.append((row, told))
+
+    def _send(self) -> None:
+        asked, self._asked = self._asked, []
+        process, loop = self._process, self._loop
+        if process is None or process.stdin is None or process.stdin.is_closing() or loop is None:
+            for _, told in asked:
+                told(0)
+            return
+        for start in range(0, len(asked), _ROWS_MAX):
+            part = asked[start : start + _ROWS_MAX]
+            self._number += 1
+            self._out[self._number] = [told for _, told in part]
+            process.stdin.write(write(Ask(self._number, [row for row, _ in part])) + b"\n")
+            loop.call_later(PREDICT_ANSWER_MS / 1000, self._too_late, self._number)
+
+    def _too_late(self, number: int) -> None:
+        told = self._out.pop(number, None)
+        if told is None:
+            return
+        self._late += 1
+        if self._late >= PREDICT_LATE_MAX and self._loop is not None:
+            self._late, self._rests_until_s = 0, self._loop.time() + PREDICT_REST_MS / 1000
+        for each in told:
+            each(0)
+
+    def _give_up(self) -> None:
+        """Whoever waits is told that nobody knows."""
+        waiting, self._out = self._out, {}
+        for told in waiting.values():
+            for each in told:
+                each(0)
+
+    def trouble(self) -> str:
+        """What is wrong with it, in a sentence's part; nothing while it is off, learns or is in use."""
+        if self._state is WORSE and self.trained is not None:
+            score = self.trained.score
+            return (
+                f"the model of durations is off by {score.model:.0%}, more than the {score.sketch:.0%} of the"
+                " sketch, which is used instead"
+            )
+        words = {
+            MISSING: "scikit-learn is not installed, so the sketch alone predicts durations",
+            SLOW: "the model of durations answers too late, and is left alone for a while",
+            FAILED: f"the model of durations cannot be trained ({self.failure}); the sketch predicts",
+            DOWN: "the model of durations is down; the sketch predicts until it is back",
+        }
+        return words.get(self.state, "")

@@ -1,0 +1,72 @@
+"""What of an intent may tell how long it takes: its function and queue, the shape of its payload, the hour.
+
+Made by the engine for what it asks and by the trainer for what it learns, so that both mean the same.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from duetime.limits import HOUR_MS
+from duetime.protocol.terms import Entity, Target, Task, Terms, lane_of
+
+Row = tuple[str, str, int, int, int, int, int, int]
+"""Function, queue, bytes, keys, longest list, depth, hour of the day (UTC), attempt."""
+
+# A larger payload is known by its size alone: reading it would cost more than it tells.
+_READ_MAX = 16 * 1024
+_DEPTH_MAX = 8
+_NEAR = 2
+
+_decode = msgspec.json.Decoder().decode
+
+
+def function_of(target: Target) -> str:
+    """What runs: a task, an entity type's message; of callbacks and streams all of one host or name."""
+    if isinstance(target, Task):
+        return f"task:{target.name}"
+    if isinstance(target, Entity):
+        return f"entity:{target.kind}.{target.message}"
+    return lane_of(target)
+
+
+def row_of(terms: Terms, payload: bytes, at_ms: int, attempt: int) -> Row:
+    """What is told of one intent."""
+    queue = terms.lane.partition("/")[0] if terms.serial else terms.lane
+    hour = at_ms // HOUR_MS % 24
+    return (function_of(terms.target), queue, len(payload), *_shape(payload), hour, attempt)
+
+
+def _shape(payload: bytes) -> tuple[int, int, int]:
+    """How many keys, the longest list (or the largest number) and the depth."""
+    if not payload or len(payload) > _READ_MAX:
+        return 0, 0, 0
+    try:
+        value = _decode(payload)
+    except (msgspec.MsgspecError, RecursionError):
+        return 0, 0, 0
+    keys = len(value) if isinstance(value, dict) else 0
+    return keys, _longest(value), _depth(value)
+
+
+def _longest(value: object, depth: int = 0) -> int:
+    """The longest list or text near the top, or the largest number: what a function may count to."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, bool | None):
+        return 0
+    if isinstance(value, int | float):
+        return int(min(abs(value), 1 << 40))
+    if depth > _NEAR or not isinstance(value, list | dict):
+        return 0
+    parts = value.values() if isinstance(value, dict) else value
+    own = len(value) if isinstance(value, list) else 0
+    return max([own, *(_longest(part, depth + 1) for part in parts)])
+
+
+def _depth(value: object) -> int:
+    depth = 0
+    while isinstance(value, list | dict) and value and depth < _DEPTH_MAX:
+        depth += 1
+        value = next(iter(value.values() if isinstance(value, dict) else value))
+    return depth
