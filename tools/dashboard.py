@@ -215,6 +215,50 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         ),
         Panel("Memory", "Resident.", "bytes", ((now("duetime_memory_bytes"), "{{instance}}"),)),
     ),
+    "Workers": (
+        Panel(
+            "Work that waits, by queue",
+            "What is ready and half of what runs, in seconds of work as expected.",
+            "s",
+            ((now("duetime_queue_work_seconds", "queue"), "{{queue}}"),),
+        ),
+        Panel(
+            "Workers, and how many would do",
+            "Connected ones, and those that would be done within a minute.",
+            "short",
+            (
+                (now("duetime_queue_workers", "queue"), "{{queue}}"),
+                (now("duetime_queue_suggested_workers", "queue"), "{{queue}} suggested"),
+            ),
+        ),
+        Panel(
+            "At one time, by queue",
+            "Under way, and what all workers of it take together.",
+            "short",
+            (
+                (now("duetime_queue_running", "queue"), "{{queue}}"),
+                (now("duetime_queue_capacity", "queue"), "{{queue}} capacity"),
+            ),
+        ),
+        Panel(
+            "Risk of being late",
+            "The time its workers need for what waits, as a share of a minute.",
+            "percentunit",
+            ((now("duetime_queue_lateness_risk", "queue"), "{{queue}}"),),
+        ),
+        Panel(
+            "Predicted durations, by source",
+            "Of lanes whose order is EXPECTED or SHADOW.",
+            "ops",
+            ((rate("duetime_predictions_total", "source"), "{{source}}"),),
+        ),
+        Panel(
+            "The model of durations",
+            "1 for the state it is in.",
+            "short",
+            ((now("duetime_prediction_model", "state"), "{{state}}"),),
+        ),
+    ),
     "The process": (
         Panel("Log files", "Segments.", "short", ((now("duetime_log_segments"), "{{instance}}"),), "stat"),
         Panel(

@@ -77,6 +77,12 @@ TRAIN_ROWS_MAX: Final = 50_000
 TRAIN_LOOK_MS: Final = 5 * SECOND_MS
 TRAIN_EVERY_MS: Final = 15 * MINUTE_MS
 
+# Autoscaling: within which time a backlog should be done, unless it is said otherwise; and a number of
+# workers that is rather a mistake.
+AUTOSCALE_TARGET_S: Final = 60
+AUTOSCALE_TARGET_S_MAX: Final = 24 * 3_600
+AUTOSCALE_WORKERS_MAX: Final = 10_000
+
 # Limits of rate and concurrency on one intent, and the largest number in one.
 LIMITS_MAX: Final = 8
 RATE_MAX: Final = 1_000_000

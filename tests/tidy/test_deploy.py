@@ -8,12 +8,18 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 import yaml
 
 from duetime import limits
+from duetime.api.admin import Admin
+from duetime.api.admin_routes import admin_routes
+from duetime.api.insights import InsightRoutes
 from duetime.cli import main
+from duetime.insight.autoscale import Autoscale, QueueSignal
 from duetime.insight.rules import RULES
 from duetime.insight.table import METRICS
 from duetime.settings import DataSettings, EngineSettings
@@ -139,6 +145,42 @@ def test_promtool_agrees(tmp_path):
 def promtool(*arguments: str) -> None:
     done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Autoscaling.
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(read(DEPLOY / "kubernetes" / name)))
+
+
+def test_keda_asks_for_a_field_that_is_there():
+    secret, scaled = documents("keda.yaml")
+    assert [secret["kind"], scaled["kind"]] == ["TriggerAuthentication", "ScaledObject"]
+    [trigger] = scaled["spec"]["triggers"]
+    assert trigger["authenticationRef"]["name"] == secret["metadata"]["name"]
+    metadata = trigger["metadata"]
+    address = urlsplit(metadata["url"])
+    assert address.port == limits.HTTP_PORT
+    none: Any = None
+    routes = admin_routes(Admin(none), InsightRoutes(none, none, none))
+    [route] = [each for each in routes if each.path == address.path]
+    assert set(parse_qs(address.query)) <= {each.name for each in route.parameters}
+    whole, place, field = metadata["valueLocation"].split(".")
+    shown = msgspec.structs.fields(Autoscale)
+    assert whole in {each.encode_name for each in shown} and place == "0"
+    numbers = {each.encode_name for each in msgspec.structs.fields(QueueSignal) if each.type in (int, float)}
+    assert field in numbers
+
+
+def test_the_pod_autoscaler_asks_for_a_metric_that_is_there():
+    [scaler] = documents("hpa.yaml")
+    assert scaler["kind"] == "HorizontalPodAutoscaler"
+    [metric] = [each["external"]["metric"] for each in scaler["spec"]["metrics"]]
+    labels = {spec.name: set(spec.labels) for spec in METRICS}
+    assert set(metric["selector"]["matchLabels"]) <= labels[metric["name"]]
+    named = set(re.findall(r"duetime_\w+", read(DEPLOY / "kubernetes/hpa.yaml")))
+    assert named <= set(labels)
 
 
 # Ports, folders, times.

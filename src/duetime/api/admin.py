@@ -29,7 +29,7 @@ from duetime.api.service import Service
 from duetime.engine.engine import Engine
 from duetime.errors import BadQuery, DuetimeError, InvalidField, made
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
-from duetime.protocol.command import LaneSettings, Pause, Purge, Resize, Resume, Revive, SetLane
+from duetime.protocol.command import LaneSettings, Order, Pause, Purge, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
 from duetime.store.archive import Filter
@@ -177,12 +177,13 @@ def _lane_out(engine: Engine, name: str) -> LaneOut:
         burst=settings.burst,
         pending_max=settings.pending_max or None,
         priority=settings.priority,
+        order=settings.order.name,  # type: ignore[arg-type]  # the names are those of the Literal
     )
 
 
 def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
     """Settings with a patch laid over them."""
-    changes: dict[str, int] = {
+    changes: dict[str, Any] = {
         name: value or 0
         for name in ("concurrency", "pending_max", "burst", "priority")
         if (value := getattr(patch, name)) is not UNSET
@@ -190,6 +191,8 @@ def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
     if patch.rate is not UNSET:
         rate = (0, 1_000) if patch.rate is None else rates.read(patch.rate, "$.rate")
         changes["rate"], changes["period_ms"] = rate
+    if patch.order is not UNSET:
+        changes["order"] = Order[patch.order]
     return replace(settings, **changes)
 
 

@@ -13,10 +13,13 @@ from duetime.api.functions import FunctionsOut
 from duetime.api.insights import HealthRoutes, InsightRoutes, SegmentsOut
 from duetime.api.routes import LIST, REQUEST_ID
 from duetime.api.wire import Nothing, PageOut
+from duetime.insight.autoscale import Autoscale
 from duetime.insight.chronoscope import Chronoscope
 from duetime.insight.forecast import SLOTS_MAX, Timeline
 from duetime.insight.health import Health, Readiness
+from duetime.insight.predictions import Predictions
 from duetime.insight.replay import Life, Past
+from duetime.limits import AUTOSCALE_TARGET_S_MAX
 
 _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
 
@@ -93,11 +96,39 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             errors=(e.NotJson, e.UnknownTier, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
         ),
         Route(
+            method="GET", path="/metrics", handler=insights.metrics, role=Role.read, name="getMetrics",
+            summary="Metrics for Prometheus, or as JSON", tag="Health", answers={200: str},
+            media_type="text/plain",
+        ),
+        *_insight_routes(insights, read),
+    ]  # fmt: skip
+
+
+def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route]:
+    return [
+        Route(
             path="/v1/admin/timeline", handler=insights.timeline, name="getTimeline",
             summary="What will fire, and whether it can be on time", answers={200: Timeline},
             parameters=(
                 Parameter("from", "The first moment; now."), Parameter("to", "The end; an hour later."),
                 Parameter("slots", "In how many.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
+            ),
+            errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/predictions", handler=insights.predictions, name="getPredictions",
+            summary="How long functions take, and what an order by that would gain",
+            answers={200: Predictions}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/autoscale", handler=insights.autoscale, name="getAutoscale",
+            summary="How many workers each queue needs", answers={200: Autoscale},
+            parameters=(
+                Parameter("queue", "One queue, as default or stream:news; all that are asked for."),
+                Parameter(
+                    "targetSeconds", "Within which time what waits should be done; 60.",
+                    {"type": "integer", "minimum": 1, "maximum": AUTOSCALE_TARGET_S_MAX},
+                ),
             ),
             errors=(e.BadQuery, e.NotReady), **read,
         ),
@@ -112,11 +143,6 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
             path="/v1/admin/log/segments", handler=insights.segments, name="listSegments",
             summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery, e.NotReady),
             **read,
-        ),
-        Route(
-            method="GET", path="/metrics", handler=insights.metrics, role=Role.read, name="getMetrics",
-            summary="Metrics for Prometheus, or as JSON", tag="Health", answers={200: str},
-            media_type="text/plain",
         ),
     ]  # fmt: skip
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from duetime import limits
 from duetime.api.shapes import In, Out
 from duetime.api.wire import KnownId, Name, Rate, Tags, TierName, Time
+
+OrderName = Literal["FIFO", "EXPECTED", "SHADOW"]
 
 
 class FilterIn(In, frozen=True):
@@ -41,6 +43,13 @@ class LanePatch(In, frozen=True):
     pending_max: Annotated[int, Meta(ge=1, le=10**12)] | UnsetType | None = UNSET
     priority: Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)] | UnsetType = UNSET
     paused: bool | UnsetType = UNSET
+    order: (
+        Annotated[
+            OrderName,
+            Meta(description="Who goes first: in order of arrival, or the shorter first as predicted."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class TierPatch(In, frozen=True):
@@ -83,3 +92,4 @@ class LaneOut(Out, frozen=True):
     burst: int = 1
     pending_max: int | None = None
     priority: int = 0
+    order: OrderName = "FIFO"

@@ -9,13 +9,15 @@ from duetime.api.http import Answer, Call
 from duetime.api.intents import encode
 from duetime.api.service import Service
 from duetime.engine.meter import Meter
-from duetime.errors import MissingParameter, NoSuchIntent
+from duetime.errors import BadQuery, MissingParameter, NoSuchIntent
+from duetime.insight.autoscale import autoscale
 from duetime.insight.chronoscope import look
 from duetime.insight.forecast import SLOTS_MAX, timeline
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
+from duetime.insight.predictions import predictions
 from duetime.insight.replay import Replay, SegmentScope
-from duetime.limits import HOUR_MS
+from duetime.limits import AUTOSCALE_TARGET_S, AUTOSCALE_TARGET_S_MAX, HOUR_MS, LANE_CHARS_MAX
 
 SLOTS_DEFAULT = 60
 
@@ -25,6 +27,14 @@ class SegmentsOut(Struct, frozen=True, rename="camel"):
 
     segments: list[SegmentScope]
     bytes: int
+
+
+def lane_named(queue: str) -> str:
+    """A queue's lane; a stream is named as its lane is."""
+    lane = queue if queue.startswith(("task:", "stream:")) else f"task:{queue}"
+    if not lane.partition(":")[2] or len(lane) > LANE_CHARS_MAX:
+        raise BadQuery(f"{queue[:64]!r} is not a queue.", parameter="queue")
+    return lane
 
 
 class HealthRoutes:
@@ -72,6 +82,26 @@ class InsightRoutes:
         to_ms = from_ms + HOUR_MS if to_ms is None else to_ms
         found = await timeline(engine, self._meter, self._service.library, from_ms, to_ms, slots)
         return Answer(encode(found))
+
+    async def predictions(self, call: Call) -> Answer:
+        """How long things take, and what an order by that would gain."""
+        check_names(call.query, ())
+        return Answer(encode(predictions(self._service.running)))
+
+    async def autoscale(self, call: Call) -> Answer:
+        """How many workers each queue needs, or one of them."""
+        query = call.query
+        check_names(query, ("queue", "targetSeconds"))
+        engine = self._service.running
+        target_s = number_from(query, "targetSeconds", AUTOSCALE_TARGET_S, 1, AUTOSCALE_TARGET_S_MAX)
+        now_ms = engine.now_ms()
+        slots = await self._service.library.slots(now_ms, now_ms + 1000 * target_s, 1000 * target_s)
+        coming: dict[str, int] = {}
+        for slot in slots:
+            coming[slot.queue] = coming.get(slot.queue, 0) + slot.count
+        queue = query.get("queue")
+        lane = None if queue is None else lane_named(queue)
+        return Answer(encode(autoscale(engine, target_s, lane, coming)))
 
     async def replay(self, call: Call) -> Answer:
         """The life of an intent, or the state of everything, as of a moment."""

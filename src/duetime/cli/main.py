@@ -59,6 +59,8 @@ COMMANDS: Final = {
     "functions": Command("duetime.cli.functions", "functions", "List what the workers can run."),
     "chronoscope": Command("duetime.cli.chronoscope", "chronoscope", "Look into the engine."),
     "timeline": Command("duetime.cli.timeline", "timeline", "Show what will fire, and whether on time."),
+    "predictions": Command("duetime.cli.predictions", "predictions", "Show how long functions take."),
+    "autoscale": Command("duetime.cli.predictions", "autoscale", "Show how many workers queues need."),
     "replay": Command("duetime.cli.replay", "replay", "Show an intent or the system as of a moment."),
     "shell": Command("duetime.cli.shell", "shell", "The same commands, interactively."),
     "token": Command("duetime.cli.token", "app", "Make, list and revoke tokens of a server."),

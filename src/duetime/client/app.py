@@ -29,7 +29,7 @@ from duetime.client.recurring import Recurring, Schedules
 from duetime.client.replies import id_of
 from duetime.client.task import P, R, Task
 from duetime.errors import Closed, InvalidField, UnknownTask
-from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive
+from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Item, Status
 from duetime.protocol.terms import Bare, Terms
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DefaultHandler = Callable[[Any, Context], Any]
 # What a caller may ask for; the other commands are the engine's own.
-ASKABLE = (Cancel, FireNow, Patch, Pause, Resize, Resume, Revive)
+ASKABLE = (Cancel, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane)
 
 
 class _TaskDecorator(Protocol):

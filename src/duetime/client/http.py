@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from duetime.client import models, scope
+from duetime.client import predictions as forecast
 from duetime.client.background import Background
 from duetime.client.call import Call
 from duetime.client.dead_letters import DeadLetters
@@ -183,6 +184,17 @@ class Client:
         """What will fire, slot by slot, and whether it will be on time."""
         pairs = query({}, since=since, until=until, slots=slots)
         return self.ask(Request("GET", "/v1/admin/timeline", pairs), scope.Timeline)
+
+    def predictions(self) -> Call[forecast.Predictions]:
+        """How long functions take, and what an order by that would gain."""
+        return self.ask(Request("GET", "/v1/admin/predictions"), forecast.Predictions)
+
+    def autoscale(
+        self, queue: str | None = None, *, target_seconds: int | None = None
+    ) -> Call[forecast.Autoscale]:
+        """How many workers each queue needs, or one of them, to be done within a time."""
+        pairs = query({}, queue=queue, target_seconds=target_seconds)
+        return self.ask(Request("GET", "/v1/admin/autoscale", pairs), forecast.Autoscale)
 
     def resize(self, tier: str, concurrency: int) -> Call[dict[str, Any]]:
         """Give a tier another number of delivery permits, at once."""

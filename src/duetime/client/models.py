@@ -298,6 +298,7 @@ class Lane(Model, frozen=True):
     ready: int = 0
     running: int = 0
     consumers: int = 0
+    order: str = "FIFO"
 
 
 class Anomaly(Model, frozen=True):

@@ -24,7 +24,7 @@ from duetime.client.times import moment_ms
 from duetime.client.translate import RawIntent, RawPage
 from duetime.client.transport import Request, Transport
 from duetime.errors import DuetimeError, IdExists, InvalidField, NoSuchIntent
-from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive
+from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Item, Status
 from duetime.protocol.reply import Refusal, Reply
@@ -165,6 +165,9 @@ class RemoteBackend(RemoteSchedules):
                 where = path("admin", "lanes", lane, "pause")
             case Resume(lane):
                 where = path("admin", "lanes", lane, "resume")
+            case SetLane(lane, settings):
+                method, where = "PATCH", path("admin", "lanes", lane)
+                fields = translate.lane_fields(settings)
             case Resize(tier, permits):
                 method, where = "PATCH", path("admin", "tiers", Tier(tier).name)
                 fields = {"concurrency": permits}

@@ -11,7 +11,7 @@ from msgspec import Raw
 from duetime.client import models
 from duetime.client.times import moment_ms, moment_of
 from duetime.errors import BadTarget, InvalidField
-from duetime.protocol.command import Patch, Revive
+from duetime.protocol.command import LaneSettings, Patch, Revive
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Error, Intent, Item, Status
 from duetime.protocol.terms import (
@@ -163,6 +163,18 @@ def _change_fields(change: Patch | Revive) -> dict[str, Any]:
     if change.payload is not None:
         fields["payload"] = Raw(change.payload) if change.payload else None
     return fields
+
+
+def lane_fields(settings: LaneSettings) -> dict[str, Any]:
+    """What the API is told of a lane's settings: all of them, for none is left as it was."""
+    return {
+        "concurrency": settings.concurrency or None,
+        "rate": f"{settings.rate}/{settings.period_ms}ms" if settings.rate else None,
+        "burst": settings.burst,
+        "pendingMax": settings.pending_max or None,
+        "priority": settings.priority,
+        "order": settings.order.name,
+    }
 
 
 def _redelivery_fields(policy: Redelivery) -> dict[str, Any]:

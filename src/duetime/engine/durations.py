@@ -52,17 +52,22 @@ class Durations:
 
     # What the engine tells.
 
-    def watching(self, settle: Settler, state: State, clock: Clock) -> Settler:
+    def begin(self, state: State, clock: Clock) -> None:
+        """Recovery is done; this is the state from now on."""
+        self._state, self._clock = state, clock
+
+    def watching(self, settle: Settler) -> Settler:
         """The same way in for outcomes, on which their durations are noted first."""
 
         def watch(settlements: list[Settlement]) -> None:
-            self._settled(settlements, state, clock.now_ms())
+            self.settled(settlements)
             settle(settlements)
 
         return watch
 
-    def _settled(self, settlements: list[Settlement], state: State, now_ms: int) -> None:
-        get, watched = state.store.peek, self.watched
+    def settled(self, settlements: list[Settlement]) -> None:
+        """Outcomes came back; not yet written, so that the intents still say when they were handed out."""
+        get, watched, now_ms = self._state.store.peek, self.watched, self._clock.now_ms()
         if not watched and len(settlements) > _LOOKED_AT:
             stride = 1 + len(settlements) // _LOOKED_AT
             self._turn += 1

@@ -108,7 +108,8 @@ class Engine(Planner):
                 changes_max=self.options.checkpoint_changes,
                 meter=self.meter,
             )
-            self._dispatcher.open(self.expecting.durations.watching(self._settle, kernel.state, self.clock))
+            self.expecting.durations.begin(kernel.state, self.clock)
+            self._dispatcher.open(self.expecting.durations.watching(self._settle))
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
             timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
             self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)

@@ -59,6 +59,11 @@ class Expecting:
         finally:
             archive.close()
 
+    async def rebuilt(self) -> None:
+        """Wait until what is on disk is known; whatever became of that."""
+        if self._rebuilding is not None:
+            await asyncio.gather(self._rebuilding, return_exceptions=True)
+
     def look(self, lanes: Mapping[str, LaneSettings]) -> None:
         """The lanes' settings are these now."""
         asking = [name for name, settings in lanes.items() if settings.order]
@@ -77,8 +82,7 @@ class Expecting:
         self.release()
         self.model.leave()
         await self.model.gone()
-        if self._rebuilding is not None:
-            await asyncio.gather(self._rebuilding, return_exceptions=True)
+        await self.rebuilt()
 
     # New intents.
 

@@ -126,6 +126,33 @@ def credits(engine: Engine, lane: str) -> int:
     return sum(consumer.credits.get(lane, 0) for consumer in consumers)
 
 
+class Hands(Struct):
+    """Who takes deliveries of a lane."""
+
+    workers: int = 0
+    credits: int = 0
+    """How many more they would take now."""
+
+
+def hands(engine: Engine) -> dict[str, Hands]:
+    """For each lane that is pulled, the connections that ask for it or hold some of it."""
+    state = engine._kernel().state
+    found: dict[str, Hands] = {}
+    looked_at = 0
+    for consumer in state.consumers.values():
+        names = dict.fromkeys(consumer.credits)
+        for intent in state.out.get(consumer.name, {}).values():
+            looked_at += 1
+            if looked_at > _OUT_MAX:
+                break
+            names[intent.terms.lane] = None
+        for name in names:
+            lane = found.setdefault(name, Hands())
+            lane.workers += 1
+            lane.credits += consumer.credits.get(name, 0)
+    return found
+
+
 def is_closing(engine: Engine) -> bool:
     """Whether it is on its way down, or there."""
     return engine._closing

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from duetime.engine.catalog import Catalog, Known
 from duetime.engine.checkpointer import Checkpointer
-from duetime.engine.expecting import Expecting
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Inbox, Single, item_bytes
 from duetime.engine.parts import Chunk, chunks, resolver
@@ -25,7 +24,6 @@ class Intake(Reader):
     """Takes intents. Whoever inherits has the parts named here."""
 
     guard: Guard
-    expecting: Expecting
     _catalog: Catalog
     _checkpointer: Checkpointer
     _closing: bool

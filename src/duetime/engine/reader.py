@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from duetime.engine.eta import with_eta
+from duetime.engine.expecting import Expecting
 from duetime.engine.progress import Progresses
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
@@ -20,6 +22,7 @@ class Reader:
     """Reads a kernel. Whoever inherits gives the kernel, or raises why there is none."""
 
     progress: Progresses
+    expecting: Expecting
 
     def now_ms(self) -> int:
         raise AssertionError("the engine has the clock")
@@ -50,7 +53,10 @@ class Reader:
     def why(self, id: str) -> Why | None:
         state = self._kernel().state
         intent = state.store.get(id)
-        return None if intent is None else query.why(state, intent, self.now_ms())
+        if intent is None:
+            return None
+        why = query.why(state, intent, self.now_ms())
+        return with_eta(why, state, intent, self.expecting.durations)
 
     def history(self, id: str) -> list[Entry] | None:
         intent = self._kernel().state.store.get(id)

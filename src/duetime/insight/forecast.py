@@ -167,7 +167,7 @@ def _groups(engine: Engine, meter: Meter) -> dict[str, _Group]:
             continue
         at_once = lane.running + credits(engine, lane.name)
         if at_once:
-            times, measured = _all_times(meter, seen)
+            times, measured = _lane_times(engine, meter, seen, lane.name)
             groups[lane.name] = _Group(_capacity(lane.name, at_once, times, measured), float(lane.ready))
     return groups
 
@@ -192,6 +192,14 @@ def _times(meter: Meter, tier: int, now_ms: int) -> tuple[float, bool]:
         if seen.count:
             return max(seen.mean, 0.1), True
     return _ASSUMED_MS, False
+
+
+def _lane_times(engine: Engine, meter: Meter, seen: Gauges, lane: str) -> tuple[float, bool]:
+    """The mean time of a queue's own deliveries; of all, while none of its own is known."""
+    sketch = engine.expecting.durations.lane(lane)
+    if sketch is not None and sketch.count:
+        return max(sketch.mean_ms, 0.1), True
+    return _all_times(meter, seen)
 
 
 def _all_times(meter: Meter, seen: Gauges) -> tuple[float, bool]:

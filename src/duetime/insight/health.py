@@ -210,6 +210,7 @@ def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
     signs.checkpoint_lag_bytes = seen.store.checkpoint_lag_bytes
     signs.disk_free_bytes = seen.log.free_bytes
     signs.disk_reserve_bytes = engine.options.disk_reserve_bytes
+    signs.model = engine.expecting.model.trouble()
     signs.paused = tuple(lane.name for lane in seen.lanes if lane.paused)
     signs.unserved = {
         lane.name: lane.ready

@@ -19,6 +19,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
 from duetime.engine.meter import Histogram, Meter
+from duetime.insight.autoscale import autoscale
 from duetime.insight.table import COUNTER, GAUGE, METRICS, Source, Spec
 
 __all__ = ["METRICS", "Metrics"]
@@ -82,7 +83,9 @@ class Metrics:
         state = self._meter.state
         if state is None or not inside.is_ready(self._engine):
             return None
-        return Source(self._engine, self._meter, state, inside.gauges(self._engine))
+        seen = inside.gauges(self._engine)
+        queues = autoscale(self._engine, seen=seen).queues
+        return Source(self._engine, self._meter, state, seen, queues)
 
 
 def _family(spec: Spec) -> Any:

@@ -61,6 +61,8 @@ class Signs(Struct, kw_only=True):
     breakers: tuple[str, ...] = ()
     """Hosts that are left alone for a while."""
     paused: tuple[str, ...] = ()
+    model: str = ""
+    """What is wrong with the model of durations, if somebody asks for it."""
     unserved: dict[str, int] = {}
     """Lanes with ready work that nobody asks for."""
 
@@ -174,6 +176,10 @@ def _paused(signs: Signs) -> Found:
     return {lane: f"{lane} is paused" for lane in signs.paused}
 
 
+def _model(signs: Signs) -> Found:
+    return {"": signs.model} if signs.model else {}
+
+
 def _unserved(signs: Signs) -> Found:
     return {
         lane: f"{plural(ready, 'intent')} of {lane} {'waits' if ready == 1 else 'wait'}"
@@ -256,6 +262,11 @@ RULES: tuple[Rule, ...] = (
         "BREAKER_OPEN", NOTE, _breakers, _breakers,
         "A host failed many times in a row; callbacks to it wait and are tried again.",
         "Look at the host; it is asked again by itself.",
+    ),
+    Rule(
+        "NO_MODEL", NOTE, _model, _model,
+        "Predicted durations come from the sketch of each function, and not from the model.",
+        "Nothing waits for it. `duetime predictions` says more; the extra `ml` brings what it needs.",
     ),
     Rule(
         "PAUSED", NOTE, _paused, _paused,

@@ -15,7 +15,9 @@ from msgspec import Struct
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges
 from duetime.engine.meter import Histogram, Meter, moves, moves_to, standing
+from duetime.engine.model import STATES
 from duetime.insight import machine
+from duetime.insight.autoscale import QueueSignal
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES
 from duetime.protocol.intent import (
@@ -40,6 +42,7 @@ class Source(Struct):
     meter: Meter
     state: State
     gauges: Gauges
+    queues: list[QueueSignal]
 
 
 class Spec(Struct, frozen=True):
@@ -105,8 +108,13 @@ def _disk_free(source: Source) -> Values:
     return [] if free is None else [((), free)]
 
 
+def _queues(read: Callable[[QueueSignal], float]) -> Callable[[Source], Values]:
+    return lambda source: [((each.lane,), read(each)) for each in source.queues]
+
+
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 _TIER = ("tier",)
+_QUEUE = ("queue",)
 
 METRICS: tuple[Spec, ...] = (
     Spec("duetime_intents_submitted_total", COUNTER, _TIER, "Intents accepted.", _by_tier(_made)),
@@ -244,6 +252,62 @@ METRICS: tuple[Spec, ...] = (
         ("queue",),
         "Intents that are due and wait in a lane; all entities as one.",
         lambda s: [((lane.name,), lane.ready) for lane in s.gauges.lanes],
+    ),
+    Spec(
+        "duetime_queue_running",
+        GAUGE,
+        _QUEUE,
+        "Deliveries under way of a queue that workers ask for.",
+        _queues(lambda queue: queue.running),
+    ),
+    Spec(
+        "duetime_queue_workers",
+        GAUGE,
+        _QUEUE,
+        "Connections that ask for a queue or hold some of it.",
+        _queues(lambda queue: queue.workers),
+    ),
+    Spec(
+        "duetime_queue_capacity",
+        GAUGE,
+        _QUEUE,
+        "How many at one time the workers of a queue take together.",
+        _queues(lambda queue: queue.capacity),
+    ),
+    Spec(
+        "duetime_queue_work_seconds",
+        GAUGE,
+        _QUEUE,
+        "What waits in a queue, and half of what runs, in seconds of work as expected.",
+        _queues(lambda queue: queue.work_seconds),
+    ),
+    Spec(
+        "duetime_queue_lateness_risk",
+        GAUGE,
+        _QUEUE,
+        "The time its workers need for what waits, as a share of a minute: over 1 it will be late.",
+        _queues(lambda queue: queue.lateness_risk),
+    ),
+    Spec(
+        "duetime_queue_suggested_workers",
+        GAUGE,
+        _QUEUE,
+        "So many workers would be done within a minute with what waits.",
+        _queues(lambda queue: queue.suggested_workers),
+    ),
+    Spec(
+        "duetime_predictions_total",
+        COUNTER,
+        ("source",),
+        "Durations predicted at submit, by where they came from: model, sketch, none.",
+        lambda s: [((source,), count) for source, count in s.engine.expecting.told.items()],
+    ),
+    Spec(
+        "duetime_prediction_model",
+        GAUGE,
+        ("state",),
+        "1 for the state the model of durations is in.",
+        lambda s: [((state,), int(state == s.engine.expecting.model.state)) for state in STATES],
     ),
     Spec("duetime_running", GAUGE, _TIER, "Deliveries under way.", _per_tier_gauge("running")),
     Spec("duetime_permits_max", GAUGE, _TIER, "Delivery permits.", _per_tier_permits("max")),

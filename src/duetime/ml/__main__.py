@@ -13,6 +13,8 @@ import threading
 from pathlib import Path
 from time import perf_counter  # tidy: how long ago, not what time it is
 
+from threadpoolctl import threadpool_limits
+
 from duetime.clock import SystemClock
 from duetime.limits import TRAIN_EVERY_MS, TRAIN_LOOK_MS, TRAIN_ROWS_MAX, TRAIN_ROWS_MIN
 from duetime.ml.features import Row, row_of
@@ -77,6 +79,7 @@ class Learner:
 def main(path: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the engine, which ends this process by itself
     os.nice(10)
+    threadpool_limits(limits=1)  # the engine needs the rest of the machine
     learner, stop = Learner(Path(path)), threading.Event()
     thread = threading.Thread(target=learner.learn_for_ever, args=(stop,), daemon=True)
     thread.start()

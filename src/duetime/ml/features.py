@@ -45,23 +45,23 @@ def _shape(payload: bytes) -> tuple[int, int, int]:
         value = _decode(payload)
     except (msgspec.MsgspecError, RecursionError):
         return 0, 0, 0
-    keys = len(value) if isinstance(value, dict) else 0
-    return keys, _longest(value), _depth(value)
+    keys, longest = _size(value)
+    return keys, longest, _depth(value)
 
 
-def _longest(value: object, depth: int = 0) -> int:
-    """The longest list or text near the top, or the largest number: what a function may count to."""
+def _size(value: object, depth: int = 0) -> tuple[int, int]:
+    """Near the top: how many keys there are, and the longest list or text or the largest number, which is
+    what a function may count to."""
     if isinstance(value, str):
-        return len(value)
-    if isinstance(value, bool | None):
-        return 0
-    if isinstance(value, int | float):
-        return int(min(abs(value), 1 << 40))
+        return 0, len(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return 0, int(min(abs(value), 1 << 40))
     if depth > _NEAR or not isinstance(value, list | dict):
-        return 0
-    parts = value.values() if isinstance(value, dict) else value
-    own = len(value) if isinstance(value, list) else 0
-    return max([own, *(_longest(part, depth + 1) for part in parts)])
+        return 0, 0
+    named = isinstance(value, dict)
+    parts = [_size(part, depth + 1) for part in (value.values() if isinstance(value, dict) else value)]
+    keys = sum(part[0] for part in parts) + (len(value) if named else 0)
+    return keys, max([0 if named else len(value), *(part[1] for part in parts)])
 
 
 def _depth(value: object) -> int:

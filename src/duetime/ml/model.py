@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
 
 from duetime.limits import EXPECTED_MS_MAX
 from duetime.ml.features import Row
@@ -32,12 +31,11 @@ class Regressor:
         self._trees = HistGradientBoostingRegressor(
             max_iter=100, learning_rate=0.1, min_samples_leaf=10, categorical_features=[0, 1], random_state=0
         )
-        with threadpool_limits(limits=1):  # the engine needs the rest of the machine
-            self._trees.fit(self._table(rows), np.log(np.asarray(took_ms, dtype=float) + _FLOOR_MS))
+        self._trees.fit(self._table(rows), np.log(np.asarray(took_ms, dtype=float) + _FLOOR_MS))
+        self.expected_ms(rows[:1])  # the first time takes longer, and somebody would wait for it
 
     def expected_ms(self, rows: Sequence[Row]) -> list[int]:
-        with threadpool_limits(limits=1):
-            guesses = np.exp(self._trees.predict(self._table(rows))) - _FLOOR_MS
+        guesses = np.exp(self._trees.predict(self._table(rows))) - _FLOOR_MS
         return [int(guess) for guess in np.clip(np.rint(guesses), 1, EXPECTED_MS_MAX)]
 
     def _table(self, rows: Sequence[Row]) -> Any:

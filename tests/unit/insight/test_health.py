@@ -75,6 +75,7 @@ STORIES = {
     ),
     "NO_CONSUMER": (replace(QUIET, unserved={"stream:news": 3}), None, QUIET),
     "BREAKER_OPEN": (replace(QUIET, breakers=("shop.example",)), None, QUIET),
+    "NO_MODEL": (replace(QUIET, model="it is down"), None, QUIET),
     "PAUSED": (replace(QUIET, paused=("task:mail",)), None, QUIET),
 }
 BY_CODE = {rule.code: rule for rule in RULES}

@@ -13,20 +13,22 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from duetime.errors import Busy
 from duetime.insight.metrics import METRICS, Metrics
 from duetime.kernel.lanes import Lane
-from duetime.protocol.command import Cancel, Revive
+from duetime.protocol.command import Cancel, Demand, LaneSettings, Order, Revive, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement
 from duetime.protocol.terms import Callback, Entity, Stream, Tier
 from tests.unit.insight.rig import NOW, World, run, world
 
 HOUR = 3_600_000
+LABELS = {"tier", "queue", "channel", "outcome", "status", "reason", "source", "state"}
 UNITS = ("_seconds", "_bytes", "_total")
 # Counts of things that are there now, and of what one node knows of itself, have no unit.
 WITHOUT_UNIT = {
     "duetime_batch_size", "duetime_intents", "duetime_ready", "duetime_running", "duetime_permits_max",
     "duetime_permits_used", "duetime_permits_borrowed", "duetime_permits_lent", "duetime_hot_intents",
     "duetime_cold_intents", "duetime_unwritten_intents", "duetime_log_segments", "duetime_leader",
-    "duetime_epoch",
+    "duetime_epoch", "duetime_queue_running", "duetime_queue_workers", "duetime_queue_capacity",
+    "duetime_queue_suggested_workers", "duetime_queue_lateness_risk", "duetime_prediction_model",
 }  # fmt: skip
 # What cannot move on one node without a fault.
 STILL = {"duetime_replication_lag_seconds"}
@@ -56,6 +58,9 @@ async def live(w: World) -> None:
     await w.many("e", 2, target=Entity("cart", "1", "add"))
     await w.many("u", 210, tier=Tier.ULTRA)
     await w.many("out", 1)
+    await w.engine.ask(Demand("w1", "stream:asked", 1))
+    await w.engine.ask(SetLane("stream:asked", LaneSettings(order=Order.SHADOW)))
+    await w.many("asked", 3, target=Stream("asked"), tier=Tier.ECONOMY)
 
 
 def samples(text: str) -> dict[str, float]:
@@ -81,7 +86,7 @@ def test_names_follow_the_rules():
         assert spec.name.endswith(UNITS) or spec.name in WITHOUT_UNIT, spec.name
         assert (spec.kind == "counter") == spec.name.endswith("_total")
         assert spec.help.endswith(".")
-        assert set(spec.labels) <= {"tier", "queue", "channel", "outcome", "status", "reason"}
+        assert set(spec.labels) <= LABELS
 
 
 def test_every_metric_moves_under_load(tmp_path):

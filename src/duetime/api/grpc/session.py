@@ -184,6 +184,7 @@ class Session:
         self._subscriber.answered((each.id, each.delivery) for each in settlements)
         if self._engine.meter is not None and settlements:
             self._engine.meter.settled(settlements)
+        self._engine.expecting.durations.settled(settlements)
         parts = list(_chunks(settlements))
         waiting: list[Any] = [self._count(part, size) for part, size in parts]
         if credits:

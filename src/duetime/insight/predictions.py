@@ -1,0 +1,122 @@
+"""What is known of how long things take: by function and lane, how good it is, what an order gains by it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime.engine.engine import Engine
+from duetime.engine.model import Model
+from duetime.engine.sketch import Sketch
+from duetime.insight.queueing import Gain, gain_of
+from duetime.insight.when import iso
+from duetime.limits import PREDICT_ENOUGH, SECOND_MS
+
+# A timeout that only what hangs will meet: so many times the p99, and never less than a second.
+_MARGIN = 3
+_SHOWN_MAX = 200
+
+
+class FunctionForecast(Struct, rename="camel"):
+    """How long one function takes."""
+
+    function: str
+    count: int
+    mean_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    sketch_error: float
+    """How far off its own median is, as a share of what it was: the median of that."""
+    model_error: float | None
+    """The same of the model, on the newest intents, which it had not seen."""
+    suggested_timeout_ms: int | None
+    """A multiple of the p99; None as long as too little is known."""
+
+
+class LaneForecast(Struct, rename="camel"):
+    """A lane whose order is up to predictions, or might be."""
+
+    lane: str
+    order: str
+    source: str
+    """Where predictions come from now: model, sketch, or none, which is the order of arrival."""
+    gain: Gain | None
+
+
+class ModelForecast(Struct, rename="camel"):
+    """The model. Only while it is IN_USE does it predict."""
+
+    state: str
+    detail: str
+    version: str | None = None
+    trained_at: str | None = None
+    rows: int = 0
+    model_error: float | None = None
+    sketch_error: float | None = None
+    pid: int | None = None
+
+
+class Predictions(Struct, rename="camel"):
+    """Everything that is known of durations."""
+
+    functions: list[FunctionForecast]
+    more_functions: int
+    lanes: list[LaneForecast]
+    model: ModelForecast
+    predicted: dict[str, int]
+    """Predictions made since the start, by where they came from."""
+
+
+def predictions(engine: Engine) -> Predictions:
+    """As it is now. The replay of each lane that asks takes some milliseconds."""
+    expecting = engine.expecting
+    durations, model = expecting.durations, expecting.model
+    names = sorted(durations.functions, key=lambda name: (-durations.functions[name].added, name))
+    known = [name for name in names if durations.functions[name].count]
+    return Predictions(
+        functions=[_function(name, durations.functions[name], model) for name in known[:_SHOWN_MAX]],
+        more_functions=max(0, len(known) - _SHOWN_MAX),
+        lanes=[
+            LaneForecast(lane, engine.lane_settings(lane).order.name, expecting.source(lane), gain_of(recent))
+            for lane, recent in sorted(durations.watched.items())
+        ],
+        model=_model(model),
+        predicted=dict(expecting.told),
+    )
+
+
+def _function(name: str, sketch: Sketch, model: Model) -> FunctionForecast:
+    score = None if model.trained is None else model.trained.functions.get(name)
+    p99_ms = _ms(sketch, 0.99)
+    enough = sketch.count >= PREDICT_ENOUGH
+    return FunctionForecast(
+        function=name,
+        count=sketch.added,
+        mean_ms=round(sketch.mean_ms, 1),
+        p50_ms=_ms(sketch, 0.5),
+        p90_ms=_ms(sketch, 0.9),
+        p99_ms=p99_ms,
+        sketch_error=round(sketch.error() or 0.0, 4),
+        model_error=None if score is None else score.model,
+        suggested_timeout_ms=max(SECOND_MS, round(_MARGIN * p99_ms)) if enough else None,
+    )
+
+
+def _ms(sketch: Sketch, share: float) -> float:
+    return round(sketch.quantile(share) or 0.0, 1)
+
+
+def _model(model: Model) -> ModelForecast:
+    trained = model.trained
+    if trained is None:
+        return ModelForecast(model.state, model.trouble(), pid=model.pid)
+    return ModelForecast(
+        state=model.state,
+        detail=model.trouble(),
+        version=trained.version,
+        trained_at=iso(trained.at_ms),
+        rows=trained.rows,
+        model_error=trained.score.model,
+        sketch_error=trained.score.sketch,
+        pid=model.pid,
+    )

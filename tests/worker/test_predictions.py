@@ -1,0 +1,133 @@
+"""Predicted durations with a real server, a real worker and the model's own process, which is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.http.listener import Listener
+from tests.http.server import ServerProcess
+from tests.worker.process import WAIT_S, WorkerProcess
+
+pytest.importorskip("sklearn")
+
+LANE = "/v1/admin/lanes/task:default"
+TARGET = "tests.worker.naps:app"
+ROUND_S = 0.2
+
+
+def nap(ms: int, **more: Any) -> dict[str, Any]:
+    return {"delayMs": 0, "task": {"name": "nap"}, "payload": [[ms]], "precisionTier": "FAST", **more}
+
+
+def told(server: ServerProcess) -> dict[str, Any]:
+    found: dict[str, Any] = server.ask("GET", "/v1/admin/predictions").json
+    return found
+
+
+def until(condition: Callable[[], bool], what: str, within_s: float = 3 * WAIT_S) -> None:
+    """Ask again and again: how it is with the model is not an event of any intent."""
+    pause = threading.Event()
+    for _ in range(round(within_s / ROUND_S)):
+        if condition():
+            return
+        pause.wait(ROUND_S)
+    raise AssertionError(f"{what} did not come within {within_s} s")
+
+
+def batch(server: ServerProcess, items: list[dict[str, Any]]) -> list[str]:
+    answer = server.ask("POST", "/v1/intents/batch", items).json
+    assert answer["created"] == len(items), answer
+    return [each["intent"]["intentId"] for each in answer["items"]]
+
+
+def all_done(events: Listener, ids: list[str]) -> None:
+    for id in ids:
+        events.reached(id, "ACKED")
+
+
+def anomalies(server: ServerProcess) -> list[str]:
+    return [each["code"] for each in server.ask("GET", "/health").json["anomalies"]]
+
+
+def test_with_the_model_killed_in_mid_run_nothing_is_lost_or_stuck(tmp_path):
+    random = Random(11)
+    with (
+        ServerProcess(tmp_path / "data", store__checkpoint_ms=100) as server,
+        Listener(server) as events,
+        WorkerProcess(server, target=TARGET, options=("--concurrency", "20")),
+    ):
+        assert server.ask("PATCH", LANE, {"order": "EXPECTED"}).json["order"] == "EXPECTED"
+        assert anomalies(server) == []
+        ids = batch(server, [nap(random.choice((1, 5, 20, 60))) for _ in range(400)])
+        all_done(events, ids)
+        until(lambda: told(server)["model"]["state"] == "IN_USE", "a model that is better than the sketch")
+        model = told(server)["model"]
+        assert model["modelError"] < model["sketchError"] and model["rows"] >= 200
+        assert told(server)["lanes"][0]["source"] == "model"
+
+        # It is asked, and answers within the few milliseconds that a submit waits.
+        for _ in range(100):  # one that is late is predicted by the sketch
+            server.create(**nap(60, delayMs=3_600_000))
+            if told(server)["predicted"]["model"]:
+                break
+        assert told(server)["predicted"]["model"] >= 1
+
+        # Killed while work is submitted and done.
+        ids = batch(server, [nap(random.choice((1, 5, 20, 60))) for _ in range(300)])
+        os.kill(model["pid"], signal.SIGKILL)
+        ids += [server.create(**nap(random.choice((1, 5, 20))))["intentId"] for _ in range(100)]
+        ids += batch(server, [nap(5) for _ in range(200)])
+        until(lambda: told(server)["model"]["state"] == "DOWN", "the news that it is down")
+        assert "NO_MODEL" in anomalies(server)
+        assert told(server)["lanes"][0]["source"] == "sketch"
+        before = told(server)["predicted"]["sketch"]
+        ids += batch(server, [nap(5) for _ in range(20)])
+        assert told(server)["predicted"]["sketch"] == before + 20
+        all_done(events, ids)
+        counts = server.ask("GET", "/v1/admin/chronoscope").json["counts"]
+        assert (counts["ACKED"], counts["DEAD_LETTERED"], counts["DUE"]) == (400 + len(ids), 0, 0)
+
+        # It comes back by itself.
+        until(lambda: told(server)["model"]["pid"] not in (None, model["pid"]), "another process")
+        until(lambda: told(server)["model"]["state"] in ("IN_USE", "WORSE"), "another model")
+        again = told(server)["model"]
+        assert again["version"] != model["version"]
+        assert server.stop() == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(again["pid"], 0)
+
+
+def test_it_ends_when_nobody_asks_any_more_and_when_the_server_is_killed(tmp_path):
+    with ServerProcess(tmp_path / "data") as server:
+        assert told(server)["model"] == {
+            "state": "OFF", "detail": "", "version": None, "trainedAt": None, "rows": 0,
+            "modelError": None, "sketchError": None, "pid": None,
+        }  # fmt: skip
+        server.ask("PATCH", LANE, {"order": "SHADOW"})
+        until(lambda: told(server)["model"]["pid"] is not None, "its process")
+        assert told(server)["model"]["state"] == "LEARNING"
+        first = told(server)["model"]["pid"]
+        server.ask("PATCH", LANE, {"order": "FIFO"})
+        assert told(server)["model"]["state"] == "OFF"
+        until(lambda: not alive(first), "its end")
+        server.ask("PATCH", LANE, {"order": "EXPECTED"})
+        until(lambda: told(server)["model"]["pid"] is not None, "another one")
+        second = told(server)["model"]["pid"]
+        server.kill()
+        until(lambda: not alive(second), "its end after the server's")
+
+
+def alive(pid: int) -> bool:
+    """A process that ended and was not waited for is dead, too."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
