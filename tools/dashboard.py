@@ -133,6 +133,12 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             ((now("duetime_running", "tier"), TIER),),
         ),
         Panel(
+            "Workers",
+            "Connections of workers and subscribers; those that do nothing while there is work for them.",
+            "short",
+            ((now("duetime_workers"), "connected"), (now("duetime_workers_idle"), "idle")),
+        ),
+        Panel(
             "Permits in use",
             "A tier at 100% borrows from those below it; when that is used up, it waits.",
             "percentunit",

@@ -58,6 +58,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     meter = Meter()
     webhooks = _webhooks(config, clock)
     streams = StreamChannel(clock)
+    meter.connected = streams.connected
     pulled: dict[type[Target], Channel] = dict.fromkeys((Stream, Task, Entity), streams)
     engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks, **pulled}, meter))
     library = Library(Archive(folder / STORE_FILE))

@@ -45,6 +45,17 @@ def source_of(terms: Terms, credits: Container[str]) -> str:
     return terms.lane
 
 
+class Connected(Struct, frozen=True):
+    """A connection that takes deliveries, in numbers."""
+
+    name: str
+    sources: frozenset[str]
+    credits: dict[str, int]
+    held: int
+    silent_ms: int
+    draining: bool
+
+
 class _Out(Struct):
     """A delivery without an outcome."""
 
@@ -62,6 +73,10 @@ class Subscriber:
         """An outcome is not waited for: what is written is done."""
         self.credits: dict[str, int] = {}
         """By lane: asked for and not handed over yet."""
+        self.sources: set[str] = set()
+        """What it asked for at any time."""
+        self.seen_s = 0.0
+        """When it was last heard of, by the loop's clock."""
         self.draining = False
         self._channel = channel
         self._out: dict[Place, _Out] = {}
@@ -247,7 +262,25 @@ class StreamChannel:
         """A new connection. Its name must be nobody else's, now or before: outcomes and leases go by it."""
         assert name not in self._subscribers, "a connection has a name of its own"
         subscriber = self._subscribers[name] = Subscriber(self, name, auto)
+        subscriber.seen_s = self.loop.time()
         return subscriber
+
+    def connected(self) -> list[Connected]:
+        """Everybody who is connected now."""
+        if not self._subscribers:
+            return []
+        now_s = self.loop.time()
+        return [
+            Connected(
+                each.name,
+                frozenset(each.sources),
+                dict(each.credits),
+                len(each),
+                round(1000 * (now_s - each.seen_s)),
+                each.draining,
+            )
+            for each in self._subscribers.values()
+        ]
 
     def leave(self, subscriber: Subscriber) -> None:
         """The connection is gone. The kernel must be told, too: it makes lost what was written."""

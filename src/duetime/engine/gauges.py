@@ -14,6 +14,7 @@ from duetime.engine.meter import standing
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
+from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
 
 # Lanes shown one by one: those with most work. The rest is summed up.
@@ -246,9 +247,13 @@ def _lanes(state: State) -> tuple[list[LaneGauge], int]:
         ready = max(0, counts[DUE] - sum(map(_ready, every)))
         running = max(0, counts[DISPATCHING] - sum(lane.running for lane in every))
         pushed = "entity" in state.settings.pushed
-        consumers = 0 if pushed else len(state.consumers)
+        consumers = 0 if pushed else sum(map(_asks_for_entities, state.consumers.values()))
         lanes.append(LaneGauge("entity:", ready, running, pushed, paused=False, consumers=consumers))
     return lanes, len(queues) - len(shown)
+
+
+def _asks_for_entities(consumer: Consumer) -> bool:
+    return any(lane.startswith(("entity:", "entities:")) for lane in consumer.credits)
 
 
 def _weight(lane: Lane) -> int:

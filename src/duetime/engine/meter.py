@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from time import perf_counter  # tidy: measures work, not the time of day
 from typing import get_args
 
 from duetime.channels.channel import Settler
+from duetime.channels.stream import Connected
 from duetime.clock import Clock
 from duetime.engine.pump import Turn
 from duetime.errors import DuetimeError
@@ -151,6 +152,8 @@ class Meter:
 
     def __init__(self) -> None:
         self.state: State | None = None
+        self.connected: Callable[[], list[Connected]] = list
+        """Who takes deliveries just now."""
         self.turns = 0
         self.duplicates = 0
         self.recovery_s = 0.0

@@ -65,6 +65,8 @@ class Signs(Struct, kw_only=True):
     """What is wrong with the model of durations, if somebody asks for it."""
     unserved: dict[str, int] = {}
     """Lanes with ready work that nobody asks for."""
+    idle: dict[str, str] = {}
+    """Workers that are connected and do nothing while there is work for them."""
 
 
 Found = dict[str, str]
@@ -180,6 +182,10 @@ def _model(signs: Signs) -> Found:
     return {"": signs.model} if signs.model else {}
 
 
+def _idle(signs: Signs) -> Found:
+    return signs.idle
+
+
 def _unserved(signs: Signs) -> Found:
     return {
         lane: f"{plural(ready, 'intent')} of {lane} {'waits' if ready == 1 else 'wait'}"
@@ -257,6 +263,13 @@ RULES: tuple[Rule, ...] = (
         "Work is ready and no worker or subscriber asks for it. It waits, within its deadline.",
         "Start a worker for this queue, or a subscriber of this stream.",
         after_ms=10 * SECOND_MS, until_ms=2 * SECOND_MS,
+    ),
+    Rule(
+        "WORKER_IDLE", DEGRADED, _idle, _idle,
+        "A worker is connected and does nothing while there is work for it.",
+        "Look at its process: is it stopped, swapping, or does a function block it? Restart it if in doubt; "
+        "what it holds goes to others when its lease ends.",
+        after_ms=5 * SECOND_MS, until_ms=2 * SECOND_MS,
     ),
     Rule(
         "BREAKER_OPEN", NOTE, _breakers, _breakers,

@@ -18,6 +18,7 @@ from duetime.engine.meter import Histogram, Meter, moves, moves_to, standing
 from duetime.engine.model import STATES
 from duetime.insight import machine
 from duetime.insight.autoscale import QueueSignal
+from duetime.insight.workers import idle
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES
 from duetime.protocol.intent import (
@@ -308,6 +309,20 @@ METRICS: tuple[Spec, ...] = (
         ("state",),
         "1 for the state the model of durations is in.",
         lambda s: [((state,), int(state == s.engine.expecting.model.state)) for state in STATES],
+    ),
+    Spec(
+        "duetime_workers",
+        GAUGE,
+        (),
+        "Connections of workers and subscribers.",
+        _one(lambda s: len(s.meter.connected())),
+    ),
+    Spec(
+        "duetime_workers_idle",
+        GAUGE,
+        (),
+        "Those of them that do nothing while there is work for them.",
+        _one(lambda s: len(idle(s.engine, s.meter.connected()))),
     ),
     Spec("duetime_running", GAUGE, _TIER, "Deliveries under way.", _per_tier_gauge("running")),
     Spec("duetime_permits_max", GAUGE, _TIER, "Delivery permits.", _per_tier_permits("max")),

@@ -29,9 +29,10 @@ WITHOUT_UNIT = {
     "duetime_cold_intents", "duetime_unwritten_intents", "duetime_log_segments", "duetime_leader",
     "duetime_epoch", "duetime_queue_running", "duetime_queue_workers", "duetime_queue_capacity",
     "duetime_queue_suggested_workers", "duetime_queue_lateness_risk", "duetime_prediction_model",
+    "duetime_workers", "duetime_workers_idle",
 }  # fmt: skip
 # What cannot move on one node without a fault.
-STILL = {"duetime_replication_lag_seconds"}
+STILL = {"duetime_replication_lag_seconds", "duetime_workers", "duetime_workers_idle"}
 
 
 async def live(w: World) -> None:

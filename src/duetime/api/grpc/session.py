@@ -65,7 +65,6 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._answers: list[pb.ServerMessage] = []
         self._room = asyncio.Event()
-        self._sources: set[str] = set()
         self._seen_s = self._loop.time()
         self._ending = False
         self._drained = False
@@ -156,6 +155,7 @@ class Session:
             await self._hear(read(pb.ClientMessage, body))
 
     async def _hear(self, message: pb.ClientMessage) -> None:
+        self._subscriber.seen_s = self._loop.time()
         match message.WhichOneof("message"):
             case "acks":
                 await self._settle(message.acks)
@@ -209,7 +209,7 @@ class Session:
         if subscriber.draining:
             return
         parcels.check_credits(sum(credits.values()) + sum(subscriber.credits.values()) + len(subscriber))
-        self._sources |= credits.keys()
+        subscriber.sources |= credits.keys()
         for lane, more in credits.items():
             if more:
                 subscriber.credits[lane] = subscriber.credits.get(lane, 0) + more
@@ -222,9 +222,8 @@ class Session:
         """The client wants nothing more: a claim of nothing takes its credits back."""
         self._subscriber.drain()
         self._subscriber.credits.clear()
-        await asyncio.gather(
-            *(self._ask(Demand(self._subscriber.name, lane, 0, standing=False)) for lane in self._sources)
-        )
+        name, sources = self._subscriber.name, self._subscriber.sources
+        await asyncio.gather(*(self._ask(Demand(name, lane, 0, standing=False)) for lane in sources))
         self._drained = True
         self._subscriber.wake()
 

@@ -1,0 +1,58 @@
+"""Workers that are connected and do nothing while there is work for them.
+
+Three ways to be idle: no sign of life, though it holds deliveries or work waits for it (its process is
+stopped, or its machine); it lives, holds nothing, and asks for nothing; it asks, and is handed nothing.
+"""
+
+from __future__ import annotations
+
+from duetime.channels.stream import Connected
+from duetime.engine.engine import Engine
+from duetime.insight.when import plural, span
+from duetime.kernel.state import State
+from duetime.limits import HEARTBEAT_MS
+
+# Signs of life come at least this often; one may be late.
+_SILENT_MS = HEARTBEAT_MS + 2_000
+
+
+def idle(engine: Engine, connected: list[Connected]) -> dict[str, str]:
+    """Who is idle, and in which way."""
+    if not connected:
+        return {}
+    state = engine.pump.kernel.state
+    if state.draining:
+        return {}
+    found: dict[str, str] = {}
+    for worker in connected:
+        words = "" if worker.draining else _idle(state, worker)
+        if words:
+            found[worker.name.partition("~")[0]] = words
+    return found
+
+
+def _idle(state: State, worker: Connected) -> str:
+    name = repr(worker.name.partition("~")[0])
+    ready = [lane for lane in sorted(worker.sources) if _ready(state, lane)]
+    if worker.silent_ms >= _SILENT_MS and (worker.held or ready):
+        holds = f" and holds {plural(worker.held, 'delivery').replace('deliverys', 'deliveries')}"
+        return f"{name} has given no sign of life for {span(worker.silent_ms)}{holds if worker.held else ''}"
+    if not ready:
+        return ""
+    asks = any(worker.credits.get(lane) for lane in ready)
+    if asks and worker.silent_ms < _SILENT_MS:
+        return f"{name} asks for work of {ready[0]}, which is ready, and is handed nothing"
+    if not worker.held:
+        return f"{name} is connected for {ready[0]}, where work is ready, and asks for nothing"
+    return ""
+
+
+def _ready(state: State, name: str) -> bool:
+    """Whether something of a lane could go now."""
+    lane = state.lanes.get(name)
+    if lane is not None and (lane.paused or lane.limit is not None):
+        return False
+    kind = state.kinds.get(name)
+    if kind is not None:
+        return any(track.head() is not None for track in kind.listed)
+    return lane is not None and any(track.head() is not None for track in lane.tracks.values())

@@ -1,0 +1,78 @@
+"""Who counts as idle: three ways, and what is none of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from duetime.channels.stream import Connected
+from duetime.insight.workers import idle
+from duetime.protocol.command import LaneSettings, Pause, SetLane
+from tests.unit.kernel.bench import Bench, entity, queue
+
+LANE = "task:mail"
+
+
+def seen(bench: Bench, **changes: Any) -> dict[str, str]:
+    base: dict[str, Any] = {
+        "name": "w~1f", "sources": frozenset({LANE}), "credits": {}, "held": 0, "silent_ms": 100,
+        "draining": False,
+    }  # fmt: skip
+    engine: Any = SimpleNamespace(pump=SimpleNamespace(kernel=bench.kernel))
+    return idle(engine, [Connected(**(base | changes))])
+
+
+@pytest.fixture
+def ready() -> Bench:
+    bench = Bench(pushed=())
+    bench.submit("a", on=queue("mail"))
+    return bench
+
+
+def test_nobody_is_idle_without_work():
+    bench = Bench(pushed=())
+    assert seen(bench) == {} and seen(bench, silent_ms=60_000) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "asks for nothing"),
+        ({"credits": {LANE: 3}}, "is handed nothing"),
+        ({"silent_ms": 60_000}, "no sign of life for 60 s"),
+        ({"silent_ms": 60_000, "held": 2}, "holds 2 deliveries"),
+    ],
+)
+def test_who_does_nothing_while_there_is_work(ready, changes, words):
+    assert words in seen(ready, **changes)["w"]
+
+
+def test_who_holds_something_and_is_silent_is_idle_also_without_more_work():
+    assert "holds 1 delivery" in seen(Bench(pushed=()), silent_ms=60_000, held=1)["w"]
+
+
+@pytest.mark.parametrize("changes", [{"held": 1}, {"draining": True}, {"sources": frozenset({"task:other"})}])
+def test_who_is_busy_leaves_or_is_for_others_is_not(ready, changes):
+    assert seen(ready, **changes) == {}
+
+
+def test_what_may_not_go_makes_nobody_idle(ready):
+    ready.do(SetLane(LANE, LaneSettings(concurrency=1)))
+    assert seen(ready) == {}
+    ready.do(SetLane(LANE, LaneSettings()))
+    ready.do(Pause(LANE))
+    assert seen(ready) == {}
+    bench = Bench(pushed=())
+    bench.submit("a", on=queue("mail"))
+    bench.state.draining = True
+    assert seen(bench) == {}
+
+
+def test_entities_are_work_too():
+    bench = Bench(pushed=())
+    sources = frozenset({"entities:cart"})
+    assert seen(bench, sources=sources) == {}
+    bench.submit("a", on=entity("e1"))
+    assert "entities:cart" in seen(bench, sources=sources)["w"]

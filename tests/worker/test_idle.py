@@ -1,0 +1,48 @@
+"""A worker that is connected and does nothing while there is work for it is seen (pain 4)."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from tests.worker import functions
+from tests.worker.process import WorkerProcess
+from tests.worker.waiting import until
+
+
+def anomalies(server) -> dict[tuple[str, str], Any]:
+    return {(each["code"], each["subject"]): each for each in server.ask("GET", "/health").json["anomalies"]}
+
+
+def metric(server, name: str) -> float:
+    answer = server.ask("GET", "/metrics", headers={"accept": "application/json"}).json
+    found: float = answer[name]["values"][0]["value"]
+    return found
+
+
+def test_a_worker_that_stands_still_is_an_anomaly_until_it_goes_on(server, app, told):
+    with WorkerProcess(server, options=("--name", "sleepy")) as worker:
+        functions.told.schedule(told.address).wait().result(timeout="30s").wait()
+        worker.signal(signal.SIGSTOP)
+        try:
+            handle = functions.told.schedule(told.address).wait()
+            seen = until(lambda: anomalies(server).get(("WORKER_IDLE", "sleepy")))
+            assert "no sign of life" in seen["detail"] and "holds 1 delivery" in seen["detail"]
+            assert seen["severity"] == "DEGRADED" and seen["since"] and seen["meaning"] and seen["advice"]
+            assert metric(server, "duetime_workers") == metric(server, "duetime_workers_idle") == 1
+        finally:
+            worker.signal(signal.SIGCONT)
+        handle.result(timeout="30s").wait()
+        until(lambda: not anomalies(server))
+        assert metric(server, "duetime_workers_idle") == 0
+
+
+def test_work_of_a_queue_for_which_no_worker_is_connected_is_an_anomaly(server, app, told):
+    with WorkerProcess(server, options=("--queues", "default")):
+        functions.other.schedule(told.address, 0).wait()
+        seen = until(lambda: anomalies(server).get(("NO_CONSUMER", "task:other")))
+        assert "no worker asks for it" in seen["detail"]
+        assert not [code for code, _ in anomalies(server) if code == "WORKER_IDLE"], (
+            "the worker is for another"
+        )
+        assert metric(server, "duetime_workers_idle") == 0
