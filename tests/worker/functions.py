@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import socket
 import time
 
@@ -186,3 +187,15 @@ class Account:
 
 
 accounts = app.entity(Account, on_interrupt="retry", retry=SOON)
+
+
+@app.task(name="poison", retry=Retry(max_attempts=3, backoff="fixed", initial_delay="50ms", jitter=False))
+async def poison(to: str) -> None:
+    """Kills whoever runs it."""
+    tell(to)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(name="breaks", retry=Retry(max_attempts=1))
+async def breaks() -> None:
+    raise ConnectionError("not ours")

@@ -13,6 +13,7 @@ from tests.worker.process import WAIT_S, WorkerProcess
 
 
 def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, told, tmp_path):
+    """Pain 3, flaw 16: killed, and nothing is lost."""
     with WorkerProcess(server) as first:
         handles = functions.held.schedule_many([(told.address, str(tmp_path / "go"))] * 20).wait()
         assert {told.next()["delivery"] for _ in handles} == {1}
@@ -64,6 +65,7 @@ def test_a_late_outcome_is_refused_and_shown(server, app, told):
 
 
 def test_a_function_that_blocks_the_loop_keeps_its_lease(server, app, told):
+    """Pain 17, flaw 21: signs of life come from another thread."""
     with WorkerProcess(server):
         handle = functions.blocks.schedule(told.address, 3.0).wait()  # three times the lease
         assert handle.result(WAIT_S).wait() == 1
@@ -136,6 +138,7 @@ class TestDraining:
 
 
 def test_it_connects_again_when_the_server_is_back(server, app, told, tmp_path):
+    """Pain 4: it takes work again after every reconnect."""
     server.stay()
     with WorkerProcess(server) as worker:
         handle = functions.held.schedule(told.address, str(tmp_path / "go")).wait()

@@ -16,7 +16,7 @@ def test_the_example_runs(server, tmp_path):
         if block.language == "python":
             name = block.code.split("\n")[0].removeprefix("# ")
             (tmp_path / name).write_text(block.code.replace("http://localhost:7928", server.url))
-    with WorkerProcess(server, target="jobs:app", cwd=tmp_path, options=("--queues", "email,default")):
+    with WorkerProcess(server, target="jobs:app", cwd=tmp_path):
         done = subprocess.run(
             [sys.executable, "send.py"],
             cwd=tmp_path,
@@ -26,4 +26,6 @@ def test_the_example_runs(server, tmp_path):
             timeout=2 * WAIT_S,
             check=False,
         )
-    assert done.stdout.split("\n") == ["hello you, delivery 1", "3", "6", ""], done.stderr
+    *said, first, second = done.stdout.splitlines()
+    assert said == ["hello you, delivery 1", "3", "6", "apple is in cart 7", "2 files"], done.stderr
+    assert first.endswith("INFO jobs: copied a.txt") and second.endswith("INFO jobs: copied b.txt")

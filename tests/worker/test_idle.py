@@ -10,7 +10,7 @@ from tests.worker.process import WorkerProcess
 from tests.worker.waiting import until
 
 
-def anomalies(server) -> dict[tuple[str, str], Any]:
+def anomalies(server) -> Any:
     return {(each["code"], each["subject"]): each for each in server.ask("GET", "/health").json["anomalies"]}
 
 
