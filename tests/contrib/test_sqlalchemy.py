@@ -59,7 +59,7 @@ def orders(server, queue):
 
 
 def drain(relay) -> int:
-    count: int = relay.app.call(relay.drain()).wait(WAIT_S)
+    count: int = relay.drain().wait(WAIT_S)
     return count
 
 

@@ -100,8 +100,9 @@ def free_port() -> int:
 def run_page(text: str, folder: Path) -> None:
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
-    (programs / "duetime").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m duetime "$@"\n')
-    (programs / "duetime").chmod(0o755)
+    for name, module in (("duetime", "-m duetime "), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module}"$@"\n')
+        (programs / name).chmod(0o755)
     with ServerProcess(folder / "duetime-data") as server:
         ports = {
             limits.HTTP_PORT: int(server.url.rpartition(":")[2]),

@@ -92,21 +92,24 @@ class Relay:
         """Send refused rows once more, after what they lacked was put right."""
         return self.app.call(self._reopen())
 
-    async def drain(self) -> int:
-        """Relay what is there, and no more; how many rows were taken away."""
+    def drain(self) -> Call[int]:
+        """Relay what is there now; how many rows were handed over."""
+        return self.app.call(self._drain())
+
+    # Inside.
+
+    async def _drain(self) -> int:
         before = self.relayed
         while await self._pass():
             pass
         return self.relayed - before
-
-    # Inside.
 
     async def _alone(self, once: bool) -> None:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.app)
             if once:
                 stack.push_async_callback(self.rows.close)
-                await self.drain()
+                await self._drain()
                 return
             end = asyncio.Event()
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -38,6 +38,7 @@ class Command(BaseCommand):
         relay = outbox.relay(app, using=database, batch=options["batch"], poll_s=options["poll"])
         asyncio.run(self._prepare(relay, options))
         if not options["status"]:
+            self.stderr.write(f"Relaying to {app.where}.")
             relay.run(once=options["once"])
             self.stdout.write(f"{relay.relayed} relayed, {relay.refused} refused.")
 
