@@ -6,10 +6,11 @@ from duetime.client.app import App
 from duetime.client.call import Call
 from duetime.client.control import Context, Reject, RetryAfter, Snooze, current
 from duetime.client.entity import EntityRef, EntityType
-from duetime.client.handle import Handle
+from duetime.client.groups import Chain, Group
+from duetime.client.handle import Handle, Parent
 from duetime.client.plan import Options, Retry, Unique
 from duetime.client.reports import LogHandler, progress
-from duetime.client.task import Planned, Task
+from duetime.client.task import Bound, Planned, Task
 from duetime.errors import DuetimeError
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Status
@@ -34,16 +35,20 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "App",
+    "Bound",
     "Call",
+    "Chain",
     "Change",
     "Client",
     "Context",
     "DuetimeError",
     "EntityRef",
     "EntityType",
+    "Group",
     "Handle",
     "LogHandler",
     "Options",
+    "Parent",
     "Planned",
     "Reject",
     "Retry",

@@ -14,6 +14,7 @@ from duetime.api.app import Route, build
 from duetime.api.auth import Gate, Role
 from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
+from duetime.api.groups import Groups, group_routes
 from duetime.api.grpc.parts import GrpcParts
 from duetime.api.http import Load
 from duetime.api.insights import HealthRoutes, InsightRoutes
@@ -72,6 +73,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     routes: list[Route] = [
         *intent_routes(Intents(service)),
         *event_routes(EventStream(events)),
+        *group_routes(Groups(service)),
         *schedule_routes(Schedules(service)),
         *dead_letter_routes(DeadLetters(service)),
         *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),

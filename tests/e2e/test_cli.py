@@ -91,6 +91,11 @@ def test_refusals_are_on_stderr_with_their_hint(run):
     refused = run("get", "no-such")
     assert refused.returncode == 1 and not refused.stdout
     assert "error: There is no intent with the id 'no-such'." in refused.stderr and "hint: " in refused.stderr
+    first = ("task:t@nobody", "--in", "1h", "--id")
+    run("schedule", *first, "cli-root")
+    run("schedule", *first, "cli-leaf", "--after", "cli-root", "--after-on", "end")
+    assert run("cancel", "cli-root", "--tree").stdout == "cli-root  CANCELED\n"
+    assert "CANCELED" in run("get", "cli-leaf").stdout
     both = run("cancel", "no-such", "cli-2")
     assert both.returncode == 1 and "no-such: There is no" in both.stderr
     assert run("list", "--status", "nonsense").returncode == 1

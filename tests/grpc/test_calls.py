@@ -308,3 +308,17 @@ def test_health_is_that_of_http(server: ServerProcess):
             assert health.narrative == report["narrative"] and "vitals" in report
 
     asyncio.run(main())
+
+
+def test_groups_and_trees(server: ServerProcess):
+    async def main():
+        async with calling(server.grpc) as stub:
+            group = await made(stub, intent_id="grpc-g", members=2, after_on=pb.AFTER_ON_END)
+            assert (group.status, group.members, group.joined, group.left) == (pb.STATUS_BLOCKED, 2, 0, 2)
+            member = await made(stub, intent_id="grpc-g.0", group="grpc-g")
+            assert (member.group, member.after_on) == ("grpc-g", pb.AFTER_ON_SUCCESS)
+            assert code_of(await refused(made(stub, intent_id="grpc-g.7", group="grpc-g"))) == 42208
+            await stub.Cancel(pb.CancelRequest(intent_id="grpc-g", tree=True))
+            assert (await stub.Get(pb.GetRequest(intent_id="grpc-g.0"))).status == pb.STATUS_CANCELED
+
+    asyncio.run(main())

@@ -17,7 +17,7 @@ SHOWN = {
     "collapseKey", "collapse", "unique",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
     "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs", "lastError",
-    "result", "nextAttemptAt",
+    "result", "nextAttemptAt", "afterOn", "group", "members", "joined", "left",
 }  # fmt: skip
 STREAM = {"stream": {"name": "nobody"}}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

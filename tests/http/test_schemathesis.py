@@ -21,7 +21,7 @@ OPERATIONS = (
     "createIntent", "createIntents", "listIntents", "getIntent", "patchIntent", "getHistory", "getWhy",
     "cancelIntent", "fireIntentNow", "reviveIntent", "getEvents", "listDeadLetters", "reviveDeadLetters",
     "listSchedules", "getSchedule", "putSchedule", "deleteSchedule", "getNextTicks", "pauseSchedule",
-    "resumeSchedule", "triggerSchedule",
+    "resumeSchedule", "triggerSchedule", "createGroup", "getGroup", "addMembers", "getParents",
     "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "setLane", "resizeTier",
     "listSegments", "getMetrics", "getHealth", "getLive", "getReady", "getDeepHealth", "getOpenApi",
     "getDocs", "getHome", "getTimeline", "getReplay", "getLogs", "listFunctions",

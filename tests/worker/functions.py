@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from duetime import App, Reject, Retry, Snooze, current, progress
+from duetime import App, Reject, Retry, Snooze, Status, current, progress
 
 app = App("http://127.0.0.1:1")
 SOON = Retry(max_attempts=50, backoff="fixed", initial_delay="50ms", jitter=False)
@@ -113,6 +113,23 @@ async def work(to: str, seconds: float) -> int:
     tell(to)
     await asyncio.sleep(seconds)  # tidy: work that takes a while
     return current().delivery
+
+
+@app.task(name="counted", retry=SOON)
+async def counted(number: int, to: str, every: int) -> int:
+    """One of many; some of them say so."""
+    if number % every == 0:
+        tell(to, number=number)
+    return number
+
+
+@app.task(name="summed", retry=SOON)
+async def summed(to: str) -> int:
+    """After all of them: what they have come to."""
+    parents = await app.parents()
+    acked = [parent.result for parent in parents if parent.status is Status.ACKED]
+    tell(to, acked=len(acked), sum=sum(acked))
+    return len(acked)
 
 
 @app.task(name="other", queue="other")

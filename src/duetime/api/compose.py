@@ -29,6 +29,7 @@ from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
+    AfterOn,
     Backoff,
     Callback,
     Entity,
@@ -62,7 +63,7 @@ _LIVE: Final = OnDuplicate.LIVE
 _OWN: Final = frozenset(
     {
         "intent_id", "execute_at", "delay_ms", "deadline", "payload", "after", "idempotency_key",
-        "on_duplicate", "traceparent", "collapse_key", "collapse", "unique",
+        "on_duplicate", "traceparent", "collapse_key", "collapse", "unique", "group", "members",
     }
 )  # fmt: skip
 said_terms: Final = attrgetter(*(name for name in NewIntent.__struct_fields__ if name not in _OWN))
@@ -105,23 +106,32 @@ class Composer:
         if execute_at_ms > TIME_MS_MAX:
             raise InvalidField("The time is out of range, at $.delayMs.", path="$.delayMs")
         payload = self._payload(new.payload)
+        ties = _ties(new)
         # By place: this is made for every intent, and names cost a third of it.
-        return Item(
-            new.intent_id or (self._ids.new(now_ms) if request is None else _id_for(request)),
+        item = Item(
+            new.intent_id or self.id_for(now_ms, request),
             terms,
             execute_at_ms,
             payload,
             moments.read(new.deadline, "$.deadline") if new.deadline is not None else 0,
             new.idempotency_key,
-            _fingerprint(new, payload) if new.idempotency_key or request else 0,
+            _fingerprint(new, payload) if new.idempotency_key or request or new.group or new.members else 0,
             _LIVE if new.on_duplicate is None else OnDuplicate[new.on_duplicate.upper()],
             tuple(new.after) if new.after else (),
             new.traceparent,
             new.intent_id is None and request is None,
             relative,
             request,
-            _ties(new),
+            ties,
         )
+        problem = bounds.item(item) if new.group is not None or new.members is not None else None
+        if problem is not None:
+            raise InvalidField(problem, path="$")
+        return item
+
+    def id_for(self, now_ms: int, request: str | None) -> str:
+        """An id: of the request, so that it is the same when that is repeated; or a new one."""
+        return self._ids.new(now_ms) if request is None else _id_for(request)
 
     def planned(self, planned: PlannedIntent) -> tuple[Terms, bytes]:
         """The terms and the payload of what a schedule makes."""
@@ -173,7 +183,7 @@ class Composer:
             _target_key(new), new.precision_tier, new.slo, new.ack_level, new.guarantee,
             new.expired_action, new.redelivery, new.priority, new.timeout_ms, new.lease_ms,
             tuple(sorted(new.tags.items())) if new.tags else None, new.shard_key,
-            tuple(new.limits) if new.limits else None, new.result_ttl_ms,
+            tuple(new.limits) if new.limits else None, new.result_ttl_ms, new.after_on,
         )  # fmt: skip
         terms = self._terms.get(key)
         if terms is None:
@@ -220,6 +230,7 @@ class Composer:
             slo_ms=slo_ms,
             limits=_limits(new.limits),
             result_ttl_ms=new.result_ttl_ms or 0,
+            after_on=AfterOn[new.after_on or "SUCCESS"],
         )
         problem = bounds.terms(terms)
         if problem is not None:
@@ -347,9 +358,12 @@ def _priority(priority: int | str) -> int:
 
 def _ties(new: NewIntent) -> Ties | None:
     """What ties it to others."""
-    if new.unique is None and new.collapse_key is None and new.collapse is None:
+    claim = None
+    if new.unique is not None or new.collapse_key is not None or new.collapse is not None:
+        claim = claims.read(new.collapse_key, new.collapse, new.unique)
+    if claim is None and new.group is None and new.members is None:
         return None
-    return Ties(claims.read(new.collapse_key, new.collapse, new.unique))
+    return Ties(claim, new.group, new.members or 0)
 
 
 def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | None:

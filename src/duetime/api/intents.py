@@ -14,7 +14,7 @@ from duetime.api.filters import filter_from, number_from
 from duetime.api.http import Answer, Call
 from duetime.api.repeats import request_id
 from duetime.api.service import Service
-from duetime.api.wire import IntentOut, NewIntent, Nothing, PageOut, PatchIntent, ReviveIntent
+from duetime.api.wire import CancelIntent, IntentOut, NewIntent, Nothing, PageOut, PatchIntent, ReviveIntent
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
 from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX
 from duetime.store.archive import Filter
@@ -23,6 +23,7 @@ encode = msgspec.json.Encoder().encode
 _new = msgspec.json.Decoder(NewIntent)
 _patch = msgspec.json.Decoder(PatchIntent)
 _revive = msgspec.json.Decoder(ReviveIntent)
+_cancel = msgspec.json.Decoder(CancelIntent)
 _nothing = msgspec.json.Decoder(Nothing)
 _news = msgspec.json.Decoder(list[NewIntent])
 _array = msgspec.json.Decoder(list[Raw])
@@ -79,9 +80,9 @@ class Intents:
         )
 
     async def cancel(self, call: Call) -> Answer:
-        no_body(call)
+        tree = call.read(_cancel).tree if call.body else False
         return _shown(
-            await self._service.cancel(call.params["id"], expected_revision(call), request_id(call))
+            await self._service.cancel(call.params["id"], expected_revision(call), request_id(call), tree)
         )
 
     async def fire_now(self, call: Call) -> Answer:

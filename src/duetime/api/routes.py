@@ -11,17 +11,17 @@ from duetime.api.brief import BriefBatchOut
 from duetime.api.events import EventStream
 from duetime.api.http import Handler
 from duetime.api.intents import Intents
+from duetime.api.life_wire import HistoryOut, WhyOut
 from duetime.api.report_wire import LogsOut
 from duetime.api.wire import (
     BatchOut,
-    HistoryOut,
+    CancelIntent,
     IntentOut,
     NewIntent,
     Nothing,
     PageOut,
     PatchIntent,
     ReviveIntent,
-    WhyOut,
 )
 from duetime.errors import DuetimeError
 from duetime.limits import KEY_CHARS_MAX, PAGE_MAX
@@ -132,7 +132,7 @@ def intent_routes(intents: Intents) -> list[Route]:
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         _verb(
-            "cancel", intents.cancel, "cancelIntent", "Stop an intent, also while it runs", Nothing,
+            "cancel", intents.cancel, "cancelIntent", "Stop an intent, also while it runs", CancelIntent,
             e.StateForbids,
         ),
         _verb(

@@ -9,19 +9,17 @@ from duetime import errors
 from duetime.api import problems
 from duetime.api.compose import Composer, Defaults, said_terms
 from duetime.api.functions import Check, Functions
+from duetime.api.life_wire import EntryOut, HistoryOut, WhyOut
 from duetime.api.report_wire import LogsOut
 from duetime.api.show import Shower
 from duetime.api.wire import (
     BatchItemOut,
     BatchOut,
-    EntryOut,
-    HistoryOut,
     IntentOut,
     NewIntent,
     PageOut,
     PatchIntent,
     ReviveIntent,
-    WhyOut,
 )
 from duetime.engine.engine import Engine
 from duetime.engine.library import Library
@@ -63,7 +61,7 @@ class Service:
         terms = self.composer.terms(new)
         item = self.composer.item(new, 0, engine.now_ms(), request)
         self.functions.check(terms.target, item.payload)
-        intent, known = _made(await engine.submit_one(terms, item, terms.ack))
+        intent, known = made_of(await engine.submit_one(terms, item, terms.ack))
         return self._shown(intent), known
 
     async def get(self, id: str) -> IntentOut:
@@ -73,7 +71,7 @@ class Service:
         if view is None and recovering:
             view = self.running.get(id)  # it may be on the log, and not in the checkpoint: not known yet
         if view is None:
-            raise _no_such(id)
+            raise no_such(id)
         return self.show(view)
 
     async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> PageOut:
@@ -84,7 +82,7 @@ class Service:
     def history(self, id: str) -> HistoryOut:
         entries = self.running.history(id)
         if entries is None:
-            raise _no_such(id)
+            raise no_such(id)
         return HistoryOut(
             intent_id=id,
             entries=[
@@ -101,14 +99,14 @@ class Service:
     def logs(self, id: str) -> LogsOut:
         """What the newest attempt logged."""
         if self.running.intent(id) is None:
-            raise _no_such(id)
+            raise no_such(id)
         return LogsOut(intent_id=id, lines=(self.running.log(id) or "").splitlines())
 
     def why(self, id: str) -> WhyOut:
         engine = self.running
         intent, why = engine.intent(id), engine.why(id)
         if intent is None or why is None:
-            raise _no_such(id)
+            raise no_such(id)
         return WhyOut(
             intent_id=id,
             status=intent.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
@@ -124,8 +122,10 @@ class Service:
         self._check_payload(id, command.payload)
         return await self._ask(command)
 
-    async def cancel(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
-        return await self._ask(Cancel(id, revision, request))
+    async def cancel(
+        self, id: str, revision: int = 0, request: str | None = None, tree: bool = False
+    ) -> IntentOut:
+        return await self._ask(Cancel(id, revision, request, tree))
 
     async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
         return await self._ask(FireNow(id, revision, request))
@@ -193,7 +193,7 @@ class Service:
             try:
                 if isinstance(result, DuetimeError):
                     raise result
-                intent, known = _made(replies[result])
+                intent, known = made_of(replies[result])
             except DuetimeError as error:
                 failed += 1
                 self.refused(error)
@@ -224,7 +224,7 @@ class Service:
         return self.show(view)
 
 
-def _made(reply: Reply) -> tuple[Intent, bool]:
+def made_of(reply: Reply) -> tuple[Intent, bool]:
     """The intent a submit made or found, and whether it existed; a refusal is raised."""
     if type(reply) is Intent:
         return reply, False
@@ -234,7 +234,7 @@ def _made(reply: Reply) -> tuple[Intent, bool]:
     raise errors.made(reply.error, reply.message, reply.details)
 
 
-def _no_such(id: str) -> NoSuchIntent:
+def no_such(id: str) -> NoSuchIntent:
     return NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
 
 

@@ -27,7 +27,7 @@ from duetime.api.wire import (
 from duetime.insight.advisor import choose
 from duetime.insight.when import iso, iso_or_none
 from duetime.kernel import query
-from duetime.protocol.intent import ACKED, SCHEDULED, Error, Intent, Rare
+from duetime.protocol.intent import ACKED, SCHEDULED, Error, Intent, Rare, Ties
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
 from duetime.protocol.view import Progress, View
 
@@ -38,6 +38,7 @@ _TEXT_MAX = 4_096
 _encode = msgspec.json.Encoder().encode
 _NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(IntentOut)}
 _NO_RARE = Rare()
+_NO_GROUP = (None, None, None, None)
 
 
 class _Own(Struct, frozen=True, rename="camel", gc=False):
@@ -49,6 +50,10 @@ class _Own(Struct, frozen=True, rename="camel", gc=False):
     deadline: str | None
     payload: Raw | None
     after: tuple[str, ...]
+    group: str | None
+    members: int | None
+    joined: int | None
+    left: int | None
     idempotency_key: str | None
     collapse_key: str | None
     collapse: str | None
@@ -77,6 +82,10 @@ _MADE = _Own(
     deadline=None,
     payload=Raw(b"%b"),
     after=(),
+    group=None,
+    members=None,
+    joined=None,
+    left=None,
     idempotency_key=None,
     collapse_key=None,
     collapse=None,
@@ -128,6 +137,7 @@ class Shower:
                 iso_or_none(intent.deadline_ms),
                 Raw(intent.payload) if intent.payload else None,
                 rare.after,
+                *(_NO_GROUP if rare.ties is None else _group(rare, rare.ties)),
                 rare.key,
                 claim.collapse_key,
                 claim.collapse,
@@ -191,6 +201,10 @@ class Shower:
             deadline=iso_or_none(view.deadline_ms),
             payload=Raw(view.payload) if view.payload else None,
             after=view.after,
+            group=view.group,
+            members=view.members or None,
+            joined=view.joined if view.members else None,
+            left=view.left if view.members else None,
             idempotency_key=view.key,
             collapse_key=claim.collapse_key,
             collapse=claim.collapse,
@@ -219,9 +233,16 @@ class Shower:
             return kept[1]
         if len(self._parts) >= _KEPT:
             self._parts.clear()
-        part = of_terms(terms)
+        part = {**of_terms(terms), "after_on": terms.after_on.name}
         self._parts[id(terms)] = (terms, part)
         return part
+
+
+def _group(rare: Rare, ties: Ties) -> tuple[str | None, int | None, int | None, int | None]:
+    """What is shown of an intent's group."""
+    if not ties.members:
+        return ties.group, None, None, None
+    return ties.group, ties.members, rare.joined, rare.waiting
 
 
 def of_terms(terms: Terms) -> dict[str, Any]:

@@ -62,6 +62,13 @@ Priority = Annotated[
     Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)] | Literal["HIGH", "NORMAL", "LOW"],
     Meta(description="Seconds of head start, or HIGH (300), NORMAL (0), LOW (-300)."),
 ]
+AfterOnName = Annotated[
+    Literal["SUCCESS", "END"], Meta(description="Which end of those it waits for lets it go.")
+]
+Members = Annotated[
+    int,
+    Meta(ge=1, le=limits.GROUP_MEMBERS_MAX, description="Makes it the callback of a group of so many."),
+]
 ExpiredActionName = Literal["DISCARD", "DEAD_LETTER"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 StatusName = Literal[
@@ -167,6 +174,11 @@ class NewIntent(In, frozen=True):
     lease_ms: Milliseconds | None = None
     result_ttl_ms: Milliseconds | None = None
     after: Annotated[list[KnownId], Meta(max_length=limits.AFTER_MAX)] | None = None
+    after_on: AfterOnName | None = None
+    group: Annotated[Id, Meta(description="The callback whose member this is: its id is GROUP.n.")] | None = (
+        None
+    )
+    members: Members | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)] | None = None
     on_duplicate: Literal["return", "reject"] | None = None
     collapse_key: Key | None = None
@@ -198,6 +210,15 @@ class ReviveIntent(In, frozen=True):
     callback: CallbackIn | None = None
     redelivery: RedeliveryIn | None = None
     payload: Json | UnsetType = UNSET
+
+
+class CancelIntent(In, frozen=True):
+    """How much to stop. No body at all: the intent alone."""
+
+    tree: Annotated[
+        bool,
+        Meta(description="Also what waits for it, the members if it is a group's callback, and so on."),
+    ] = False
 
 
 class Nothing(In, frozen=True):
@@ -288,6 +309,11 @@ class IntentOut(Out, frozen=True):
     lease_ms: int
     result_ttl_ms: int | None
     after: tuple[str, ...]
+    after_on: str
+    group: str | None
+    members: int | None
+    joined: int | None
+    left: int | None
     idempotency_key: str | None
     collapse_key: str | None
     collapse: str | None
@@ -317,30 +343,6 @@ class PageOut(Out, frozen=True):
 
     items: list[IntentOut]
     next_cursor: str | None
-
-
-class EntryOut(Out, frozen=True):
-    """One step in the life of an intent."""
-
-    at: str
-    status: StatusName
-    delivery: int
-    note: str
-
-
-class HistoryOut(Out, frozen=True):
-    intent_id: str
-    entries: list[EntryOut]
-
-
-class WhyOut(Out, frozen=True):
-    """Why it has not run yet, or how it ended."""
-
-    intent_id: str
-    status: StatusName
-    code: str
-    sentence: str
-    data: dict[str, Any]
 
 
 class HintOut(Out, frozen=True):

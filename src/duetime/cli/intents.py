@@ -11,6 +11,7 @@ import typer
 from msgspec import Raw, Struct
 
 from duetime.cli import filters, options, output, render, schedule, server, when
+from duetime.client.call import Call
 from duetime.client.http import Client
 from duetime.client.models import Intent
 from duetime.client.requests import Revival
@@ -208,6 +209,9 @@ async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:
 
 def cancel(
     ids: IdsArgument,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Also what waits for them, and the members of a group.")
+    ] = False,
     revision: RevisionOption = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
@@ -218,8 +222,14 @@ def cancel(
     Examples:
 
       duetime cancel order-7 order-8
+
+      duetime cancel nightly-report --tree
     """
-    _each(ids, lambda client, id: client.cancel(id, expected_revision=revision), as_json, url, token)
+
+    def stop(client: Client, id: str) -> Call[Intent]:
+        return client.cancel(id, tree=tree, expected_revision=revision)
+
+    _each(ids, stop, as_json, url, token)
 
 
 def fire(

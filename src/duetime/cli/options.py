@@ -99,6 +99,10 @@ After = Annotated[
     list[str] | None, option("--after", shown="ID", said="Not before these have succeeded.", group=WHEN)
 ]
 
+AfterOn = Annotated[
+    str | None, option("--after-on", shown="success|end", said="Which end of those lets it go.", group=WHEN)
+]
+
 Attempts = Annotated[int | None, option("--attempts", shown="N", said="Tries in all.", group=RETRY, min=1)]
 RetryDelay = Annotated[
     str | None, option("--retry-delay", shown="SPAN", said="The wait after the first failure.", group=RETRY)

@@ -29,6 +29,7 @@ def schedule(
     priority: options.Priority = None,
     tag: options.Tags = None,
     after: options.After = None,
+    after_on: options.AfterOn = None,
     attempts: options.Attempts = None,
     retry_delay: options.RetryDelay = None,
     timeout: options.Timeout = None,
@@ -71,6 +72,8 @@ def schedule(
     if after:
         new["after"] = after
     new |= _claim(collapse_key, collapse, unique, unique_until)
+    if after_on is not None:
+        new["after_on"] = after_on.upper()
     names = {"intent_id": id, "idempotency_key": key, "shard_key": shard_key, "traceparent": traceparent}
     names["on_duplicate"] = on_duplicate.lower() if on_duplicate is not None else None
     for name, value in names.items():

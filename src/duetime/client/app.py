@@ -20,6 +20,7 @@ from duetime.client.call import Call
 from duetime.client.control import Context
 from duetime.client.entity import EntityType
 from duetime.client.functions import Functions
+from duetime.client.groups import Grouping
 from duetime.client.handle import Handle
 from duetime.client.handlers import Decision
 from duetime.client.ids import Ids
@@ -56,7 +57,7 @@ class _TaskDecorator(Protocol):
     def __call__(self, function: Any, /) -> Any: ...
 
 
-class App(Recurring):
+class App(Recurring, Grouping):
     """Durable work in a data folder, in `":memory:"`, or on a server (`"http://localhost:7928"`).
 
     On a server this process only schedules and looks: its workers run the functions. See the guide.

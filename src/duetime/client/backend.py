@@ -11,7 +11,7 @@ from duetime.protocol.intent import Entry, Item, Status
 from duetime.protocol.reply import Reply
 from duetime.protocol.schedule import Schedule, Timetable
 from duetime.protocol.terms import AckLevel, Terms
-from duetime.protocol.view import LaneView, Overview, View, Why
+from duetime.protocol.view import LaneView, Overview, Parent, View, Why
 
 
 class Backend(Protocol):
@@ -66,6 +66,8 @@ class Reads(Protocol):
     async def history(self, id: str) -> list[Entry] | None: ...
 
     async def logs(self, id: str) -> list[str] | None: ...
+
+    async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None: ...
 
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int

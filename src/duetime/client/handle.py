@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from duetime.client.call import Call
 from duetime.client.payload import decode
 from duetime.client.plan import Retry
@@ -19,6 +21,19 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+# How many parents are asked for at a time.
+_PAGE = 500
+
+
+class Parent(Struct, frozen=True):
+    """How one of those ended that an intent came after, or a member of its group."""
+
+    id: str
+    status: Status | None
+    """None: it is forgotten."""
+    result: Any
 
 
 class Handle(Generic[R]):
@@ -58,9 +73,13 @@ class Handle(Generic[R]):
         """What its newest attempt that has ended logged, line by line."""
         return self._app.call(self._logs())
 
-    def cancel(self) -> Call[View]:
-        """Stop it, also while it runs."""
-        return self._app.call(self._ask(Cancel(self.id)))
+    def cancel(self, *, tree: bool = False) -> Call[View]:
+        """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
+        return self._app.call(self._ask(Cancel(self.id, tree=tree)))
+
+    def parents(self) -> Call[list[Parent]]:
+        """How those ended that it came after, or the members of its group, in order."""
+        return self._app.call(self._parents())
 
     def patch(
         self,
@@ -119,6 +138,17 @@ class Handle(Generic[R]):
 
     async def _logs(self) -> list[str]:
         return self._there(await self._app.reads.logs(self.id))
+
+    async def _parents(self) -> list[Parent]:
+        found: list[Parent] = []
+        while True:
+            some = self._there(await self._app.reads.parents(self.id, len(found), _PAGE))
+            found += [
+                Parent(each.id, each.status, None if each.result is None else decode(each.result, Any))
+                for each in some
+            ]
+            if not some:
+                return found
 
     async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> View:
         await self._app.backend.ask(command)

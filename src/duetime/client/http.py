@@ -31,6 +31,7 @@ from duetime.client.requests import (
     revision,
     written,
 )
+from duetime.client.server_groups import ServerGroups
 from duetime.client.server_schedules import ServerSchedules
 from duetime.client.sse import Event
 from duetime.client.stream import Stream
@@ -66,6 +67,7 @@ class Client:
         self.url = self._transport.url
         self.dead_letters = DeadLetters(self)
         self.schedules = ServerSchedules(self)
+        self.groups = ServerGroups(self)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -150,9 +152,15 @@ class Client:
         request = Request("PATCH", path("intents", id), body=body(changes), headers=headers)
         return self.ask(request, models.Intent)
 
-    def cancel(self, id: str, *, expected_revision: int | None = None) -> Call[models.Intent]:
-        """Stop it, also while it runs."""
-        return self._post(path("intents", id, "cancel"), {}, expected_revision)
+    def cancel(
+        self, id: str, *, tree: bool = False, expected_revision: int | None = None
+    ) -> Call[models.Intent]:
+        """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
+        return self._post(path("intents", id, "cancel"), {"tree": True} if tree else {}, expected_revision)
+
+    def parents(self, id: str) -> Call[Sequence[models.Parent]]:
+        """How those ended that it came after, or the members of its group, in order."""
+        return self.call(self.groups.parents(id))
 
     def fire_now(self, id: str, *, expected_revision: int | None = None) -> Call[models.Intent]:
         """Make it due at once."""

@@ -120,6 +120,7 @@ class Planned(Model, frozen=True):
     tags: dict[str, str] | None = None
     limits: list[Limit] | None = None
     shard_key: str | None = None
+    after_on: str = "SUCCESS"
 
 
 class Intent(Planned, frozen=True, kw_only=True):
@@ -130,6 +131,10 @@ class Intent(Planned, frozen=True, kw_only=True):
     execute_at: datetime
     deadline: datetime | None = None
     after: list[str] | None = None
+    group: str | None = None
+    members: int | None = None
+    joined: int | None = None
+    left: int | None = None
     idempotency_key: str | None = None
     collapse_key: str | None = None
     collapse: str | None = None
@@ -149,6 +154,51 @@ class Intent(Planned, frozen=True, kw_only=True):
     result: Any = None
     result_gone: bool = False
     progress: Progress | None = None
+
+
+class Parent(Model, frozen=True):
+    """How one of those ended that an intent came after. No status: it is forgotten."""
+
+    intent_id: str
+    status: str | None = None
+    result: Any = None
+
+
+class Parents(Model, frozen=True):
+    """Some of them; `next_cursor` leads to the next ones."""
+
+    items: list[Parent]
+    next_cursor: str | None = None
+
+
+class MemberError(Model, frozen=True):
+    """A member that was refused."""
+
+    intent_id: str
+    status: int
+    error: dict[str, Any]
+
+
+class MadeGroup(Model, frozen=True):
+    """What became of the members that were sent."""
+
+    group_id: str
+    then: Intent
+    created: int
+    existing: int
+    failed: int
+    errors: list[MemberError]
+
+
+class Group(Model, frozen=True):
+    """How far a group is."""
+
+    group_id: str
+    status: str
+    members: int
+    joined: int
+    ended: int
+    left: int
 
 
 class Schedule(Model, frozen=True):

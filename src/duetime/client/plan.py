@@ -17,6 +17,7 @@ from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
+    AfterOn,
     Backoff,
     Bare,
     Claim,
@@ -117,6 +118,7 @@ class Options(Struct, frozen=True, kw_only=True):
     lease: Delay | None = None
     result_ttl: Delay | None = None
     after: Iterable[Handle[Any] | str] | None = None
+    after_on: str | None = None
     key: str | None = None
     on_duplicate: str | None = None
     unique: Unique | None = None
@@ -205,14 +207,14 @@ class Plan:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
         item = Item(
             id, 0, execute_at_ms, payload, deadline_ms, options.key,
-            self._fingerprint(payload) if options.key is not None else 0,
+            self.fingerprint(payload) if options.key is not None else 0,
             self._on_duplicate, self._after, options.traceparent, fresh, self._at_ms is None,
             ties=self._ties,
         )  # fmt: skip
         raise_for(bounds.item(item))
         return item
 
-    def _fingerprint(self, payload: bytes) -> int:
+    def fingerprint(self, payload: bytes) -> int:
         """The same for the same request, whenever it is made: what is counted from now is left out."""
         if self._key_base is None:
             self._key_base = msgspec.msgpack.encode((self.terms.target, self._after))
@@ -240,6 +242,7 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
         expired_action=choice(ExpiredAction, options.expired_action or "DISCARD", "expired_action"),
         tags=dict(options.tags) if options.tags else None,
         shard_key=options.shard_key,
+        after_on=choice(AfterOn, options.after_on or "SUCCESS", "after_on"),
     )
     raise_for(bounds.terms(terms))
     return terms

@@ -29,7 +29,7 @@ from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Item, Status
 from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms, Tier
-from duetime.protocol.view import LaneView, Overview, TierView, View, Why
+from duetime.protocol.view import LaneView, Overview, Parent, TierView, View, Why
 
 # What goes into one request of a batch: well within what a server takes.
 _BATCH_ITEMS, _BATCH_BYTES = 2_000, 2 * 1024 * 1024
@@ -153,7 +153,7 @@ class RemoteBackend(RemoteSchedules):
         method, expected = "POST", getattr(command, "revision", 0)
         match command:
             case Cancel(id):
-                where = path("intents", id, "cancel")
+                where, fields = path("intents", id, "cancel"), {"tree": True} if command.tree else None
             case FireNow(id):
                 where = path("intents", id, "fire-now")
             case Revive(id):
@@ -209,6 +209,14 @@ class RemoteBackend(RemoteSchedules):
         except NoSuchIntent:
             return None
         return self._transport.read(answer, models.Logs).lines
+
+    async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
+        pairs = [("cursor", str(first)), ("limit", str(min(limit, _PAGE_MAX)))]
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "parents"), pairs))
+        except NoSuchIntent:
+            return None
+        return translate.parents_of(self._transport.read(answer, translate.RawParents))
 
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int

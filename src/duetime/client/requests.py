@@ -49,6 +49,9 @@ class NewIntent(TypedDict, total=False):
     lease_ms: int
     result_ttl_ms: int
     after: list[str]
+    after_on: str
+    group: str
+    members: int
     idempotency_key: str
     on_duplicate: str
     collapse_key: str

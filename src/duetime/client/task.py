@@ -51,6 +51,10 @@ class Planned(Generic[P, R]):
         """One intent for each tuple of arguments, written together. Refused ones raise after the rest."""
         return self._app.call(self._schedule_many(calls))
 
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """The call without making it happen: for `app.chain` and `app.group`."""
+        return Bound(self, self._signature.encode(args, kwargs), self._signature.returns)
+
     def at(self, moment: Moment) -> Planned[P, R]:
         """The same at a moment: an aware datetime, ISO-8601 text, or seconds since 1970."""
         return self.options(at=moment, delay=None)
@@ -120,6 +124,28 @@ class Planned(Generic[P, R]):
         ids = await self._app.submit_many(plan.terms, items)
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
+
+
+class Bound(Generic[R]):
+    """A function with its arguments and options, not scheduled yet."""
+
+    __slots__ = ("_planned", "payload", "returns")
+
+    def __init__(self, planned: Planned[..., R], payload: bytes, returns: Any) -> None:
+        self._planned = planned
+        self.payload = payload
+        self.returns = returns
+
+    def __repr__(self) -> str:
+        return f"Bound({self._planned.name!r})"
+
+    def with_options(self, **options: Any) -> Bound[R]:
+        """The same on other terms."""
+        return Bound(self._planned.options(**options), self.payload, self.returns)
+
+    def plan(self) -> Plan:
+        """Its options made ready; the same object for all calls of one function."""
+        return self._planned._ready()
 
 
 class Task(Planned[P, R]):

@@ -16,6 +16,7 @@ from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Error, Intent, Item, Status
 from duetime.protocol.terms import (
     AckLevel,
+    AfterOn,
     Backoff,
     Callback,
     Claim,
@@ -33,7 +34,7 @@ from duetime.protocol.terms import (
     Until,
     lane_of,
 )
-from duetime.protocol.view import Progress, View
+from duetime.protocol.view import Parent, Progress, View
 
 
 class RawCallback(models.Callback, frozen=True):
@@ -64,6 +65,20 @@ class RawPage(msgspec.Struct, rename="camel"):
     next_cursor: str | None = None
 
 
+class RawParent(msgspec.Struct, rename="camel"):
+    """One of those an intent came after, its result left as it was written."""
+
+    intent_id: str
+    status: str | None = None
+    result: Raw = Raw()
+
+
+class RawParents(msgspec.Struct, rename="camel"):
+    """A page of them."""
+
+    items: list[RawParent]
+
+
 # Out.
 
 
@@ -86,6 +101,8 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
     }
     if terms.result_ttl_ms:
         fields["resultTtlMs"] = terms.result_ttl_ms
+    if terms.after_on is AfterOn.END:
+        fields["afterOn"] = "END"
     if terms.priority:
         fields["priority"] = terms.priority
     if terms.tags:
@@ -118,6 +135,8 @@ def item_fields(item: Item, asked_ms: int) -> dict[str, Any]:
         fields |= _claim_fields(item.ties.claim)
     if item.after:
         fields["after"] = item.after
+    if item.ties is not None:
+        fields |= {"group": item.ties.group, "members": item.ties.members or None}
     if item.traceparent is not None:
         fields["traceparent"] = item.traceparent
     return fields
@@ -245,6 +264,10 @@ def view_of(shown: RawIntent) -> View:
         progress=_progress(shown.progress),
         result_gone=shown.result_gone,
         claim=_claim_of(shown),
+        group=shown.group,
+        members=shown.members or 0,
+        joined=shown.joined or 0,
+        left=shown.left or 0,
     )
 
 
@@ -257,6 +280,13 @@ def _claim_of(shown: RawIntent) -> Claim | None:
         return Claim(shown.collapse_key, Until[shown.collapse or "DEBOUNCE"])
     unique = shown.unique
     return None if unique is None else Claim(unique.key, Until[unique.until], unique.for_ms or 0)
+
+
+def parents_of(shown: RawParents) -> list[Parent]:
+    return [
+        Parent(each.intent_id, None if each.status is None else Status[each.status], _body(each.result))
+        for each in shown.items
+    ]
 
 
 def intent_of(view: View) -> Intent:
@@ -320,6 +350,7 @@ def _terms_of(shown: RawIntent | RawPlanned) -> Terms:
         expired_action=ExpiredAction[shown.expired_action],
         tags=shown.tags or None,
         shard_key=shown.shard_key,
+        after_on=AfterOn[shown.after_on],
     )
 
 

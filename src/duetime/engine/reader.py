@@ -13,9 +13,10 @@ from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
 from duetime.kernel.lanes import Lane
+from duetime.limits import DELIVERIES_BYTES_MAX
 from duetime.protocol.command import LaneSettings
 from duetime.protocol.intent import Entry, Intent, Status
-from duetime.protocol.view import LaneView, Overview, Progress, View, Why
+from duetime.protocol.view import LaneView, Overview, Parent, Progress, View, Why
 
 
 class Reader:
@@ -61,6 +62,14 @@ class Reader:
     def history(self, id: str) -> list[Entry] | None:
         intent = self._kernel().state.store.get(id)
         return None if intent is None else entries_of(intent)
+
+    def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
+        """How those ended that it came after, or the members of its group; fewer where results are large."""
+        state = self._kernel().state
+        intent = state.store.get(id)
+        if intent is None:
+            return None
+        return query.parents(state, intent, first, limit, DELIVERIES_BYTES_MAX, self.now_ms())
 
     def overview(self) -> Overview:
         kernel = self._kernel()

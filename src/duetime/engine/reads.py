@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.engine.engine import Engine
 from duetime.protocol.intent import Entry, Status
-from duetime.protocol.view import LaneView, Overview, View, Why
+from duetime.protocol.view import LaneView, Overview, Parent, View, Why
 
 
 class EngineReads:
@@ -24,6 +24,9 @@ class EngineReads:
 
     async def logs(self, id: str) -> list[str] | None:
         return None if self._engine.intent(id) is None else (self._engine.log(id) or "").splitlines()
+
+    async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
+        return self._engine.parents(id, first, limit)
 
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from duetime.kernel.lanes import Lane
 from duetime.kernel.reasons import why
 from duetime.kernel.state import State
-from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Status
+from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Status, member_id
 from duetime.protocol.terms import Tier
-from duetime.protocol.view import LaneView, Overview, TierView, View
+from duetime.protocol.view import LaneView, Overview, Parent, TierView, View
 
-__all__ = ["lane_view", "overview", "view", "why"]
+__all__ = ["lane_view", "overview", "parents", "view", "why"]
 
 _NO_RARE = Rare()
 
@@ -49,7 +51,37 @@ def view(intent: Intent, now_ms: int = 0) -> View:
         traceparent=rare.traceparent,
         result_gone=gone,
         claim=rare.ties.claim if rare.ties is not None else None,
+        **_group(rare),
     )
+
+
+def _group(rare: Rare) -> dict[str, Any]:
+    if rare.ties is None:
+        return {}
+    members = rare.ties.members
+    left = rare.waiting if members else 0
+    return {"group": rare.ties.group, "members": members, "joined": rare.joined, "left": left}
+
+
+def parents(
+    state: State, intent: Intent, first: int, limit: int, bytes_max: int, now_ms: int
+) -> list[Parent]:
+    """Those it came after, or the members of its group, in order; less than `limit` where they are large."""
+    rare = intent.rare if intent.rare is not None else _NO_RARE
+    ids: list[str] = list(rare.after[first : first + limit])
+    if rare.ties is not None and rare.ties.members:
+        ids = [member_id(intent.id, number) for number in range(first, min(first + limit, rare.joined))]
+    found: list[Parent] = []
+    for id in ids:
+        parent = state.store.get(id)
+        result = parent.rare.result if parent is not None and parent.rare is not None else None
+        if parent is not None and result_gone(parent, now_ms):
+            result = None
+        found.append(Parent(id, None if parent is None else parent.status, result))
+        bytes_max -= len(result or b"")
+        if bytes_max < 0:
+            break
+    return found
 
 
 def lane_view(lane: Lane) -> LaneView:

@@ -48,10 +48,26 @@ class View(Struct, frozen=True):
     result_gone: bool = False
     """There may have been a result, and the time for which it is shown is over."""
     claim: Claim | None = None
+    group: str | None = None
+    """The callback that waits for it and others, if it is a member of a group."""
+    members: int = 0
+    """How many members it waits for, if it is a group's callback."""
+    joined: int = 0
+    left: int = 0
+    """How many of the members have not ended, made or not."""
 
     @property
     def final(self) -> bool:
         return self.status >= Status.ACKED
+
+
+class Parent(Struct, frozen=True):
+    """One of those that an intent came after, or a member of its group: how it ended, and with what."""
+
+    id: str
+    status: Status | None
+    """None: it is forgotten."""
+    result: bytes | None
 
 
 class Why(Struct, frozen=True):

@@ -48,6 +48,12 @@ class Guarantee(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GUARANTEE_AT_LEAST_ONCE: _ClassVar[Guarantee]
     GUARANTEE_AT_MOST_ONCE: _ClassVar[Guarantee]
 
+class AfterOn(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AFTER_ON_UNSPECIFIED: _ClassVar[AfterOn]
+    AFTER_ON_SUCCESS: _ClassVar[AfterOn]
+    AFTER_ON_END: _ClassVar[AfterOn]
+
 class OnDuplicate(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ON_DUPLICATE_UNSPECIFIED: _ClassVar[OnDuplicate]
@@ -98,6 +104,9 @@ ACK_LEVEL_REPLICATED: AckLevel
 GUARANTEE_UNSPECIFIED: Guarantee
 GUARANTEE_AT_LEAST_ONCE: Guarantee
 GUARANTEE_AT_MOST_ONCE: Guarantee
+AFTER_ON_UNSPECIFIED: AfterOn
+AFTER_ON_SUCCESS: AfterOn
+AFTER_ON_END: AfterOn
 ON_DUPLICATE_UNSPECIFIED: OnDuplicate
 ON_DUPLICATE_RETURN: OnDuplicate
 ON_DUPLICATE_REJECT: OnDuplicate
@@ -208,7 +217,7 @@ class Unique(_message.Message):
     def __init__(self, key: _Optional[str] = ..., until: _Optional[_Union[Until, str]] = ..., for_ms: _Optional[int] = ...) -> None: ...
 
 class NewIntent(_message.Message):
-    __slots__ = ("intent_id", "execute_at_ms", "delay_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "on_duplicate", "tags", "shard_key", "traceparent", "limits", "collapse_key", "collapse", "unique", "result_ttl_ms")
+    __slots__ = ("intent_id", "execute_at_ms", "delay_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "on_duplicate", "tags", "shard_key", "traceparent", "limits", "collapse_key", "collapse", "unique", "result_ttl_ms", "after_on", "group", "members")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -245,6 +254,9 @@ class NewIntent(_message.Message):
     COLLAPSE_FIELD_NUMBER: _ClassVar[int]
     UNIQUE_FIELD_NUMBER: _ClassVar[int]
     RESULT_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_ON_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     execute_at_ms: int
     delay_ms: int
@@ -274,7 +286,10 @@ class NewIntent(_message.Message):
     collapse: Collapse
     unique: Unique
     result_ttl_ms: int
-    def __init__(self, intent_id: _Optional[str] = ..., execute_at_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[OnDuplicate, str]] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., result_ttl_ms: _Optional[int] = ...) -> None: ...
+    after_on: AfterOn
+    group: str
+    members: int
+    def __init__(self, intent_id: _Optional[str] = ..., execute_at_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[OnDuplicate, str]] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., result_ttl_ms: _Optional[int] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ...) -> None: ...
 
 class LastError(_message.Message):
     __slots__ = ("at_ms", "delivery", "kind", "message", "http_status")
@@ -291,7 +306,7 @@ class LastError(_message.Message):
     def __init__(self, at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., kind: _Optional[str] = ..., message: _Optional[str] = ..., http_status: _Optional[int] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "result_ttl_ms", "result_gone", "progress")
+    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "result_ttl_ms", "result_gone", "progress", "after_on", "group", "members", "joined", "left")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -341,6 +356,11 @@ class Intent(_message.Message):
     RESULT_TTL_MS_FIELD_NUMBER: _ClassVar[int]
     RESULT_GONE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_ON_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    JOINED_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     status: Status
     execute_at_ms: int
@@ -383,7 +403,12 @@ class Intent(_message.Message):
     result_ttl_ms: int
     result_gone: bool
     progress: Progress
-    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+    after_on: AfterOn
+    group: str
+    members: int
+    joined: int
+    left: int
+    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., joined: _Optional[int] = ..., left: _Optional[int] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("done", "total", "note", "at_ms")
@@ -537,12 +562,14 @@ class PatchRequest(_message.Message):
     def __init__(self, intent_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., tags: _Optional[_Union[Tags, _Mapping]] = ..., priority: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class CancelRequest(_message.Message):
-    __slots__ = ("intent_id", "expected_revision")
+    __slots__ = ("intent_id", "expected_revision", "tree")
     INTENT_ID_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    TREE_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     expected_revision: int
-    def __init__(self, intent_id: _Optional[str] = ..., expected_revision: _Optional[int] = ...) -> None: ...
+    tree: bool
+    def __init__(self, intent_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., tree: _Optional[bool] = ...) -> None: ...
 
 class FireNowRequest(_message.Message):
     __slots__ = ("intent_id", "expected_revision")

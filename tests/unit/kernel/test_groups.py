@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.kernel import invariants, reasons
+from duetime.kernel import invariants, query, reasons
 from duetime.protocol.command import Cancel, Purge
 from duetime.protocol.intent import Status, Ties
 from duetime.protocol.outcome import Rejected
@@ -361,3 +361,45 @@ def test_after_on_end_of_ended_parents_goes_at_once():
     bench.submit("p")
     bench.cancel("p")
     assert delivered(bench.submit("c", on=queue("x", after_on=END), after=("p",))) == ["c"]
+
+
+# Their results, for those who came after.
+
+
+def parents(bench, id, first=0, limit=10, bytes_max=100):
+    found = query.parents(bench.state, bench.intent(id), first, limit, bytes_max, T0 + bench.ms)
+    return [(each.id, each.status.name if each.status else None, each.result) for each in found]
+
+
+def test_the_results_of_members_are_there_for_the_callback():
+    bench = Bench(retention_ms=0)
+    group(bench, 4, joined=3)
+    bench.done("g.0", b"1")
+    bench.done("g.1")
+    assert parents(bench, "g") == [
+        ("g.0", "ACKED", b"1"), ("g.1", "ACKED", None), ("g.2", "DISPATCHING", None)
+    ]  # fmt: skip
+    assert parents(bench, "g", 1, 1) == [("g.1", "ACKED", None)]
+    bench.at(120_000)
+    assert parents(bench, "g", 0, 1) == [("g.0", None, None)], "forgotten"
+
+
+def test_the_results_of_those_it_came_after():
+    bench = Bench()
+    bench.submit("p", "q", on=queue("d", result_ttl_ms=5))
+    bench.submit("c", after=("p", "q"))
+    bench.done("p", b"[1]")
+    assert parents(bench, "c") == [("p", "ACKED", b"[1]"), ("q", "DISPATCHING", None)]
+    assert parents(bench, "c", bytes_max=2) == [("p", "ACKED", b"[1]")], "no more than fits"
+    bench.at(5)
+    assert parents(bench, "c", limit=1) == [("p", "ACKED", None)], "its time is over"
+    assert parents(bench, "p") == []
+
+
+def test_a_view_says_how_far_a_group_is():
+    bench = Bench()
+    group(bench, 2, joined=1)
+    view = query.view(bench.intent("g"))
+    assert (view.group, view.members, view.joined, view.left) == (None, 2, 1, 2)
+    view = query.view(bench.intent("g.0"))
+    assert (view.group, view.members, view.left) == ("g", 0, 0)

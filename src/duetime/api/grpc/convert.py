@@ -14,12 +14,12 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from msgspec import Raw
 
 from duetime.api import problems
-from duetime.api.events import Event, Place
 from duetime.api.grpc import claims, pieces
 from duetime.api.grpc.pieces import ms as _ms
 from duetime.api.grpc.pieces import written as _bytes
 from duetime.api.wire import (
     IntentOut,
+    LimitOut,
     NewIntent,
     PatchIntent,
     ReviveIntent,
@@ -51,6 +51,8 @@ def new_intent(new: pb.NewIntent, prefix: str = "$") -> NewIntent:
             "idempotency_key",
             "shard_key",
             "result_ttl_ms",
+            "group",
+            "members",
         ),
     )
     _times(said, new, ("execute_at", "deadline"))
@@ -60,6 +62,7 @@ def new_intent(new: pb.NewIntent, prefix: str = "$") -> NewIntent:
         precision_tier=(pb.PrecisionTier, new.precision_tier),
         ack_level=(pb.AckLevel, new.ack_level),
         guarantee=(pb.Guarantee, new.guarantee),
+        after_on=(pb.AfterOn, new.after_on),
     )
     if new.on_duplicate:
         said["onDuplicate"] = name_of(pb.OnDuplicate, new.on_duplicate).lower()
@@ -281,6 +284,16 @@ TIERS = _numbers(pb.PrecisionTier)
 _ACTIONS = _numbers(pb.ExpiredAction)
 _ACKS = _numbers(pb.AckLevel)
 _GUARANTEES = _numbers(pb.Guarantee)
+_AFTER_ON = _numbers(pb.AfterOn)
+
+
+def _limit_out(limit: LimitOut) -> pb.Limit:
+    return pb.Limit(key=limit.key, rate=limit.rate, burst=limit.burst, concurrency=limit.concurrency)
+
+
+def _group(shown: IntentOut) -> dict[str, Any]:
+    found = {name: getattr(shown, name) for name in ("group", "members", "joined", "left")}
+    return {"after_on": _AFTER_ON[shown.after_on], **found}
 
 
 def intent(shown: IntentOut) -> pb.Intent:
@@ -299,12 +312,10 @@ def intent(shown: IntentOut) -> pb.Intent:
         timeout_ms=shown.timeout_ms,
         lease_ms=shown.lease_ms,
         after=shown.after,
+        **_group(shown),
         idempotency_key=shown.idempotency_key,
         tags=shown.tags,
-        limits=[
-            pb.Limit(key=limit.key, rate=limit.rate, burst=limit.burst, concurrency=limit.concurrency)
-            for limit in shown.limits
-        ],
+        limits=[_limit_out(limit) for limit in shown.limits],
         shard_key=shown.shard_key,
         traceparent=shown.traceparent,
         attempts=shown.attempts,
@@ -353,25 +364,3 @@ def intent(shown: IntentOut) -> pb.Intent:
         )
     claims.show(message, shown)
     return message
-
-
-def event_id(place: Place) -> str:
-    position, number = place
-    return f"{position}.{number}"
-
-
-def transition(event: Event) -> pb.Transition:
-    shown = event.shown
-    return pb.Transition(
-        event_id=event_id(event.place),
-        intent_id=shown.intent_id,
-        status=STATUSES[shown.status],
-        previous_status=STATUSES[shown.previous_status],
-        at_ms=_ms(shown.at),
-        delivery=shown.delivery,
-        attempts=shown.attempts,
-        precision_tier=TIERS[shown.precision_tier],
-        lane=shown.lane,
-        late_ms=shown.late_ms,
-        error=shown.error,
-    )

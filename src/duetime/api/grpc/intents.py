@@ -81,7 +81,8 @@ class IntentCalls:
         )
 
     async def cancel(self, request: pb.CancelRequest, id: str | None) -> pb.Intent:
-        return convert.intent(await self._service.cancel(request.intent_id, convert.revision(request), id))
+        revision = convert.revision(request)
+        return convert.intent(await self._service.cancel(request.intent_id, revision, id, request.tree))
 
     async def fire_now(self, request: pb.FireNowRequest, id: str | None) -> pb.Intent:
         return convert.intent(await self._service.fire_now(request.intent_id, convert.revision(request), id))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 from duetime.api.auth import Role
-from duetime.api.events import Events, Place, Wanted, place_from
+from duetime.api.events import Event, Events, Place, Wanted, place_from
 from duetime.api.filters import filter_from
-from duetime.api.grpc import convert
+from duetime.api.grpc import convert, pieces
 from duetime.api.grpc.calls import Door, read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.errors import Busy, NotReady
@@ -51,7 +51,7 @@ class Watches:
             )
             await context.write(
                 pb.WatchIntentsResponse(
-                    gap=events.gap_behind(place), last_event_id=convert.event_id(place)
+                    gap=events.gap_behind(place), last_event_id=event_id(place)
                 ).SerializeToString()
             )
             while not events.closed:
@@ -66,11 +66,33 @@ class Watches:
         for start in range(0, len(found), _TOGETHER):
             part = found[start : start + _TOGETHER]
             place = part[-1].place
-            transitions = [convert.transition(event) for event in part if wanted.matches(event)]
+            transitions = [transition(event) for event in part if wanted.matches(event)]
             if transitions or gap:
                 message = pb.WatchIntentsResponse(
-                    transitions=transitions, gap=gap, last_event_id=convert.event_id(place)
+                    transitions=transitions, gap=gap, last_event_id=event_id(place)
                 )
                 gap = False
                 await context.write(message.SerializeToString())
         return place
+
+
+def event_id(place: Place) -> str:
+    position, number = place
+    return f"{position}.{number}"
+
+
+def transition(event: Event) -> pb.Transition:
+    shown = event.shown
+    return pb.Transition(
+        event_id=event_id(event.place),
+        intent_id=shown.intent_id,
+        status=convert.STATUSES[shown.status],
+        previous_status=convert.STATUSES[shown.previous_status],
+        at_ms=pieces.ms(shown.at),
+        delivery=shown.delivery,
+        attempts=shown.attempts,
+        precision_tier=convert.TIERS[shown.precision_tier],
+        lane=shown.lane,
+        late_ms=shown.late_ms,
+        error=shown.error,
+    )
