@@ -24,7 +24,7 @@ from duetime.protocol.terms import Terms
 from duetime.store.archive import Archive, queue_of
 
 # Of one batch of outcomes about so many are looked at.
-_LOOKED_AT = 128
+_LOOKED_AT = 32
 
 
 class Ended(Struct, frozen=True, gc=False):
@@ -49,6 +49,9 @@ class Durations:
         self.guesses: dict[str, int] = {}
         """What was predicted of intents that do not carry it themselves."""
         self._turn = 0
+        self._terms: Terms | None = None
+        self._both = (Sketch(), Sketch())
+        """The sketches of those terms: the next outcome mostly has the same."""
 
     # What the engine tells.
 
@@ -72,8 +75,7 @@ class Durations:
             stride = 1 + len(settlements) // _LOOKED_AT
             self._turn += 1
             settlements = settlements[self._turn % stride :: stride]
-        terms: Terms | None = None
-        function = lane = Sketch()
+        terms, (function, lane) = self._terms, self._both
         for settlement in settlements:
             if type(settlement.outcome) is not Done:
                 continue
@@ -81,8 +83,8 @@ class Durations:
             if intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery:
                 continue  # stale
             if intent.terms is not terms:  # those that come together mostly share them
-                terms = intent.terms
-                function, lane = self._sketches(terms)
+                terms = self._terms = intent.terms
+                function, lane = self._both = self._sketches(terms)
             took_ms = now_ms - intent.dispatched_at_ms
             function.add(took_ms)
             lane.add(took_ms)
@@ -134,6 +136,7 @@ class Durations:
 
     def take_in(self, other: Durations) -> None:
         """Add what another one found."""
+        self._terms = None  # where there are too many, those it had may be let go
         for mine, more in ((self.functions, other.functions), (self.lanes, other.lanes)):
             for name, sketch in more.items():
                 _found(mine, name).merge(sketch)
