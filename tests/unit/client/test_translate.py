@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from duetime.api.admin import _patched
+from duetime.api.admin_wire import LanePatch
 from duetime.api.compose import Composer, Defaults
 from duetime.api.show import Shower
 from duetime.api.wire import NewIntent, PatchIntent, ReviveIntent
@@ -16,7 +18,7 @@ from duetime.client.times import moment_of
 from duetime.client.translate import RawIntent
 from duetime.errors import BadTarget, InvalidField
 from duetime.kernel import query
-from duetime.protocol.command import Patch, Revive
+from duetime.protocol.command import LaneSettings, Order, Patch, Revive
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Error, Intent, Rare, Status, Ties
 from duetime.protocol.terms import (
@@ -177,3 +179,18 @@ def test_claims_arrive_as_they_were_and_come_back(options):
     for shown in (Shower()(query.view(intent)), Shower().written(intent)):
         back = msgspec.json.decode(msgspec.json.encode(shown), type=RawIntent)
         assert translate.view_of(back).claim == item.ties.claim
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        LaneSettings(),
+        LaneSettings(concurrency=3, rate=20, period_ms=60_000, burst=5, pending_max=9, priority=-7),
+        LaneSettings(order=Order.EXPECTED),
+        LaneSettings(order=Order.SHADOW, rate=1, period_ms=250),
+    ],
+)
+def test_a_lane_s_settings_arrive_as_they_were_said(settings):
+    before = LaneSettings(concurrency=8, rate=2, burst=2, pending_max=5, priority=1, order=Order.EXPECTED)
+    body = msgspec.json.encode(translate.lane_fields(settings))
+    assert _patched(before, msgspec.json.decode(body, type=LanePatch)) == settings
