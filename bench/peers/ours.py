@@ -8,18 +8,21 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from bench.peers import gauge
 from bench.peers.race import BURST, LATE_S, LEAD_S, SPREAD, START_S, Failed, Lateness, awaited, dues, lateness
-from bench.serve import Server
+from bench.peers.result import ECHO
+from bench.serve import Server, in_process
 from bench.worker import IDLE_S, SETTLE_S, cpu_s, worker_of
 from duetime import App, Retry
 
 DRAIN_S = 60.0
 SUBMITS_S = 2.0
 BULK = 20_000
+ECHO_S = 20.0
 PLACE = "bench.peers.ours:app"
 
 app = App("http://127.0.0.1:1")
@@ -113,10 +116,60 @@ async def _submits(server: Server) -> dict[str, float]:
     app.rewire(f"http://127.0.0.1:{server.port}")
     async with app:
         return {
+            ECHO: await _echoes(),
             "one by one, ASYNC": await _rate(quick.delay("1d"), 1),
             "64 callers, DURABLE": await _rate(durable.delay("1d"), 64),
             "bulk": await _bulk(),
         }
+
+
+async def _echoes() -> float:
+    """A bare asyncio echo in another process, awaited one by one: what a machine can do at the most."""
+    loop = asyncio.get_running_loop()
+    with in_process(_echo) as pipe:
+        if not await asyncio.to_thread(pipe.poll, ECHO_S):
+            raise Failed("the echo did not start")
+        port = pipe.recv()
+        _, protocol = await loop.create_connection(_Asker, "127.0.0.1", port)
+        began, count = time.perf_counter(), 0
+        while time.perf_counter() < began + SUBMITS_S / 2:
+            await protocol.ask()
+            count += 1
+        return count / (time.perf_counter() - began)
+
+
+class _Asker(asyncio.Protocol):
+    """Sends as many bytes as a small intent has, and awaits them."""
+
+    _SAID = b"x" * 700
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    async def ask(self) -> None:
+        self._came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport.write(self._SAID)
+        await self._came
+
+    def data_received(self, data: bytes) -> None:
+        if not self._came.done():
+            self._came.set_result(None)
+
+
+class _Echo(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.data_received = transport.write  # type: ignore[method-assign]
+
+
+def _echo(pipe: Connection) -> None:
+    async def serve() -> None:
+        server = await asyncio.get_running_loop().create_server(_Echo, "127.0.0.1", 0)
+        pipe.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(serve())
 
 
 async def _rate(planned: Any, callers: int) -> float:

@@ -16,6 +16,7 @@ OURS, ULTRA = "Duetime", "Duetime at ULTRA"
 # How much faster than each of them Duetime's drain is to be; the others: faster.
 FASTER = {"Graphile Worker": 1.2, "PgQueuer": 2.0, "BullMQ": 2.0, "Dramatiq": 10.0, "Celery": 30.0}
 RESULTS_FLOOR = 0.7
+ECHO = "bare asyncio echo instead, one by one"
 SUBMITS_FLOOR = {"one by one, ASYNC": 8_000, "64 callers, DURABLE": 8_000, "bulk": 60_000}
 LATE_MS, BURST_MS, IDLE_PERCENT = 10, 120, 1
 
@@ -77,7 +78,7 @@ class Result(Struct):
 
     def _submitted(self) -> list[Figure]:
         return [
-            Figure(f"submits by one client, {name}", median(rates), "submits/s", floor=SUBMITS_FLOOR[name])
+            Figure(f"submits by one client, {name}", median(rates), "/s", floor=SUBMITS_FLOOR.get(name))
             for name, rates in self.submits.items()
         ]
 

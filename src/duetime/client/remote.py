@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,49 +17,25 @@ import msgspec
 from duetime.client import models, translate
 from duetime.client.http import transition
 from duetime.client.outcomes import Ends
-from duetime.client.problems import Problem, error_of
 from duetime.client.remote_schedules import RemoteSchedules
 from duetime.client.requests import path, query, revision
+from duetime.client.submits import Submits
 from duetime.client.times import moment_ms
 from duetime.client.translate import RawIntent, RawPage
 from duetime.client.transport import Request, Transport
-from duetime.errors import DuetimeError, IdExists, InvalidField, NoSuchIntent
+from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Item, Status
-from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.intent import Entry, Intent, Item, Status
+from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Terms, Tier
 from duetime.protocol.view import LaneView, Overview, Parent, TierView, View, Why
 
-# What goes into one request of a batch: well within what a server takes.
-_BATCH_ITEMS, _BATCH_BYTES = 2_000, 2 * 1024 * 1024
 _PAGE_MAX = 500
 _SEQ_MAX = 1 << 62
 # Watching goes on for as long as the app does.
 _FOREVER_S = float("inf")
 _logger = logging.getLogger("duetime")
-
-
-class _Made(msgspec.Struct):
-    """What became of one intent of a batch."""
-
-    status: int
-    intent: RawIntent | None = None
-    error: Problem | None = None
-
-
-class _Batch(msgspec.Struct):
-    items: list[_Made]
-
-
-class _Verdict(msgspec.Struct):
-    """Whether one intent of a batch was taken."""
-
-    error: Problem | None = None
-
-
-class _Verdicts(msgspec.Struct):
-    items: list[_Verdict]
 
 
 class RemoteBackend(RemoteSchedules):
@@ -70,6 +46,7 @@ class RemoteBackend(RemoteSchedules):
         self._clock = now_ms
         self._asked_ms = 0
         self._ends = Ends(self._transport, self._view)
+        self._submits = Submits(self._transport, self._intent)
         self._observers: list[Callable[[Change], None]] = []
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -104,47 +81,17 @@ class RemoteBackend(RemoteSchedules):
     # New intents.
 
     async def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Reply:
-        fields = {**translate.terms_fields(terms), **translate.item_fields(item, self._asked_ms)}
-        request = Request("POST", "/v1/intents", body=msgspec.json.encode(fields))
-        try:
-            answer = await self._transport.send(request)
-        except IdExists:
-            if not item.fresh:
-                raise
-            # Nobody else makes our ids: an earlier try of this request arrived, and its answer did not.
-            return translate.intent_of(await self._view(item.id))
-        return translate.intent_of(translate.view_of(self._transport.read(answer, RawIntent)))
+        return await self._submits.one(terms, item, self._asked_ms)
 
     async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
-        asked_ms, shared = self._asked_ms, [translate.terms_fields(each) for each in terms]
-        replies: list[Reply] = []
-        for chunk in _chunks(items):
-            told = [{**shared[item.terms], **translate.item_fields(item, asked_ms)} for item in chunk]
-            request = Request("POST", "/v1/intents/batch", body=msgspec.json.encode(told))
-            batch = self._transport.read(await self._transport.send(request), _Batch)
-            for item, made in zip(chunk, batch.items, strict=True):
-                replies.append(await self._reply(item, made))
-        return replies
+        return await self._submits.many(terms, items, self._asked_ms)
 
     async def send_bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:
         """Intents that are JSON already, each named by a key; what was said against each, if anything."""
-        said: list[DuetimeError | None] = []
-        for start, end in _spans([len(body) for body in bodies]):
-            told = b"[" + b",".join(bodies[start:end]) + b"]"
-            headers = {"Prefer": "return=minimal"}
-            request = Request("POST", "/v1/intents/batch", body=told, headers=headers)
-            batch = self._transport.read(await self._transport.send(request), _Verdicts)
-            said += [None if each.error is None else error_of(each.error) for each in batch.items]
-        return said
+        return await self._submits.bodies(bodies)
 
-    async def _reply(self, item: Item, made: _Made) -> Reply:
-        if made.intent is not None:
-            return translate.intent_of(translate.view_of(made.intent))
-        assert made.error is not None, "a batch says of each intent what became of it"
-        error = error_of(made.error)
-        if isinstance(error, IdExists) and item.fresh:
-            return translate.intent_of(await self._view(item.id))
-        return Refusal(type(error).__name__, error.message, error.details)
+    async def _intent(self, id: str) -> Intent:
+        return translate.intent_of(await self._view(id))
 
     # Changes.
 
@@ -300,24 +247,6 @@ class RemoteBackend(RemoteSchedules):
                 observer(change)
             except Exception:
                 _logger.exception("An observer failed.")
-
-
-def _chunks(items: tuple[Item, ...]) -> Iterator[tuple[Item, ...]]:
-    """In order, each small enough for one request."""
-    for start, end in _spans([len(item.payload) + 512 for item in items]):
-        yield items[start:end]
-
-
-def _spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where to cut, so that each part is small enough for one request."""
-    start, size = 0, 0
-    for place, more in enumerate(sizes):
-        if place - start >= _BATCH_ITEMS or (place > start and size + more > _BATCH_BYTES):
-            yield start, place
-            start, size = place, 0
-        size += more
-    if start < len(sizes):
-        yield start, len(sizes)
 
 
 def overview_of(shown: dict[str, Any]) -> Overview:
