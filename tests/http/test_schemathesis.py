@@ -25,6 +25,7 @@ OPERATIONS = (
     "purgeDeadLetters", "getChronoscope", "listLanes", "pauseLane", "resumeLane", "setLane", "resizeTier",
     "listSegments", "getMetrics", "getHealth", "getLive", "getReady", "getDeepHealth", "getOpenApi",
     "getDocs", "getHome", "getTimeline", "getReplay", "getLogs", "listFunctions",
+    "getAutoscale", "getPredictions",
 )  # fmt: skip
 USUAL, MANY = 18, 100
 CHECKS = [

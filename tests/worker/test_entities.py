@@ -9,6 +9,7 @@ import pytest
 
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
+from tests.worker.waiting import until
 
 ACCOUNTS, MESSAGES = 6, 5
 
@@ -74,6 +75,13 @@ def test_other_types_and_queues_are_left_alone(server, app, told):
         assert told.next().get("event") is None, "a task ran, and no message"
         assert handle.status().wait().name == "DUE"
         assert handle.why().wait().code == "no-worker"
+        until(lambda: "entities:Account" in [each["subject"] for each in anomalies(server)])
+
+
+def anomalies(server) -> list[dict[str, str]]:
+    """What health says of work that nobody asks for."""
+    found = server.ask("GET", "/health").json["anomalies"]
+    return [each for each in found if each["code"] == "NO_CONSUMER"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ _lane_patch = msgspec.json.Decoder(LanePatch)
 # How many commands wait at a time: enough to fill a batch.
 _TOGETHER = 500
 # What a lane's name begins with.
-_KINDS = ("callback", "task", "entity", "stream")
+_KINDS = ("callback", "task", "entity", "entities", "stream")
 
 Verb = Callable[[list[str]], Awaitable[list[Any]]]
 

@@ -73,11 +73,14 @@ class _Known:
         self.said = said
         self.by: dict[str, Function] = {}
         self.validator: Any = None
+        self._schema = ""
 
     def look(self) -> None:
         """Somebody came or went: who is there decides, and only if all say the same."""
         schemas = {each.schema for each in self.by.values()} or {self.said.schema}
-        self.validator = _compiled(schemas.pop()) if len(schemas) == 1 else None
+        schema = schemas.pop() if len(schemas) == 1 else ""
+        if schema != self._schema:  # workers come and go, and mostly say the same
+            self._schema, self.validator = schema, _compiled(schema)
 
     def check(self, payload: bytes) -> None:
         try:

@@ -108,6 +108,9 @@ RetryDelay = Annotated[
     str | None, option("--retry-delay", shown="SPAN", said="The wait after the first failure.", group=RETRY)
 ]
 Timeout = Annotated[str | None, option("--timeout", shown="SPAN", said="For one attempt.", group=RETRY)]
+ResultTtl = Annotated[
+    str | None, option("--result-ttl", shown="SPAN", said="How long a result is shown.", group=RETRY)
+]
 ExpiredAction = Annotated[
     str | None,
     option("--expired-action", shown="DISCARD|DEAD_LETTER", said="At its deadline.", group=RETRY),

@@ -33,6 +33,7 @@ def schedule(
     attempts: options.Attempts = None,
     retry_delay: options.RetryDelay = None,
     timeout: options.Timeout = None,
+    result_ttl: options.ResultTtl = None,
     expired_action: options.ExpiredAction = None,
     guarantee: options.Guarantee = None,
     ack: options.Ack = None,
@@ -65,6 +66,8 @@ def schedule(
     new |= _times(delay, at, deadline)
     new |= _terms(tier, priority, expired_action, guarantee, ack)
     new |= retry_of(attempts, retry_delay, timeout)
+    if result_ttl is not None:
+        new["result_ttl_ms"] = when.length(result_ttl)
     if payload is not None:
         new["payload"] = read_json(payload, "--payload")
     if tag:

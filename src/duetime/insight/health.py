@@ -18,7 +18,7 @@ from duetime.insight import machine
 from duetime.insight.chronoscope import TierScope, look
 from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSign
 from duetime.insight.when import iso, iso_or_none, plural, span
-from duetime.insight.workers import idle
+from duetime.insight.workers import idle, unserved
 from duetime.limits import HOUR_MS, MINUTE_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
 
@@ -212,13 +212,17 @@ def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
     signs.disk_free_bytes = seen.log.free_bytes
     signs.disk_reserve_bytes = engine.options.disk_reserve_bytes
     signs.model = engine.expecting.model.trouble()
-    signs.idle = idle(engine, meter.connected())
+    connected = meter.connected()
+    signs.idle = idle(engine, connected)
     signs.paused = tuple(lane.name for lane in seen.lanes if lane.paused)
     signs.unserved = {
         lane.name: lane.ready
         for lane in seen.lanes
-        if lane.ready and not (lane.pushed or lane.paused or lane.consumers or lane.running)
+        if lane.ready
+        and lane.name != "entity:"
+        and not (lane.pushed or lane.paused or lane.consumers or lane.running)
     }
+    signs.unserved |= unserved(engine, connected)
 
 
 # Telling.

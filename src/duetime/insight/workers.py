@@ -31,6 +31,22 @@ def idle(engine: Engine, connected: list[Connected]) -> dict[str, str]:
     return found
 
 
+def unserved(engine: Engine, connected: list[Connected]) -> dict[str, int]:
+    """Types of entities with ready messages for which nobody is connected, and of how many entities."""
+    state = engine.pump.kernel.state
+    if "entity" in state.settings.pushed or not state.kinds:
+        return {}
+    served = {lane.partition("/")[0] for worker in connected for lane in worker.sources}
+    return {
+        name: ready
+        for name, kind in sorted(state.kinds.items())
+        if name not in served
+        and name.replace("entities:", "entity:", 1) not in served
+        and (ready := sum(track.head() is not None for track in kind.listed))
+        and not ((lane := state.lanes.get(name)) is not None and lane.paused)
+    }
+
+
 def _idle(state: State, worker: Connected) -> str:
     name = repr(worker.name.partition("~")[0])
     ready = [lane for lane in sorted(worker.sources) if _ready(state, lane)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duetime.channels.stream import Connected
-from duetime.insight.workers import idle
+from duetime.insight.workers import idle, unserved
 from duetime.protocol.command import LaneSettings, Pause, SetLane
 from tests.unit.kernel.bench import Bench, entity, queue
 
@@ -76,3 +76,20 @@ def test_entities_are_work_too():
     assert seen(bench, sources=sources) == {}
     bench.submit("a", on=entity("e1"))
     assert "entities:cart" in seen(bench, sources=sources)["w"]
+
+
+def test_types_for_which_nobody_is_connected():
+    bench = Bench(pushed=())
+    engine: Any = SimpleNamespace(pump=SimpleNamespace(kernel=bench.kernel))
+    assert unserved(engine, []) == {}
+    bench.submit("a", "b", on=entity("e1"))
+    bench.submit("c", on=entity("e2"))
+    assert unserved(engine, []) == {"entities:cart": 2}
+
+    def worker(source: str) -> Connected:
+        return Connected("w~1", frozenset({source}), {}, 0, 0, False)
+
+    assert unserved(engine, [worker("entities:other")]) == {"entities:cart": 2}
+    assert unserved(engine, [worker("entities:cart")]) == unserved(engine, [worker("entity:cart/e1")]) == {}
+    bench.do(Pause("entities:cart"))
+    assert unserved(engine, []) == {}
