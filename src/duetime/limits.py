@@ -65,7 +65,7 @@ PREDICT_RECENT_MAX: Final = 2_000
 PREDICT_REBUILD_ROWS: Final = 5_000
 # The model: how long a submit waits for its answer, after how many late ones it is left alone and how long,
 # and when a dead one is started again.
-PREDICT_ANSWER_MS: Final = 5
+PREDICT_ANSWER_MS: Final = 10
 PREDICT_LATE_MAX: Final = 20
 PREDICT_REST_MS: Final = 30 * SECOND_MS
 PREDICT_RESTART_MS: Final = 10 * SECOND_MS

@@ -39,6 +39,7 @@ class Learner:
             sys.stdout.buffer.flush()
 
     def learn_for_ever(self, stop: threading.Event) -> None:
+        os.nice(10)  # of this thread alone: whoever asks is answered with the usual haste
         while True:
             try:
                 self.look()
@@ -78,7 +79,6 @@ class Learner:
 
 def main(path: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the engine, which ends this process by itself
-    os.nice(10)
     threadpool_limits(limits=1)  # the engine needs the rest of the machine
     learner, stop = Learner(Path(path)), threading.Event()
     thread = threading.Thread(target=learner.learn_for_ever, args=(stop,), daemon=True)
