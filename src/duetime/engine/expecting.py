@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -95,7 +96,7 @@ class Expecting:
 
         if order is Order.SHADOW:
             put(single)
-            self._predict(single.terms, single.item, lambda ms: self.durations.guess(single.item.id, ms))
+            self._predict(single.terms, single.item, partial(self.durations.guess, single.item.id))
         else:
             self._predict(single.terms, single.item, tell)
 
@@ -107,21 +108,20 @@ class Expecting:
         if not any(orders):
             return items
         found, left = list(items), asyncio.get_running_loop().create_future()
-        missing = {place for place, item in enumerate(items) if orders[item.terms]}
+        missing = {place for place, item in enumerate(items) if orders[item.terms] is Order.EXPECTED}
 
         def tell(place: int, expected_ms: int) -> None:
-            item = found[place]
-            if orders[item.terms] is Order.SHADOW:
-                self.durations.guess(item.id, expected_ms)
-            else:
-                found[place] = replace(item, expected_ms=expected_ms)
+            found[place] = replace(found[place], expected_ms=expected_ms)
             missing.discard(place)
             if not missing and not left.done():
                 left.set_result(None)
 
-        for place in sorted(missing):
-            item = found[place]
-            self._predict(terms[item.terms], item, lambda ms, place=place: tell(place, ms))  # type: ignore[misc]
+        for place, item in enumerate(items):
+            order = orders[item.terms]
+            if order is Order.SHADOW:  # nobody waits for what is only remembered
+                self._predict(terms[item.terms], item, partial(self.durations.guess, item.id))
+            elif order:
+                self._predict(terms[item.terms], item, partial(tell, place))
         if missing:
             await left
         return tuple(found)

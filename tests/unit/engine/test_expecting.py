@@ -169,6 +169,20 @@ def test_the_model_is_asked_and_the_answer_is_on_the_record(tmp_path):
     run(main())
 
 
+def test_in_the_shadow_nobody_waits_for_the_model(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            model = w.engine.expecting.model = Said()
+            await order(w, Order.SHADOW)
+            await w.many("many", 2)
+            await w.submit(Item("one", 0, w.clock.now_ms()))
+            for ms, (_, told) in enumerate(model.asked, 70):
+                told(ms)
+            assert w.engine.expecting.durations.guesses == {"many0": 70, "many1": 71, "one": 72}
+
+    run(main())
+
+
 def test_without_an_answer_the_sketch_says_it(tmp_path):
     async def main():
         async with world(tmp_path) as w:
