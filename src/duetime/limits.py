@@ -83,6 +83,10 @@ AUTOSCALE_TARGET_S: Final = 60
 AUTOSCALE_TARGET_S_MAX: Final = 24 * 3_600
 AUTOSCALE_WORKERS_MAX: Final = 10_000
 
+# The name of a share, such as a tenant's, and how much more than another's it may be.
+FAIRNESS_KEY_CHARS_MAX: Final = 128
+FAIRNESS_WEIGHT_MAX: Final = 1_000
+
 # Limits of rate and concurrency on one intent, and the largest number in one.
 LIMITS_MAX: Final = 8
 RATE_MAX: Final = 1_000_000

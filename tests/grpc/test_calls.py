@@ -60,6 +60,7 @@ def test_an_intent_is_shown_as_over_http(server: ServerProcess):
                     url="http://localhost:1/x", method="PUT", headers={"a": "b"}, body=b'{"x": 1}', batch=True
                 ),
                 payload=b'{"n": [1, 2]}', priority=-300, tags={"k": "v"}, shard_key="s", timeout_ms=5_000,
+                fairness_key="tenant-1", fairness_weight=3,
                 lease_ms=6_000, idempotency_key="same-key",
                 redelivery=pb.Redelivery(max_attempts=3, backoff=pb.BACKOFF_FIXED, multiplier=1.5),
                 traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -79,6 +80,8 @@ def test_an_intent_is_shown_as_over_http(server: ServerProcess):
             (shown["timeoutMs"], shown["leaseMs"]) == (intent.timeout_ms, intent.lease_ms) == (5_000, 6_000)
         )
         assert shown["idempotencyKey"] == intent.idempotency_key and shown["shardKey"] == intent.shard_key
+        assert shown["fairnessKey"] == intent.fairness_key == "tenant-1"
+        assert shown["fairnessWeight"] == intent.fairness_weight == 3
         assert shown["traceparent"] == intent.traceparent and shown["revision"] == intent.revision
         assert not intent.HasField("due_at_ms") and not intent.HasField("result")
 

@@ -13,6 +13,7 @@ from tests.http.checks import problem
 SHOWN = {
     "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "guarantee",
     "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs",
+    "fairnessKey", "fairnessWeight",
     "leaseMs", "resultTtlMs", "resultGone", "progress",
     "collapseKey", "collapse", "unique",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
@@ -51,9 +52,9 @@ def test_defaults(server):
     }  # fmt: skip
     assert shown["timeoutMs"] == shown["leaseMs"] == 30_000
     assert shown["priority"] == shown["attempts"] == shown["delivery"] == 0
-    assert shown["after"] == [] and shown["tags"] == {}
-    for name in ("deadline", "slo", "payload", "idempotencyKey", "shardKey", "traceparent", "dueAt",
-                 "firstDispatchAt", "finishedAt", "lateMs", "lastError", "result"):  # fmt: skip
+    assert shown["after"] == [] and shown["tags"] == {} and shown["fairnessWeight"] == 1
+    for name in ("deadline", "slo", "payload", "idempotencyKey", "shardKey", "fairnessKey", "traceparent",
+                 "dueAt", "firstDispatchAt", "finishedAt", "lateMs", "lastError", "result"):  # fmt: skip
         assert shown[name] is None, name
     assert all(TIME.fullmatch(shown[name]) for name in ("executeAt", "createdAt", "updatedAt"))
     assert shown["nextAttemptAt"] == shown["executeAt"]
@@ -68,6 +69,7 @@ def test_everything_is_shown_as_it_was_said(server, fresh):
         "redelivery": {"maxAttempts": 3, "backoff": "fixed", "initialDelayMs": 10, "maxDelayMs": 20,
                        "multiplier": 1.5, "jitter": False},
         "timeoutMs": 1234, "leaseMs": 4321, "tags": {"a": "b"}, "shardKey": "s",
+        "fairnessKey": "tenant-1", "fairnessWeight": 1000,
         "idempotencyKey": fresh(), "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     }  # fmt: skip
     answer = server.ask("POST", "/v1/intents", said)
@@ -218,6 +220,9 @@ class TestPriority:
         {"idempotencyKey": ""}, {"idempotencyKey": "k" * 257}, {"onDuplicate": "RETURN"},
         {"tags": {"a": 1}}, {"tags": {"": "x"}}, {"tags": {"k" * 257: "x"}}, {"tags": {"k": "v" * 257}},
         {"tags": {str(number): "x" for number in range(33)}}, {"tags": ["a"]},
+        {"fairnessKey": ""}, {"fairnessKey": "k" * 129}, {"fairnessKey": 7}, {"fairnessWeight": 2},
+        {"fairnessKey": "k", "fairnessWeight": 0}, {"fairnessKey": "k", "fairnessWeight": 1001},
+        {"fairnessKey": "k", "fairnessWeight": 1.5},
         {"shardKey": 7}, {"shardKey": "s" * 257}, {"traceparent": 1}, {"traceparent": "t" * 257},
         {"unknown": 1}, {"status": "ACKED"}, {"attempts": 3}, {"precision_tier": "FAST"},
     ],
@@ -228,6 +233,12 @@ def test_a_bad_field_is_named_with_its_place(server, fields):
     assert body["message"]
     if "multiplier" not in str(fields) and "initialDelayMs" not in str(fields):
         assert "$" in body["details"]["path"] or "`" in body["message"], body
+
+
+def test_a_message_to_an_entity_has_no_share(server):
+    entity = {"type": "Cart", "id": "1", "message": "add"}
+    answer = server.ask("POST", "/v1/intents", {"delayMs": 1, "entity": entity, "fairnessKey": "k"})
+    assert problem(answer, 42208)["details"]["path"] == "$.fairnessKey"
 
 
 @pytest.mark.parametrize(

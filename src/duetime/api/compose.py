@@ -184,6 +184,7 @@ class Composer:
             new.expired_action, new.redelivery, new.priority, new.timeout_ms, new.lease_ms,
             tuple(sorted(new.tags.items())) if new.tags else None, new.shard_key,
             tuple(new.limits) if new.limits else None, new.result_ttl_ms, new.after_on,
+            new.fairness_key, new.fairness_weight,
         )  # fmt: skip
         terms = self._terms.get(key)
         if terms is None:
@@ -210,6 +211,15 @@ class Composer:
                 hint="Use DURABLE: answered when it is on this machine's disk.",
                 path="$.ackLevel",
             )
+        if new.fairness_weight is not None and new.fairness_key is None:
+            raise InvalidField(
+                "fairnessWeight is given without fairnessKey, at $.fairnessWeight.", path="$.fairnessWeight"
+            )
+        if new.fairness_key is not None and entity:
+            raise InvalidField(
+                "An entity runs one at a time, in order; its messages have no shares, at $.fairnessKey.",
+                path="$.fairnessKey",
+            )
         defaults = Terms(target, "")
         terms = Terms(
             target=target,
@@ -229,6 +239,8 @@ class Composer:
             shard_key=new.shard_key,
             slo_ms=slo_ms,
             limits=_limits(new.limits),
+            fairness_key=new.fairness_key,
+            fairness_weight=new.fairness_weight or 1,
             result_ttl_ms=new.result_ttl_ms or 0,
             after_on=AfterOn[new.after_on or "SUCCESS"],
         )

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from duetime import limits
 from duetime.api.shapes import In, Out
+from duetime.api.share_wire import FairnessKey, FairnessWeight
 from duetime.api.wire import (
     CallbackIn,
     CallbackOut,
@@ -57,6 +58,8 @@ class PlannedIntent(In, frozen=True):
     result_ttl_ms: Milliseconds | None = None
     tags: Tags | None = None
     limits: Annotated[list[LimitIn], Meta(max_length=limits.LIMITS_MAX)] | None = None
+    fairness_key: FairnessKey | None = None
+    fairness_weight: FairnessWeight | None = None
     shard_key: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
 
 
@@ -126,6 +129,8 @@ class PlannedOut(Out, frozen=True):
     result_ttl_ms: int | None
     tags: dict[str, str]
     limits: list[LimitOut]
+    fairness_key: str | None
+    fairness_weight: int
     shard_key: str | None
 
 

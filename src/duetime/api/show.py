@@ -283,6 +283,8 @@ def of_terms(terms: Terms) -> dict[str, Any]:
             )
             for limit in terms.limits or ()
         ],
+        "fairness_key": terms.fairness_key,
+        "fairness_weight": terms.fairness_weight,
         "shard_key": terms.shard_key,
     }
 

@@ -15,6 +15,7 @@ from duetime import limits
 from duetime.api.claims import Collapse, Key, UniqueIn, UniqueOut
 from duetime.api.report_wire import ProgressOut
 from duetime.api.shapes import In, Out
+from duetime.api.share_wire import FairnessKey, FairnessWeight
 
 Id = Annotated[
     str,
@@ -186,6 +187,8 @@ class NewIntent(In, frozen=True):
     unique: UniqueIn | None = None
     tags: Tags | None = None
     limits: Annotated[list[LimitIn], Meta(max_length=limits.LIMITS_MAX)] | None = None
+    fairness_key: FairnessKey | None = None
+    fairness_weight: FairnessWeight | None = None
     shard_key: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
     traceparent: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] | None = None
 
@@ -320,6 +323,8 @@ class IntentOut(Out, frozen=True):
     unique: UniqueOut | None
     tags: dict[str, str]
     limits: list[LimitOut]
+    fairness_key: str | None
+    fairness_weight: int
     shard_key: str | None
     traceparent: str | None
     attempts: int

@@ -135,6 +135,16 @@ Ack = Annotated[
 OnDuplicate = Annotated[
     str | None, option("--on-duplicate", shown="return|reject", said="When the key is known.", group=MORE)
 ]
+FairnessKey = Annotated[
+    str | None,
+    option(
+        "--fairness-key", shown="KEY", said="Whose share of the queue it is: keys take turns.", group=MORE
+    ),
+]
+FairnessWeight = Annotated[
+    int | None,
+    option("--fairness-weight", shown="N", said="How much its key gets: 1 to 1000.", group=MORE),
+]
 ShardKey = Annotated[str | None, option("--shard-key", shown="KEY", said="Kept with it.", group=MORE)]
 Traceparent = Annotated[
     str | None, option("--traceparent", shown="TRACE", said="A W3C trace to go on with.", group=MORE)

@@ -42,6 +42,8 @@ def schedule(
     collapse: options.Collapse = None,
     unique: options.Unique = None,
     unique_until: options.UniqueUntil = None,
+    fairness_key: options.FairnessKey = None,
+    fairness_weight: options.FairnessWeight = None,
     shard_key: options.ShardKey = None,
     traceparent: options.Traceparent = None,
     method: options.Method = None,
@@ -77,7 +79,10 @@ def schedule(
     new |= _claim(collapse_key, collapse, unique, unique_until)
     if after_on is not None:
         new["after_on"] = after_on.upper()
-    names = {"intent_id": id, "idempotency_key": key, "shard_key": shard_key, "traceparent": traceparent}
+    names: dict[str, str | int | None] = {
+        "intent_id": id, "idempotency_key": key, "shard_key": shard_key, "traceparent": traceparent,
+        "fairness_key": fairness_key, "fairness_weight": fairness_weight,
+    }  # fmt: skip
     names["on_duplicate"] = on_duplicate.lower() if on_duplicate is not None else None
     for name, value in names.items():
         if value is not None:

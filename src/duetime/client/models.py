@@ -119,6 +119,8 @@ class Planned(Model, frozen=True):
     result_ttl_ms: int | None = None
     tags: dict[str, str] | None = None
     limits: list[Limit] | None = None
+    fairness_key: str | None = None
+    fairness_weight: int = 1
     shard_key: str | None = None
     after_on: str = "SUCCESS"
 

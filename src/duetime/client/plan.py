@@ -127,6 +127,8 @@ class Options(Struct, frozen=True, kw_only=True):
     tags: Mapping[str, str] | None = None
     shard_key: str | None = None
     traceparent: str | None = None
+    fairness_key: str | None = None
+    fairness_weight: int | None = None
 
     def merged(self, **changes: Any) -> Options:
         unknown = changes.keys() - set(self.__struct_fields__)
@@ -243,6 +245,8 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
         tags=dict(options.tags) if options.tags else None,
         shard_key=options.shard_key,
         after_on=choice(AfterOn, options.after_on or "SUCCESS", "after_on"),
+        fairness_key=options.fairness_key,
+        fairness_weight=1 if options.fairness_weight is None else options.fairness_weight,
     )
     raise_for(bounds.terms(terms))
     return terms

@@ -59,6 +59,8 @@ class NewIntent(TypedDict, total=False):
     unique: Unique | Fields
     tags: Mapping[str, str]
     limits: Sequence[Limit | Fields]
+    fairness_key: str
+    fairness_weight: int
     shard_key: str
     traceparent: str
 

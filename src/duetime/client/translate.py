@@ -107,6 +107,8 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
         fields["priority"] = terms.priority
     if terms.tags:
         fields["tags"] = terms.tags
+    if terms.fairness_key is not None:
+        fields |= {"fairnessKey": terms.fairness_key, "fairnessWeight": terms.fairness_weight}
     if terms.shard_key is not None:
         fields["shardKey"] = terms.shard_key
     return fields
@@ -351,6 +353,8 @@ def _terms_of(shown: RawIntent | RawPlanned) -> Terms:
         tags=shown.tags or None,
         shard_key=shown.shard_key,
         after_on=AfterOn[shown.after_on],
+        fairness_key=shown.fairness_key,
+        fairness_weight=shown.fairness_weight,
     )
 
 

@@ -48,6 +48,9 @@ class Limiter:
         return not self.running and not self.parked and self.full_ns <= now_ms * _MS_NS
 
 
+Found = list[tuple[Limiter, Limit]]
+
+
 class Flow:
     """All limiters."""
 
@@ -112,24 +115,38 @@ def limits_of(lane: Lane, intent: Intent) -> list[tuple[str, Limit]]:
     return found
 
 
-def blocked(state: State, lane: Lane, intent: Intent) -> tuple[Limiter, Limit] | None:
-    """The first limiter that does not let an intent go now."""
+def limiters_of(state: State, lane: Lane, intent: Intent) -> Found:
+    """What an intent is limited by, with the limiters themselves."""
+    flow = state.flow
+    get = flow.limiters.get
+    found: Found = []
+    for limit in intent.terms.limits or ():
+        name = "key:" + limit.key
+        found.append((get(name) or flow.limiter(name), limit))
+    if lane.limit is not None:
+        found.append((flow.limiter("lane:" + lane.name), lane.limit))
+    return found
+
+
+def blocked(state: State, lane: Lane, found: Found) -> tuple[Limiter, Limit] | None:
+    """The first of these that does not let an intent go now."""
     now_ns = state.flow.now_ms * _MS_NS
-    for name, limit in limits_of(lane, intent):
-        limiter = state.flow.limiter(name)
+    for each in found:
+        limiter, limit = each
         if limit.concurrency and _running(limiter, limit, lane) >= limit.concurrency:
-            return limiter, limit
-        if limit.rate and _free_ns(limiter, limit) > now_ns:
-            return limiter, limit
+            return each
+        # While the bucket is full there is a token, whatever the limit.
+        if limit.rate and limiter.full_ns > now_ns and _free_ns(limiter, limit) > now_ns:
+            return each
     return None
 
 
-def take(state: State, lane: Lane, intent: Intent) -> None:
+def take(state: State, lane: Lane, found: Found) -> None:
     """An intent goes out: it counts, and takes its token."""
     now_ns = state.flow.now_ms * _MS_NS
-    for name, limit in limits_of(lane, intent):
-        limiter = state.flow.limiter(name)
-        limiter.running += limit is not lane.limit
+    for limiter, limit in found:
+        if limit is not lane.limit:
+            limiter.running += 1
         if limit.rate:
             limiter.full_ns = max(limiter.full_ns, now_ns) + limit.interval_ns
         if limiter.parked:  # there may be more where that came from
@@ -139,9 +156,14 @@ def take(state: State, lane: Lane, intent: Intent) -> None:
 
 def give_back(state: State, lane: Lane, intent: Intent) -> None:
     """An intent is no longer out: one of its kind may go instead."""
+    limiters, waited = state.flow.limiters, lane.limit is not None
     for limit in intent.terms.limits or ():
-        state.flow.limiters[f"key:{limit.key}"].running -= 1
-    pass_on(state, lane, intent)
+        limiter = limiters["key:" + limit.key]
+        limiter.running -= 1
+        if limiter.parked:
+            waited = True
+    if waited:
+        pass_on(state, lane, intent)
 
 
 def pass_on(state: State, lane: Lane, intent: Intent) -> None:

@@ -19,6 +19,8 @@ from duetime.limits import (
     ERROR_CHARS_MAX,
     EVERY_MS_MIN,
     EXPECTED_MS_MAX,
+    FAIRNESS_KEY_CHARS_MAX,
+    FAIRNESS_WEIGHT_MAX,
     GROUP_MEMBERS_MAX,
     ID_CHARS_MAX,
     KEY_CHARS_MAX,
@@ -178,11 +180,28 @@ def terms(terms: Terms) -> str | None:
     for name, value in (("timeout", terms.timeout_ms), ("lease", terms.lease_ms)):
         if not 1 <= value <= RETRY_DELAY_MS_MAX:
             return f"The {name} of {value} ms is out of range: 1 to {RETRY_DELAY_MS_MAX}."
+    if terms.fairness_key is not None or terms.fairness_weight != 1:
+        problem = _fairness(terms)
+        if problem is not None:
+            return problem
     if not 0 <= terms.result_ttl_ms <= RETRY_DELAY_MS_MAX:
         return f"A result is shown for up to {RETRY_DELAY_MS_MAX} ms, not {terms.result_ttl_ms}."
     size = len(msgspec.msgpack.encode(terms))
     if size > TERMS_BYTES_MAX:
         return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."
+    return None
+
+
+def _fairness(terms: Terms) -> str | None:
+    """What is wrong with the share of an intent."""
+    if terms.fairness_key is None:
+        return "A fairness weight is given without a fairness key."
+    if not 1 <= len(terms.fairness_key) <= FAIRNESS_KEY_CHARS_MAX:
+        return f"The fairness key must have 1 to {FAIRNESS_KEY_CHARS_MAX} characters."
+    if not 1 <= terms.fairness_weight <= FAIRNESS_WEIGHT_MAX:
+        return f"The fairness weight must be from 1 to {FAIRNESS_WEIGHT_MAX}, not {terms.fairness_weight}."
+    if terms.serial:
+        return "An entity runs one at a time, in order; its messages have no fairness key."
     return None
 
 

@@ -18,7 +18,13 @@ TERMS = [
     terms(Callback("http://x/y", body=b"plain text")),
     terms(Callback("http://x/y", body=b'"' + b"x" * 10_000 + b'"')),
     terms(Entity("cart", "1", "add"), slo_ms=2_000),
-    terms(Stream("s"), limits=(Limit("k", 5, 2_000, 3, 4),), shard_key="shard"),
+    terms(
+        Stream("s"),
+        limits=(Limit("k", 5, 2_000, 3, 4),),
+        shard_key="shard",
+        fairness_key="k",
+        fairness_weight=2,
+    ),
     terms(),
 ]
 

@@ -49,6 +49,11 @@ def composed(fields: dict) -> tuple:
     return composer.terms(new), composer.item(new, 0, NOW_MS)
 
 
+def test_a_share_arrives_as_it_was():
+    terms = make_terms(Task("t"), Options(fairness_key="tenant-1", fairness_weight=7), "STANDARD")
+    assert composed({"delayMs": 0, **translate.terms_fields(terms)})[0] == terms
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: type(target).__name__)
 @pytest.mark.parametrize(
     "options",

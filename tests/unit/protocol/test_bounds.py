@@ -105,6 +105,13 @@ def test_a_target(target, good):
         ({"tags": {"k": "v" * (limits.TAG_CHARS_MAX + 1)}}, False),
         ({"tags": {"k": 1}}, False),
         ({"target": Callback("http://x", body=b"x" * limits.TERMS_BYTES_MAX)}, False),
+        ({"fairness_key": "k" * limits.FAIRNESS_KEY_CHARS_MAX, "fairness_weight": 1_000}, True),
+        ({"fairness_key": "k" * (limits.FAIRNESS_KEY_CHARS_MAX + 1)}, False),
+        ({"fairness_key": ""}, False),
+        ({"fairness_key": "k", "fairness_weight": 0}, False),
+        ({"fairness_key": "k", "fairness_weight": 1_001}, False),
+        ({"fairness_weight": 2}, False),
+        ({"fairness_key": "k", "target": Entity("k", "i", "m")}, False),
     ],
 )
 def test_terms(changes, good):

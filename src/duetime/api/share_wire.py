@@ -1,0 +1,22 @@
+"""What is said of an intent's share of its queue, as JSON. The rules of `wire` hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from duetime import limits
+
+FairnessKey = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=limits.FAIRNESS_KEY_CHARS_MAX,
+        description="Whose share of the queue it is, such as a tenant's: keys take turns, by their weights.",
+        examples=["tenant-42"],
+    ),
+]
+FairnessWeight = Annotated[
+    int, Meta(ge=1, le=limits.FAIRNESS_WEIGHT_MAX, description="How much of the queue its key gets.")
+]
