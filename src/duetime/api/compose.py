@@ -15,9 +15,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from duetime.api import claims, moments, rates
+from duetime.api import claims, moments, rates, share_wire
 from duetime.api.schedule_wire import PlannedIntent
-from duetime.api.wire import CallbackIn, LimitIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
+from duetime.api.wire import CallbackIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
 from duetime.client.ids import Ids
 from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
@@ -35,7 +35,6 @@ from duetime.protocol.terms import (
     Entity,
     ExpiredAction,
     Guarantee,
-    Limit,
     OnDuplicate,
     OnInterrupt,
     Redelivery,
@@ -211,15 +210,7 @@ class Composer:
                 hint="Use DURABLE: answered when it is on this machine's disk.",
                 path="$.ackLevel",
             )
-        if new.fairness_weight is not None and new.fairness_key is None:
-            raise InvalidField(
-                "fairnessWeight is given without fairnessKey, at $.fairnessWeight.", path="$.fairnessWeight"
-            )
-        if new.fairness_key is not None and entity:
-            raise InvalidField(
-                "An entity runs one at a time, in order; its messages have no shares, at $.fairnessKey.",
-                path="$.fairnessKey",
-            )
+        share_wire.check(new.fairness_key, new.fairness_weight, entity)
         defaults = Terms(target, "")
         terms = Terms(
             target=target,
@@ -238,7 +229,7 @@ class Composer:
             tags=new.tags or None,
             shard_key=new.shard_key,
             slo_ms=slo_ms,
-            limits=_limits(new.limits),
+            limits=rates.limits(new.limits),
             fairness_key=new.fairness_key,
             fairness_weight=new.fairness_weight or 1,
             result_ttl_ms=new.result_ttl_ms or 0,
@@ -350,18 +341,6 @@ def _redelivery(policy: RedeliveryIn) -> Redelivery:
         multiplier_percent=round(100 * policy.multiplier),
         jitter=policy.jitter,
     )
-
-
-def _limits(given: list[LimitIn] | None) -> tuple[Limit, ...] | None:
-    if not given:
-        return None
-    found = []
-    for number, limit in enumerate(given):
-        rate, period_ms = (
-            (0, 1_000) if limit.rate is None else rates.read(limit.rate, f"$.limits[{number}].rate")
-        )
-        found.append(Limit(limit.key, rate, period_ms, limit.burst, limit.concurrency or 0))
-    return tuple(found)
 
 
 def _priority(priority: int | str) -> int:

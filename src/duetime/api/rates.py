@@ -1,11 +1,13 @@
-"""Rates as people write them: 20/s, 100/m, 5/10s."""
+"""Rates as people write them: 20/s, 100/m, 5/10s. And limits that have one."""
 
 from __future__ import annotations
 
 import re
 
+from duetime.api.wire import LimitIn
 from duetime.errors import InvalidField
 from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from duetime.protocol.terms import Limit
 
 _UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _RATE = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)?(ms|s|m|h|d)")
@@ -31,3 +33,14 @@ def shown(rate: int, period_ms: int) -> str | None:
             times = period_ms // ms
             return f"{rate}/{times if times > 1 else ''}{unit}"
     raise AssertionError("milliseconds divide everything")
+
+
+def limits(given: list[LimitIn] | None) -> tuple[Limit, ...] | None:
+    """What was said of limits, as an intent's terms have it."""
+    if not given:
+        return None
+    found = []
+    for number, limit in enumerate(given):
+        rate, period_ms = (0, 1_000) if limit.rate is None else read(limit.rate, f"$.limits[{number}].rate")
+        found.append(Limit(limit.key, rate, period_ms, limit.burst, limit.concurrency or 0))
+    return tuple(found)

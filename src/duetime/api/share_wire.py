@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from duetime import limits
+from duetime.errors import InvalidField
 
 FairnessKey = Annotated[
     str,
@@ -20,3 +21,16 @@ FairnessKey = Annotated[
 FairnessWeight = Annotated[
     int, Meta(ge=1, le=limits.FAIRNESS_WEIGHT_MAX, description="How much of the queue its key gets.")
 ]
+
+
+def check(key: str | None, weight: int | None, entity: bool) -> None:
+    """What the types above cannot say."""
+    if weight is not None and key is None:
+        raise InvalidField(
+            "fairnessWeight is given without fairnessKey, at $.fairnessWeight.", path="$.fairnessWeight"
+        )
+    if key is not None and entity:
+        raise InvalidField(
+            "An entity runs one at a time, in order; its messages have no shares, at $.fairnessKey.",
+            path="$.fairnessKey",
+        )
