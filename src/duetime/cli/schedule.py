@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import typer
@@ -79,19 +79,20 @@ def schedule(
     new |= _claim(collapse_key, collapse, unique, unique_until)
     if after_on is not None:
         new["after_on"] = after_on.upper()
-    names: dict[str, str | int | None] = {
-        "intent_id": id, "idempotency_key": key, "shard_key": shard_key, "traceparent": traceparent,
-        "fairness_key": fairness_key, "fairness_weight": fairness_weight,
-    }  # fmt: skip
-    names["on_duplicate"] = on_duplicate.lower() if on_duplicate is not None else None
-    for name, value in names.items():
-        if value is not None:
-            new[name] = value  # type: ignore[literal-required]
+    new |= _given(intent_id=id, idempotency_key=key, shard_key=shard_key, traceparent=traceparent)
+    new |= _given(fairness_key=fairness_key, fairness_weight=fairness_weight)
+    if on_duplicate is not None:
+        new["on_duplicate"] = on_duplicate.lower()
     found = server.ask(url, token, lambda client: client.create(**new), as_sent=as_json)
     if as_json:
         output.json(found)
     else:
         _tell(found)
+
+
+def _given(**values: str | int | None) -> NewIntent:
+    """Those of these that were given."""
+    return cast(NewIntent, {name: value for name, value in values.items() if value is not None})
 
 
 def _tell(found: Intent) -> None:
