@@ -77,12 +77,9 @@ def schedule(
     if after:
         new["after"] = after
     new |= _claim(collapse_key, collapse, unique, unique_until)
-    if after_on is not None:
-        new["after_on"] = after_on.upper()
+    new |= _given(after_on=after_on and after_on.upper(), on_duplicate=on_duplicate and on_duplicate.lower())
     new |= _given(intent_id=id, idempotency_key=key, shard_key=shard_key, traceparent=traceparent)
     new |= _given(fairness_key=fairness_key, fairness_weight=fairness_weight)
-    if on_duplicate is not None:
-        new["on_duplicate"] = on_duplicate.lower()
     found = server.ask(url, token, lambda client: client.create(**new), as_sent=as_json)
     if as_json:
         output.json(found)
