@@ -60,7 +60,7 @@ def test_members_come_in_several_requests_and_none_twice(server, fresh):
         answer = server.ask("POST", f"/v1/groups/{id}/members", more)
         assert (answer.status, answer.json["created"]) == (200, created)
     why = server.ask("GET", f"/v1/intents/{id}/why").json
-    assert why["sentence"].startswith("It waits for 4 of its 4 members to be acknowledged; 1 have not")
+    assert why["sentence"].startswith("It waits for 4 of its 4 members to be acknowledged; 1 has not")
     assert why["data"] == {"members": 4, "joined": 3, "left": 4}
     answer = server.ask("POST", f"/v1/groups/{id}/members", {"first": 3, "members": [member] * 3}).json
     assert (answer["created"], answer["failed"]) == (1, 2)

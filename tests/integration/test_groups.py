@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from duetime import App, Group, Parent, Reject, Retry, Status, errors
+from duetime import App, Context, Group, Parent, Reject, Retry, Status, current, errors
 from tests.integration.rig import SOON
 
 ONCE = Retry(max_attempts=1)
@@ -211,5 +211,16 @@ def test_a_group_that_cannot_be_made_whole_leaves_nothing_behind(app):
 
 
 def test_parents_are_asked_for_inside_a_function(app):
-    with app, pytest.raises(errors.Closed):
-        app.parents()
+    double, *_ = functions(app)
+
+    @app.task
+    async def mine() -> list[int]:
+        return [parent.result for parent in await current().parents()]
+
+    with app:
+        chain = app.chain(double.bind(1), mine.bind()).wait()
+        assert chain.result(SOON).wait() == [2]
+        with pytest.raises(errors.Closed):
+            app.parents()
+    with pytest.raises(errors.Closed, match="where its parents are"):
+        Context("a", 1, 1, 1, 0, 0, {}, None).parents()

@@ -18,6 +18,7 @@ from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Sett
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import (
+    AfterOn,
     Backoff,
     Bare,
     Callback,
@@ -117,8 +118,8 @@ class Teller:
         revision = int(options.get("revision", "0"))
         self.apply(c.Patch(id, revision, execute_at_ms=at_ms, deadline_ms=deadline_ms, priority=priority))
 
-    def do_cancel(self, id: str) -> None:
-        self.apply(c.Cancel(id))
+    def do_cancel(self, id: str, *words: str) -> None:
+        self.apply(c.Cancel(id, tree=words == ("tree",)))
 
     def do_fire(self, id: str) -> None:
         self.apply(c.FireNow(id))
@@ -231,10 +232,11 @@ def _target(options: dict[str, str]) -> Target:
 
 
 def _ties(options: dict[str, str]) -> Ties | None:
-    """`unique=KEY:end`, `unique=KEY:time:5000` or `collapse=KEY:debounce`."""
+    """`unique=KEY:end`, `unique=KEY:time:5000` or `collapse=KEY:debounce`; `members=3`; `group=ID`."""
     said = options.pop("unique", None) or options.pop("collapse", None)
+    group, members = options.pop("group", None), int(options.pop("members", "0"))
     if said is None:
-        return None
+        return Ties(group=group, members=members) if group or members else None
     key, until, *for_ms = said.split(":")
     return Ties(Claim(key, Until[until.upper()], int(for_ms[0]) if for_ms else 0))
 
@@ -259,6 +261,7 @@ def _terms(options: dict[str, str]) -> Terms:
         priority=int(options.pop("priority", "0")),
         lease_ms=int(options.pop("lease", "30000")),
         expired_action=ExpiredAction[options.pop("expired", "discard").upper()],
+        after_on=AfterOn[options.pop("on", "success").upper()],
     )
 
 

@@ -11,7 +11,7 @@ ROUNDS = 2
 FEW = ("--concurrency", "20")
 
 
-def test_the_callback_runs_once_and_after_all_though_workers_are_killed(server, app, told):
+def test_pain_15_the_callback_runs_once_and_after_all_though_workers_are_killed(server, app, told):
     members = [functions.counted.bind(number, told.address, SIZE // 50) for number in range(SIZE)]
     group = app.group(members, then=functions.summed.bind(told.address)).wait(60)
     for _ in range(ROUNDS):

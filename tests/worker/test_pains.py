@@ -1,6 +1,7 @@
 """What users of other job systems suffer from, and must not here: the names have the numbers of the lists.
 
-More of them: test_death.py (pains 3, 4, 13, 17), test_idle.py (pain 4), tests/flaws (flaws 16, 17, 21-23).
+More of them: test_death.py (pains 3, 4, 13, 17), test_idle.py (pain 4), test_groups.py (pain 15), tests/flaws
+(flaws 16, 17, 21-23).
 """
 
 from __future__ import annotations

@@ -76,6 +76,7 @@ class App(Recurring, Grouping):
         self._observers: list[Callable[[Change], None]] = []
         self.schedules = Schedules(self)
         self.functions = Functions()
+        self.functions.reports.parents = lambda id: self.handle(id).parents()
         self.rewire(where, token=token, config=config, clock=clock)
         self._ids = Ids()
         self.new_id = self._ids.new

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from duetime.client.times import Delay
 from duetime.errors import Closed
+
+if TYPE_CHECKING:
+    from duetime.client.call import Call
+    from duetime.client.handle import Parent
 
 
 class Snooze(Exception):
@@ -42,6 +47,13 @@ class Context(Struct, frozen=True):
     late_ms: int
     tags: dict[str, str]
     traceparent: str | None
+
+    def parents(self) -> Call[list[Parent]]:
+        """How those ended that it came after, or the members of its group, in order. To be awaited, or waited
+        for in plain functions."""
+        raise Closed(
+            "It is not known here where its parents are.", hint="Ask in the function that runs for it."
+        )
 
 
 current_context: ContextVar[Context] = ContextVar("duetime_context")

@@ -12,12 +12,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from duetime.client.control import Context, current_context
 from duetime.errors import Closed, InvalidField
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.said import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
+
+if TYPE_CHECKING:
+    from duetime.client.call import Call
+    from duetime.client.handle import Parent
 
 Place = tuple[str, int]
 """The id of an intent, and the number of its delivery."""
@@ -39,6 +43,8 @@ class Reports:
         self._logs: dict[Place, Lines] = {}
         self._asked = False
         self._ask: Callable[[], object] | None = None
+        self.parents: Callable[[str], Call[list[Parent]]] | None = None
+        """Asks the app for those that an intent came after."""
 
     def on_news(self, ask: Callable[[], object] | None) -> None:
         """Call this, from any thread, when there is something to `take` and nobody was told yet."""
@@ -117,6 +123,11 @@ class Running(Context, frozen=True, kw_only=True):
     """The context of a function that runs, with who hears what it says."""
 
     reports: Reports | None = None
+
+    def parents(self) -> Call[list[Parent]]:
+        if self.reports is None or self.reports.parents is None:
+            return super().parents()
+        return self.reports.parents(self.intent_id)
 
 
 class LogHandler(logging.Handler):

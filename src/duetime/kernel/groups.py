@@ -17,8 +17,10 @@ from duetime.protocol.reply import Existing, Refusal, Reply
 
 def known(state: State, item: Item, ties: Ties) -> Reply:
     """What an earlier request made of the same words, or None. Its id is the key of a part of a group."""
-    if ties.group is None and not ties.members:
+    if item.fresh or (ties.group is None and not ties.members):
         return None
+    if ties.group is not None and _is_next(state, item, ties.group):
+        return None  # as nearly always: the disk need not be asked
     intent = state.store.get(item.id)
     rare = intent.rare if intent is not None else None
     if intent is None or rare is None or rare.ties != ties or rare.fingerprint != item.fingerprint:
@@ -26,6 +28,12 @@ def known(state: State, item: Item, ties: Ties) -> Reply:
     if ties.group is not None and callback_of(state, intent) is None:
         return None
     return Existing(intent)
+
+
+def _is_next(state: State, item: Item, group: str) -> bool:
+    callback = state.store.get(group)
+    rare = callback.rare if callback is not None else None
+    return rare is not None and item.id == member_id(group, rare.joined)
 
 
 def check(state: State, item: Item, ties: Ties) -> Refusal | None:

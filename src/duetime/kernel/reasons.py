@@ -95,7 +95,8 @@ def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
         data = {"members": members, "joined": rare.joined, "left": rare.waiting}
         text = f"It waits for {rare.waiting} of its {_count(members, 'member')} to {wanted}"
         if rare.joined < members:
-            text += f"; {members - rare.joined} have not been submitted yet"
+            missing = members - rare.joined
+            text += f"; {missing} {'has' if missing == 1 else 'have'} not been submitted yet"
     else:
         waits = {id: parent.status for id in rare.after if (parent := _unfinished(state, id)) is not None}
         named = _listed([f"{id!r} ({status.name})" for id, status in waits.items()])

@@ -210,7 +210,8 @@ def test_the_members_of_an_earlier_namesake_do_not_count():
     bench.at(120_000)
     assert bench.store.get("g") is None
     bench.submit("g", ties=Ties(members=1))
-    assert errors(bench.submit("g.0", ties=Ties(group="g"))) == ["IdExists"]
+    assert errors(bench.submit("g.0", "g.1", ties=Ties(group="g"))) == ["IdExists", "IdExists"]
+    assert errors(bench.submit("g", ties=Ties(members=2), fresh=False)) == ["IdExists"]
     bench.demand("w", "stream:s", 2)
     bench.done("g.1")
     assert rare(bench).waiting == 1
