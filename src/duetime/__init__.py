@@ -8,6 +8,7 @@ from duetime.client.control import Context, Reject, RetryAfter, Snooze, current
 from duetime.client.entity import EntityRef, EntityType
 from duetime.client.groups import Chain, Group
 from duetime.client.handle import Handle, Parent
+from duetime.client.models import Limit
 from duetime.client.plan import Options, Retry, Unique
 from duetime.client.reports import LogHandler, progress
 from duetime.client.task import Bound, Planned, Task
@@ -46,6 +47,7 @@ __all__ = [
     "EntityType",
     "Group",
     "Handle",
+    "Limit",
     "LogHandler",
     "Options",
     "Parent",

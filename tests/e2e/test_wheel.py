@@ -20,9 +20,12 @@ missing = [name for name in duetime.__all__ if not hasattr(duetime, name)]
 assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
 EXTRAS = {
-    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn"
+    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn",
+    "asgiref", "django", "sqlalchemy",
 }
-SERVER = tuple(f"duetime.{room}" for room in ("api", "serving", "channels", "insight", "v1", "cli"))
+ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")
+BRIDGES = ("contrib.compose", "contrib.django", "contrib.sqlalchemy")
+SERVER = tuple(f"duetime.{room}" for room in (*ROOMS, *BRIDGES))
 for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
     # The plugin and the contracts are for those who have pytest.
     if not module.name.startswith("duetime.testing") and module.name != "duetime.__main__":

@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duetime.client import limit
+from duetime.client.models import Limit
 from duetime.client.times import Delay, Moment, delay_ms, moment_ms
 from duetime.errors import DeadlineTooEarly, InvalidField, TimeMissing, TooLarge, UnknownTier
 from duetime.protocol import bounds
@@ -125,6 +127,7 @@ class Options(Struct, frozen=True, kw_only=True):
     collapse_key: str | None = None
     collapse: str | None = None
     tags: Mapping[str, str] | None = None
+    limits: Iterable[Limit | Mapping[str, Any]] | None = None
     shard_key: str | None = None
     traceparent: str | None = None
     fairness_key: str | None = None
@@ -139,6 +142,13 @@ class Options(Struct, frozen=True, kw_only=True):
             after = changes["after"]
             single = isinstance(after, str) or not isinstance(after, Iterable)
             changes["after"] = (after,) if single else tuple(after)  # it may be read more than once
+        if changes.get("limits") is not None:
+            given = changes["limits"]
+            if isinstance(given, Limit | Mapping) or not isinstance(given, Iterable):
+                raise InvalidField(
+                    "limits= is a list.", hint='Write limits=[Limit(key="tenant:42", rate="20/s")].'
+                )
+            changes["limits"] = tuple(given)
         if changes.get("retry") is not None and not isinstance(changes["retry"], Retry):
             raise InvalidField(
                 f"retry={changes['retry']!r} is not a Retry.", hint="Write Retry(max_attempts=3)."
@@ -247,6 +257,7 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
         after_on=choice(AfterOn, options.after_on or "SUCCESS", "after_on"),
         fairness_key=options.fairness_key,
         fairness_weight=1 if options.fairness_weight is None else options.fairness_weight,
+        limits=limit.kept(options.limits) if options.limits is not None else None,
     )
     raise_for(bounds.terms(terms))
     return terms

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from duetime.client import models
+from duetime.client import limit, models
 from duetime.client.times import moment_ms, moment_of
 from duetime.errors import BadTarget, InvalidField
 from duetime.protocol.command import LaneSettings, Patch, Revive
@@ -111,6 +111,8 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
         fields |= {"fairnessKey": terms.fairness_key, "fairnessWeight": terms.fairness_weight}
     if terms.shard_key is not None:
         fields["shardKey"] = terms.shard_key
+    if terms.limits:
+        fields["limits"] = limit.fields(terms.limits)
     return fields
 
 
@@ -355,6 +357,7 @@ def _terms_of(shown: RawIntent | RawPlanned) -> Terms:
         after_on=AfterOn[shown.after_on],
         fairness_key=shown.fairness_key,
         fairness_weight=shown.fairness_weight,
+        limits=limit.kept(shown.limits or ()),
     )
 
 
