@@ -21,7 +21,7 @@ assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
 EXTRAS = {
     "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn",
-    "asgiref", "django", "sqlalchemy",
+    "asgiref", "django", "django_tasks", "sqlalchemy",
 }
 ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")
 BRIDGES = ("contrib.compose", "contrib.django", "contrib.sqlalchemy")
