@@ -21,10 +21,10 @@ assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
 EXTRAS = {
     "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn",
-    "asgiref", "django", "django_tasks", "sqlalchemy",
+    "asgiref", "django", "django_tasks", "numpy", "sklearn", "sqlalchemy", "threadpoolctl",
 }
 ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")
-BRIDGES = ("contrib.compose", "contrib.django", "contrib.sqlalchemy")
+BRIDGES = ("contrib.compose", "contrib.django", "contrib.sqlalchemy", "ml")
 SERVER = tuple(f"duetime.{room}" for room in (*ROOMS, *BRIDGES))
 for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
     # The plugin and the contracts are for those who have pytest.
