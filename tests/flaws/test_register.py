@@ -1,0 +1,77 @@
+"""What others suffer from, and where it is shown that it does not happen here.
+
+*Pains* are what users of other systems complain of, by the numbers of their list; *flaws* are what earlier
+systems of this kind got wrong. Each names a test that would fail if it came back.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PAINS = {
+    1: ("flaws/test_shares.py", "test_what_is_due_in_30_days_with_a_lease_of_30_seconds_is_handed_out_once"),
+    2: ("worker/test_shares.py", "test_a_hundred_thousand_far_tasks_cost_a_worker_no_memory"),
+    3: ("worker/test_death.py", "test_what_a_killed_worker_held_runs_again_with_a_higher_number"),
+    4: ("worker/test_idle.py", "test_a_worker_that_stands_still_is_an_anomaly_until_it_goes_on"),
+    5: ("e2e/test_server_ticks.py", "test_killed_across_ticks_each_has_exactly_one_intent"),
+    6: ("integration/test_schedules.py", "test_what_was_missed_while_it_was_down"),
+    7: ("e2e/test_held.py", "test_a_second_process_is_told_who_holds_the_folder"),
+    8: ("unit/engine/test_calendar.py", "test_where_clocks_change_in_forty_years"),
+    9: ("worker/test_functions.py", "test_a_function_of_each_kind_runs_and_knows_its_delivery"),
+    10: ("typing/test_typing.py", "test_types_go_through"),
+    11: ("integration/test_tasks.py", "test_it_is_tried_again_until_it_works"),
+    12: ("contrib/test_sqlalchemy.py", "test_commit_means_scheduled_and_rollback_means_not"),
+    13: ("worker/test_death.py", "TestDraining"),
+    14: ("worker/test_pains.py", "test_pain_14_a_cancel_is_remembered_with_no_worker_alive"),
+    15: (
+        "worker/test_groups.py",
+        "test_pain_15_the_callback_runs_once_and_after_all_though_workers_are_killed",
+    ),
+    16: (
+        "worker/test_pains.py",
+        "test_pain_16_what_is_done_stays_done_when_its_worker_dies",
+    ),
+    17: ("worker/test_death.py", "test_a_function_that_blocks_the_loop_keeps_its_lease"),
+    18: ("worker/test_shares.py", "test_a_rate_by_key_holds_over_four_worker_processes"),
+    19: (
+        "worker/test_shares.py",
+        "test_a_tenant_that_floods_does_not_delay_another",
+    ),
+    20: ("http/test_restart.py", "test_every_state_is_the_same_after_it"),
+    21: ("http/test_claims.py", "test_a_key_is_free_at_once_when_its_holder_has_ended"),
+}
+FLAWS = {
+    8: ("worker/test_pains.py", "test_flaw_08_with_nobody_connected_it_waits_and_goes_to_one"),
+    16: (
+        "flaws/test_flaws_durability.py",
+        "test_flaw_16_what_was_handed_to_a_handler_that_died_is_handed_out_again",
+    ),
+    17: ("flaws/test_flaws.py", "test_flaw_17_a_failed_handler_leaves_no_lock_behind"),
+    18: (
+        "worker/test_pains.py",
+        "test_flaw_18_two_workers_never_run_one_delivery_and_a_dead_one_is_followed",
+    ),
+    19: (
+        "worker/test_pains.py",
+        "test_flaw_19_an_error_of_the_function_is_its_own_and_runs_it_no_more_often_than_was_said",
+    ),
+    20: ("worker/test_pains.py", "test_flaw_20_a_server_that_is_gone_is_an_error_and_not_a_wait_without_end"),
+    21: ("flaws/test_flaws.py", "test_flaw_21_a_long_job_beats_and_a_silent_one_counts"),
+    22: ("worker/test_pains.py", "test_flaw_22_a_missing_function_is_never_a_silent_success"),
+    23: ("flaws/test_shares.py", "test_a_flood_of_high_cannot_starve_low"),
+}
+
+
+@pytest.mark.parametrize("place", [*PAINS.values(), *FLAWS.values()], ids=lambda place: place[1])
+def test_it_is_shown(place):
+    path, name = place
+    found = ast.parse((ROOT / "tests" / path).read_text()).body
+    names = [
+        node.name for node in found if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
+    assert name in names, f"{path} has no {name}"
