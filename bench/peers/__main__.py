@@ -108,8 +108,11 @@ class Run:
     def _our_drain(self) -> None:
         plain = self._tried(self._ours, "drains", partial(ours.drain, self._count))
         kept = self._tried(self._ours, "drains with results", partial(ours.drain, self._count, results=True))
-        self._ours.jobs += [] if plain is None else [plain]
-        self.result.kept += [] if kept is None else [kept]
+        if plain is not None:
+            self._ours.jobs.append(plain[0])
+            self.result.acked.append(plain[1])
+        if kept is not None:
+            self.result.kept.append(kept[0])
 
     def _lates(self) -> None:
         """Duetime before and after; the worse of both counts."""
@@ -159,6 +162,8 @@ def _installed(module: ModuleType) -> str:
 def _brief(found: object) -> str:
     if isinstance(found, Lateness):
         return f"p50 {found.p50:.1f}, p99 {found.p99:.1f}, at one instant p99 {found.burst_p99:.1f} ms"
+    if isinstance(found, tuple):
+        return f"{found[0]:,.0f}, to the last acknowledgement {found[1]:,.0f}"
     if isinstance(found, dict):
         return ", ".join(f"{name} {value:,.0f}" for name, value in found.items())
     return f"{found:,.2f}" if isinstance(found, float) and found < 100 else f"{found:,.0f}"

@@ -30,5 +30,6 @@ def hit(due_s: float = 0.0) -> None:
 def _write() -> None:
     path = Path(os.environ[OUT])
     part = path.with_suffix(".part")
-    part.write_text(json.dumps({"jobs": len(_hits), "seconds": _hits[-1] - _hits[0], "late": _late}))
+    noted = {"jobs": len(_hits), "first": _hits[0], "seconds": _hits[-1] - _hits[0], "late": _late}
+    part.write_text(json.dumps(noted))
     part.replace(path)

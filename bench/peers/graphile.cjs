@@ -33,7 +33,7 @@ gauge.play({
           concurrentJobs: 24,
           maxPoolSize: 25,
           pollInterval: 10,
-          localQueue: { size: 500 },
+          localQueue: { size: 2000 },
           completeJobBatchDelay: 0,
           failJobBatchDelay: 0,
         },

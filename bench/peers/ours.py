@@ -51,12 +51,13 @@ async def quick(number: int) -> None:
     """Only ever submitted."""
 
 
-def drain(count: int, results: bool = False) -> float:
-    """Jobs a second by one worker process, queued before it starts."""
+def drain(count: int, results: bool = False) -> tuple[float, float]:
+    """Jobs a second by one worker process, queued before it starts: by the clock of the worker, as it is for
+    every peer, and until the server has the last acknowledgement."""
     with Server() as server:
         asyncio.run(_fill(server, count, results))
-        noted = _work(server, count, DRAIN_S)
-    return float(noted["jobs"] / noted["seconds"])
+        noted = _work(server, count, DRAIN_S, acked=True)
+    return noted["jobs"] / noted["seconds"], noted["jobs"] / (noted["acked"] - noted["first"])
 
 
 def late(tier: str = "FAST", spread: int = SPREAD, burst: int = BURST) -> Lateness:
@@ -85,12 +86,15 @@ def idle() -> float:
         return 100 * (server.cpu_s() + cpu_s(worker.pid) - used_s) / IDLE_S
 
 
-def _work(server: Server, wanted: int, limit_s: float) -> Any:
+def _work(server: Server, wanted: int, limit_s: float, acked: bool = False) -> Any:
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:
         out = Path(folder) / "noted.json"
         environment = {gauge.WANTED: str(wanted), gauge.OUT: str(out)}
         with worker_of(server, PLACE, environment) as worker:
-            return awaited(worker, out, limit_s)
+            noted = awaited(worker, out, limit_s)
+            if acked:
+                noted["acked"] = asyncio.run(_acked(server, wanted))
+            return noted
 
 
 async def _fill(server: Server, count: int, results: bool) -> None:
@@ -100,6 +104,17 @@ async def _fill(server: Server, count: int, results: bool) -> None:
             await kept.schedule_many([(number,) for number in range(count)])
         else:
             await job.schedule_many([(0.0,)] * count)
+
+
+async def _acked(server: Server, wanted: int) -> float:
+    """When the server had all acknowledgements; the clock is the same in all processes of a machine."""
+    async with App(f"http://127.0.0.1:{server.port}") as looking:
+        until = time.perf_counter() + DRAIN_S
+        while (await looking.overview()).counts.get("ACKED", 0) < wanted:
+            if time.perf_counter() > until:
+                raise Failed("some jobs were run and are not acknowledged")
+            await asyncio.sleep(0.005)
+        return time.perf_counter()
 
 
 async def _plan(server: Server, planned: list[float], tier: str) -> None:

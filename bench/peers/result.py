@@ -46,7 +46,10 @@ class Result(Struct):
     machine: dict[str, str]
     count: int
     rows: list[Row]
+    acked: list[float] = []
+    """Duetime's jobs a second until its server has the last acknowledgement."""
     kept: list[float] = []
+    """Duetime's jobs a second with results."""
     submits: dict[str, list[float]] = {}
     idle: float | None = None
 
@@ -71,6 +74,9 @@ class Result(Struct):
             if row.rate:
                 what = f"... against {row.name}"
                 figures.append(Figure(what, ours / row.rate, "x", floor=FASTER.get(row.name, 1.0)))
+        if self.acked:
+            what = "... until the server has the last acknowledgement"
+            figures.append(Figure(what, median(self.acked), "jobs/s"))
         if self.kept:
             what = "... with results kept, retries and metrics, against without"
             figures.append(Figure(what, median(self.kept) / ours, "x", floor=RESULTS_FLOOR))
