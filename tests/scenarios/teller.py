@@ -262,6 +262,8 @@ def _terms(options: dict[str, str]) -> Terms:
         lease_ms=int(options.pop("lease", "30000")),
         expired_action=ExpiredAction[options.pop("expired", "discard").upper()],
         after_on=AfterOn[options.pop("on", "success").upper()],
+        fairness_key=options.pop("share", None),
+        fairness_weight=int(options.pop("weight", "1")),
     )
 
 

@@ -63,10 +63,10 @@ class Track:
     def __len__(self) -> int:
         return len(self._queue) + len(self._heap) + (self._rows.count if self._rows is not None else 0)
 
-    def share(self, shares: Shares | None = None) -> Shares:
-        """The shares of this track, which takes turns by key from now on."""
+    def share(self) -> Shares:
+        """The shares of this track, whose keys take turns from now on."""
         if self.shares is None:
-            self.shares = shares if shares is not None else Shares()
+            self.shares = Shares()
             self._rows = Rows(self.shares, self.counts)
         return self.shares
 

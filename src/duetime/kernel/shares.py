@@ -68,8 +68,8 @@ class Shares:
     def leave(self, intent: Intent) -> None:
         """One less is due, and it did not start."""
         key = intent.terms.fairness_key
-        if key is not None:
-            self.keys[key].due -= 1
+        assert key is not None
+        self.keys[key].due -= 1
 
     def start(self, intent: Intent) -> None:
         """One starts: its key has had so much more."""
