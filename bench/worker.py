@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.serve import Server
 from duetime import App
-from duetime.protocol.command import Pause, Resume
+from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane
 
 COUNT = 10_000
 ROUNDS = 5
@@ -23,6 +23,9 @@ CONCURRENCY = 2_000
 IDLE_S = 10.0
 # The checkpoint after the last round is not idleness.
 SETTLE_S = 7.0
+
+# Limits that let everything pass: what is measured is what they cost.
+LIMITS = LaneSettings(concurrency=1_000_000, rate=1_000_000, period_ms=1_000, burst=1_000_000)
 
 app = App("http://127.0.0.1:1")
 
@@ -49,6 +52,13 @@ async def _measure(server: Server, worker: subprocess.Popen[str]) -> list[Figure
         await _drain(nothing, [()] * COUNT)  # warm
         plain = sorted([await _drain(nothing, [()] * COUNT) for _ in range(ROUNDS)])
         kept = sorted([await _drain(something, [(n,) for n in range(COUNT)]) for _ in range(ROUNDS)])
+        limited = []
+        for _ in range(ROUNDS):  # beside as many without, so that a slow moment is everybody's
+            await app.ask(SetLane("task:default", LaneSettings()))
+            without = await _drain(nothing, [()] * COUNT)
+            await app.ask(SetLane("task:default", LIMITS))
+            limited.append(await _drain(nothing, [()] * COUNT) / without)
+        await app.ask(SetLane("task:default", LaneSettings()))
         await asyncio.sleep(SETTLE_S)
         used_s = server.cpu_s() + cpu_s(worker.pid)
         await asyncio.sleep(IDLE_S)
@@ -65,6 +75,7 @@ async def _measure(server: Server, worker: subprocess.Popen[str]) -> list[Figure
         ),
         Figure("... with results kept", kept[middle], "jobs/s"),
         Figure("... relative", kept[middle] / plain[middle], "", floor=0.7),
+        Figure("... with limits on its queue, relative", sorted(limited)[middle], "", floor=0.7),
         Figure("server and worker idle", 100 * idle, "% of a core", ceiling=1),
     ]
 
