@@ -18,6 +18,11 @@ class Clock(Protocol):
     def now_ms(self) -> int: ...
 
 
+def monotonic_ns() -> int:
+    """Nanoseconds since some moment; whoever sets the clock does not change them."""
+    return time.monotonic_ns()
+
+
 class SystemClock:
     """The wall clock."""
 

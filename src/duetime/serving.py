@@ -11,7 +11,7 @@ from duetime.api import tokens
 from duetime.api.admin import Admin, DeadLetters
 from duetime.api.admin_routes import admin_routes, dead_letter_routes, health_routes
 from duetime.api.app import Route, build
-from duetime.api.auth import Gate, Role
+from duetime.api.auth import Gate
 from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
 from duetime.api.groups import Groups, group_routes
@@ -20,6 +20,7 @@ from duetime.api.http import Load
 from duetime.api.insights import HealthRoutes, InsightRoutes
 from duetime.api.intents import Intents
 from duetime.api.page import document_routes
+from duetime.api.quotas import Quotas
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
 from duetime.api.schedules import Schedules, schedule_routes
@@ -45,15 +46,14 @@ _logger = logging.getLogger("duetime")
 
 # What the server hands out by itself; everything else is asked for by subscribers and workers.
 PUSHED = ("callback",)
-# A token that no text has: nobody may do anything.
-NOBODY = [("", Role.read)]
 
 
 def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) -> Server:
     """A server that is ready to run."""
     clock = clock if clock is not None else SystemClock()
     folder = Path(config.data.dir)
-    gate = _gate(folder)
+    known = tokens.Known(folder)
+    gate = Gate(known.roles, tokens.digest)
     if not insecure:
         check_exposure(config.server.host, gate, folder)  # before anything is made on disk
     meter = Meter()
@@ -66,7 +66,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     defaults = Defaults(
         tier=Tier[config.intents.default_tier], payload_bytes_max=config.intents.payload_bytes_max
     )
-    service = Service(defaults, library)
+    service = Service(defaults, library, Quotas(known.quota))
     events = Events(service)
     narrator = Narrator(clock, meter, webhooks.left_alone)
     narrator.follow(engine)
@@ -154,26 +154,3 @@ def _webhooks(config: Config, clock: Clock) -> WebhookChannel:
         clock,
         tracer=None if (tracing := make_tracing()) is None else tracing.begin,
     )
-
-
-def _gate(folder: Path) -> Gate:
-    """The tokens of the folder, read again when their file changes."""
-    path = folder / tokens.FILE_NAME
-    known: list[tuple[str, Role]] = []
-    seen: tuple[int, int] | None = None
-
-    def current() -> list[tuple[str, Role]]:
-        nonlocal known, seen
-        try:
-            stat = path.stat()
-            now = (stat.st_mtime_ns, stat.st_size)
-        except FileNotFoundError:
-            now = (0, 0)
-        if now != seen:
-            found = [(token.sha256, token.role) for token in tokens.read(folder)]
-            # A file that was emptied or lost shuts the door that it guarded; it does not open it.
-            known = found or (NOBODY if known else [])
-            seen = now
-        return known
-
-    return Gate(current, tokens.digest)

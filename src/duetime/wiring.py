@@ -174,18 +174,23 @@ def backup(folder: Path, to: Path) -> Backup:
     return make_backup(folder / LOG_FOLDER, folder / STORE_FILE, [folder / TOKENS_FILE], to)
 
 
-def new_token(folder: Path, role: str, name: str) -> str:
+def new_token(folder: Path, role: str, name: str, rate: str | None = None, burst: int | None = None) -> str:
     """A token for the server on this folder; only its hash is kept."""
     from duetime.api import tokens
 
-    return tokens.new(folder, role, name)
+    return tokens.new(folder, role, name, rate, burst)
 
 
-def tokens(folder: Path) -> list[tuple[str, str]]:
-    """The names and roles of the tokens for the server on this folder."""
+def tokens(folder: Path) -> list[tuple[str, str, str | None, int | None]]:
+    """The tokens for the server on this folder: their names, roles, rates and bursts."""
     from duetime.api import tokens
 
-    return [(token.name, token.role.value) for token in tokens.read(folder)]
+    found: list[tuple[str, str, str | None, int | None]] = []
+    for token in tokens.read(folder):
+        quota = token.quota()
+        burst = quota.burst if quota is not None else None
+        found.append((token.name, token.role.value, token.rate, burst))
+    return found
 
 
 def revoke_token(folder: Path, name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+from duetime.api.quotas import bearer
 from duetime.errors import Forbidden, NoToken
 
 
@@ -65,6 +66,7 @@ class Gate:
                 found = its_role
         if found is None:
             raise NoToken("The token is not known.")
+        bearer.set(given)
         if found not in ALLOWED[role]:
             raise Forbidden(
                 f"A token of the role {found.value} may not do this; it needs {role.value}.", role=role.value

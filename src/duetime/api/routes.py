@@ -75,7 +75,7 @@ _SUBMIT_ERRORS: Final = (
     e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
 )  # fmt: skip
 _BATCH_ERRORS: Final = (
-    e.NotJson, e.TooLarge, e.InvalidField, e.KeyReused, e.Busy, e.NotReady, e.LogUnavailable,
+    e.NotJson, e.TooLarge, e.InvalidField, e.KeyReused, e.Busy, e.RateLimited, e.NotReady, e.LogUnavailable,
 )  # fmt: skip
 _CHANGE_ERRORS: Final = (
     e.BadRevision, e.NotJson, e.NoSuchIntent, e.RevisionMoved, e.KeyReused, e.TooLarge, e.InThePast,

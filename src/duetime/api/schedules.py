@@ -21,7 +21,7 @@ from duetime.api.schedule_wire import NewSchedule, NextOut, PlannedOut, Schedule
 from duetime.api.service import Service
 from duetime.api.show import of_terms
 from duetime.api.wire import IntentOut, Nothing
-from duetime.errors import InvalidField
+from duetime.errors import DuetimeError, InvalidField
 from duetime.insight.when import iso, iso_or_none
 from duetime.limits import SCHEDULE_ID_CHARS_MAX
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
@@ -89,7 +89,14 @@ class Schedules:
         no_body(call)
         request = request_id(call)
         name = None if request is None else blake2b(request.encode(), digest_size=8).hexdigest()
-        view = await self._service.running.trigger_schedule(call.params["id"], name)
+        engine = self._service.running
+        paid = self._service.quotas.take(1)
+        try:
+            view = await engine.trigger_schedule(call.params["id"], name)
+        except DuetimeError:
+            if paid is not None:
+                paid.keep(0)
+            raise
         return Answer(encode(self._service.show(view)), 201)
 
     async def next(self, call: Call) -> Answer:
@@ -181,8 +188,8 @@ def schedule_routes(schedules: Schedules) -> list[Route]:
             name="triggerSchedule", summary="Make an intent of it now, besides its ticks", tag="Schedules",
             body=Nothing, body_required=False, answers={201: IntentOut}, parameters=(REQUEST_ID,),
             errors=(
-                e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.LaneFull, e.EntityFull,
-                e.NotReady, e.LogUnavailable,
+                e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.RateLimited,
+                e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
             ),
             write=True,
         ),

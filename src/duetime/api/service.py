@@ -10,6 +10,7 @@ from duetime.api import problems
 from duetime.api.compose import Composer, Defaults, said_terms
 from duetime.api.functions import Check, Functions
 from duetime.api.life_wire import EntryOut, HistoryOut, WhyOut
+from duetime.api.quotas import Quotas, unlimited
 from duetime.api.report_wire import LogsOut
 from duetime.api.show import Shower
 from duetime.api.wire import (
@@ -37,12 +38,13 @@ from duetime.store.archive import Filter
 class Service:
     """What can be done with intents. `engine` is there once recovery is done."""
 
-    def __init__(self, defaults: Defaults, library: Library) -> None:
+    def __init__(self, defaults: Defaults, library: Library, quotas: Quotas | None = None) -> None:
         self.engine: Engine | None = None
         self.library = library
         self.composer = Composer(defaults, self._priority_of)
         self.show = Shower(lambda: 0 if self.engine is None else self.engine.now_ms())
         self.functions = Functions()
+        self.quotas = quotas if quotas is not None else Quotas(unlimited)
         self.refused = problems.nobody_counts
         """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
 
@@ -61,7 +63,15 @@ class Service:
         terms = self.composer.terms(new)
         item = self.composer.item(new, 0, engine.now_ms(), request)
         self.functions.check(terms.target, item.payload)
-        intent, known = made_of(await engine.submit_one(terms, item, terms.ack))
+        paid = self.quotas.take(1)
+        try:
+            intent, known = made_of(await engine.submit_one(terms, item, terms.ack))
+        except DuetimeError:
+            if paid is not None:
+                paid.keep(0)
+            raise
+        if paid is not None and known:
+            paid.keep(0)
         return self._shown(intent), known
 
     async def get(self, id: str) -> IntentOut:
@@ -178,10 +188,17 @@ class Service:
                 terms.append(its_terms)
             results.append(len(items))
             items.append(item)
-        replies: list[Reply] = []
-        if items:
-            ack = max(each.ack for each in terms)
-            replies = await engine.submit(tuple(terms), tuple(items), ack)
+        paid = self.quotas.take(len(items)) if items else None
+        created = 0
+        try:
+            replies: list[Reply] = []
+            if items:
+                ack = max(each.ack for each in terms)
+                replies = await engine.submit(tuple(terms), tuple(items), ack)
+            created = sum(type(reply) is Intent for reply in replies)
+        finally:
+            if paid is not None:
+                paid.keep(created)
         return self._batch(results, replies, show if show is not None else self._shown)
 
     def _batch(

@@ -30,6 +30,14 @@ def new(
         str, typer.Option("--role", metavar="read|submit|worker|admin", help="What its bearer may do.")
     ] = "submit",
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What it is for.")] = "token",
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="RATE", help="At most so many intents in a time: 100/s, 5000/h."),
+    ] = None,
+    burst: Annotated[
+        int | None,
+        typer.Option("--burst", metavar="N", help="At once after a pause; the rate's number if not said."),
+    ] = None,
     data: DataOption = None,
     file: FileOption = None,
     as_json: output.JsonFlag = False,
@@ -41,11 +49,14 @@ def new(
     Examples:
 
       export DUETIME_TOKEN=$(duetime token new --role admin --name me --data ./duetime-data)
+
+      duetime token new --name shop --rate 100/s --burst 10 --data ./duetime-data
     """
     folder = _folder(data, file)
-    token = wiring.new_token(folder, role, name)
+    token = wiring.new_token(folder, role, name, rate, burst)
     if as_json:
-        output.json({"name": name, "role": role, "token": token})
+        limit = {} if rate is None else {"rate": rate, "burst": burst}
+        output.json({"name": name, "role": role, "token": token} | limit)
         return
     output.text(token)
     output.words(f"A token for {name!r} that may {role}, for the server on {folder}. It is not shown again.")
@@ -62,9 +73,13 @@ def list_(data: DataOption = None, file: FileOption = None, as_json: output.Json
     folder = _folder(data, file)
     found = wiring.tokens(folder)
     if as_json:
-        output.json([{"name": name, "role": role} for name, role in found])
+        names = ("name", "role", "rate", "burst")
+        output.json([dict(zip(names, each, strict=True)) for each in found])
+    elif any(rate is not None for _, _, rate, _ in found):
+        rows = [(name, role, rate or "", burst or "") for name, role, rate, burst in found]
+        output.table(("name", "role", "rate", "burst"), rows, right=("burst",))
     elif found:
-        output.table(("name", "role"), found)
+        output.table(("name", "role"), [each[:2] for each in found])
     else:
         output.words(f"There are no tokens for the server on {folder}.")
 
