@@ -54,6 +54,7 @@ COMMANDS: Final = {
     "revive": Command("duetime.cli.intents", "revive", "Try dead letters again."),
     "dead-letters": Command("duetime.cli.dead_letters", "app", "List, revive and purge dead letters."),
     "schedules": Command("duetime.cli.schedules", "app", "List, make, pause and delete schedules."),
+    "queues": Command("duetime.cli.queues", "app", "List, limit, pause and resume queues."),
     "health": Command("duetime.cli.health", "health", "Say whether the server is on time."),
     "top": Command("duetime.cli.top", "top", "Watch the server: tiers, lateness, what runs."),
     "functions": Command("duetime.cli.functions", "functions", "List what the workers can run."),

@@ -23,6 +23,7 @@ from duetime.client.dead_letters import DeadLetters
 from duetime.client.requests import (
     Changes,
     Filter,
+    LaneChanges,
     NewIntent,
     Revival,
     body,
@@ -212,6 +213,11 @@ class Client:
     def lanes(self) -> Call[Sequence[models.Lane]]:
         """The lanes that are in memory."""
         return self.call(self._listed("/v1/admin/lanes", "lanes", models.Lane))
+
+    def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[models.Lane]:
+        """Give a lane, as `task:default`, other limits, at once; what is not named stays as it is."""
+        request = Request("PATCH", path("admin", "lanes", lane), body=body(changes))
+        return self.ask(request, models.Lane)
 
     def pause(self, lane: str) -> Call[dict[str, Any]]:
         """Hand out nothing more of a lane, as `task:default`."""

@@ -350,6 +350,11 @@ class Lane(Model, frozen=True):
     ready: int = 0
     running: int = 0
     consumers: int = 0
+    concurrency: int | None = None
+    rate: str | None = None
+    burst: int = 1
+    pending_max: int | None = None
+    priority: int = 0
     order: str = "FIFO"
 
 

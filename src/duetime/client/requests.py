@@ -77,6 +77,18 @@ class Changes(TypedDict, total=False):
     payload: Any
 
 
+class LaneChanges(TypedDict, total=False):
+    """What a lane allows from now on. None takes a limit away."""
+
+    concurrency: int | None
+    rate: str | None
+    burst: int
+    pending_max: int | None
+    priority: int
+    order: str
+    paused: bool
+
+
 class Revival(TypedDict, total=False):
     """What may be different when a dead letter is tried again."""
 
