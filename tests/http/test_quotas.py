@@ -116,6 +116,16 @@ def test_a_trigger_makes_one_too(guarded, bearer, fresh):
     problem(guarded.ask("POST", f"/v1/schedules/{id}/trigger", None, mine), 42901)
 
 
+def test_a_group_counts_its_members_and_its_callback(guarded, bearer):
+    mine = bearer("1/s", 10)
+    target = {"stream": {"name": "nobody"}}
+    group = {"then": target, "members": [target] * 100}
+    made = guarded.ask("POST", "/v1/groups", group, mine)
+    assert made.status == 201 and made.json["created"] == 100
+    refusal = problem(guarded.ask("POST", "/v1/groups", group, mine), 42901)
+    assert 85_000 < refusal["details"]["retryAfterMs"] <= 92_000
+
+
 def test_it_is_counted_among_the_refused(guarded, bearer):
     mine, free = bearer(SLOW, 1), bearer(None, role="admin")
 

@@ -144,8 +144,7 @@ class _Batch:
     async def submit(self, group: str) -> MadeGroupOut:
         """What became of it. A callback that is refused is raised: then there is no group of these words."""
         service = self._service
-        ack = max(terms.ack for terms in self._terms)
-        replies = await service.running.submit(tuple(self._terms), tuple(self.items), ack)
+        replies = await service.submit(self._terms, self.items)
         pairs = list(zip(self.items, replies, strict=True))
         if self.items[0].id == group:
             made_of(pairs.pop(0)[1])
@@ -201,8 +200,8 @@ def group_routes(groups: Groups) -> list[Route]:
             answers={201: MadeGroupOut, 200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.IdExists, e.KeyReused, e.TimeMissing, e.DeadlineTooEarly,
-                e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.LaneFull, e.EntityFull,
-                e.NotReady, e.LogUnavailable,
+                e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited,
+                e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
             ),
             write=True,
         ),
@@ -217,7 +216,7 @@ def group_routes(groups: Groups) -> list[Route]:
             answers={200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.NoSuchIntent, e.KeyReused, e.TimeMissing, e.InvalidField,
-                e.BadTarget, e.UnknownTier, e.Busy, e.NotReady, e.LogUnavailable,
+                e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited, e.NotReady, e.LogUnavailable,
             ),
             write=True,
         ),

@@ -188,18 +188,20 @@ class Service:
                 terms.append(its_terms)
             results.append(len(items))
             items.append(item)
-        paid = self.quotas.take(len(items)) if items else None
-        created = 0
+        replies = await self.submit(terms, items) if items else []
+        return self._batch(results, replies, show if show is not None else self._shown)
+
+    async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Reply]:
+        """Hand in new intents together, as far as their maker's rate allows; a reply for each."""
+        paid = self.quotas.take(len(items))
+        ack = max(each.ack for each in terms)
+        replies: list[Reply] = []
         try:
-            replies: list[Reply] = []
-            if items:
-                ack = max(each.ack for each in terms)
-                replies = await engine.submit(tuple(terms), tuple(items), ack)
-            created = sum(type(reply) is Intent for reply in replies)
+            replies = await self.running.submit(tuple(terms), tuple(items), ack)
         finally:
             if paid is not None:
-                paid.keep(created)
-        return self._batch(results, replies, show if show is not None else self._shown)
+                paid.keep(sum(type(reply) is Intent for reply in replies))
+        return replies
 
     def _batch(
         self, results: list[DuetimeError | int], replies: list[Reply], show: Callable[[Intent], Any]
