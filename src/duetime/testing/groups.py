@@ -48,6 +48,8 @@ class Groups:
         """By group: those that joined, in order."""
         self._went: set[str] = set()
         self._tree: set[str] = set()
+        """What may end with a cancelled tree, and of that what must."""
+        self._sure: set[str] = set()
 
     def made(self, item: Item) -> None:
         """An intent was made."""
@@ -118,7 +120,9 @@ class Groups:
     def begin(self, record: Record) -> None:
         """Before a record's changes are looked at: what hangs on one that is cancelled with its tree."""
         command = record.command
-        self._tree = self._below(command.id) if isinstance(command, Cancel) and command.tree else set()
+        root = command.id if isinstance(command, Cancel) and command.tree else None
+        self._tree = self._below(root, sure=False) if root is not None else set()
+        self._sure = self._below(root, sure=True) if root is not None else set()
 
     def check_canceled(self, id: str, command: Command) -> None:
         """Somebody said so, of it or of what it hangs on; or the next tick of its schedule did."""
@@ -127,11 +131,16 @@ class Groups:
             f"{id!r} was cancelled"
         )
 
-    def _below(self, root: str) -> set[str]:
+    def _below(self, root: str, *, sure: bool) -> set[str]:
+        """What hangs on it. Who ended once may have others waiting only if they came after its revival."""
         found, todo = {root}, [root]
         while todo:
             id = todo.pop()
-            waiting = [each.id for each in self._seen.values() if id in each.after and each.status is BLOCKED]
+            waiting = [
+                each.id
+                for each in self._seen.values()
+                if id in each.after and each.status is BLOCKED and not (sure and self._seen[id].ends)
+            ]
             for below in (*waiting, *self.members.get(id, ())):
                 if below not in found:
                     found.add(below)
@@ -144,8 +153,8 @@ class Groups:
             if self._seen[id].status is BLOCKED and len(members) == self.sizes[id]:
                 live = [each for each in members if self._seen[each].status not in FINAL]
                 assert live, f"the callback {id!r} is stuck: all of its members have ended"
-        if self._tree and not refused:
-            live = sorted(id for id in self._tree if id in self._seen and self._lives(id))
+        if self._sure and not refused:
+            live = sorted(id for id in self._sure if id in self._seen and self._lives(id))
             assert not live, f"{live} live, and hang on {record.command!r}"
 
     def _lives(self, id: str) -> bool:
