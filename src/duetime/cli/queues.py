@@ -72,7 +72,7 @@ def set_(
     ] = None,
     order: Annotated[
         str | None,
-        typer.Option("--order", metavar="fifo|expected", help="As they come, or the shorter first."),
+        typer.Option("--order", metavar="fifo|expected|shadow", help="As they come, or the shorter first."),
     ] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
