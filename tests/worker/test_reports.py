@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from duetime import Client, Retry
+from tests.e2e.process import environment
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
 from tests.worker.waiting import until
@@ -95,3 +99,26 @@ def test_it_can_be_switched_off(server, app):
             handle = function.schedule("x").wait()
             handle.result(timeout="30s").wait()
             assert handle.logs().wait() == []
+
+
+def said(server, *words: str) -> str:
+    """What a command prints."""
+    command = [sys.executable, "-m", "duetime", *words, "--url", server.url]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_line_shows_it(worker, server, app, told, tmp_path):
+    handle = functions.far.schedule(told.address, str(tmp_path / "go")).wait()
+    told.next()
+    until(lambda: handle.view().wait().progress)
+    assert "1 of 1 (100 %), step 1, at 2" in said(server, "get", handle.id)
+    (tmp_path / "go").touch()
+    talked = functions.talks.schedule("x").wait()
+    talked.result(timeout="30s").wait()
+    assert "INFO functions: first x\n" in said(server, "logs", talked.id)
+    assert '"lines":' in said(server, "logs", talked.id, "--json")
+    listed = said(server, "functions")
+    assert "Account.deposit" in listed and "thread_far" in listed
+    assert '"parameters":' in said(server, "functions", "--json")

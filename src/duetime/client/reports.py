@@ -28,6 +28,8 @@ Place = tuple[str, int]
 Word = tuple[float, float | None, str]
 """How much is done, of how much, and a note."""
 
+# What lines may take; the rest is for the word that some were dropped.
+_BYTES_MAX = ATTEMPT_LOG_BYTES_MAX - 64
 # Of so many deliveries at a time it is kept what they log.
 _KEPT = 1_000
 
@@ -104,7 +106,7 @@ class Lines:
             line = _cut(line)
             self._lines.append(line)
             self._bytes += len(line.encode()) + 1
-        while len(self._lines) > ATTEMPT_LOG_LINES_MAX or self._bytes > ATTEMPT_LOG_BYTES_MAX:
+        while len(self._lines) > ATTEMPT_LOG_LINES_MAX or self._bytes > _BYTES_MAX:
             self._bytes -= len(self._lines.popleft().encode()) + 1
             self._dropped += 1
 
@@ -116,7 +118,7 @@ class Lines:
 def _cut(line: str) -> str:
     """A line that can be stored: as text, and no longer than all of them may be."""
     whole = line.encode("utf-8", "backslashreplace")
-    return whole[: ATTEMPT_LOG_BYTES_MAX - 1].decode("utf-8", "ignore")
+    return whole[: _BYTES_MAX - 1].decode("utf-8", "ignore")
 
 
 class Running(Context, frozen=True, kw_only=True):

@@ -141,15 +141,16 @@ def _lane(source: pb.Source) -> str:
 
 
 def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Settlement:
-    log = _log(ack.log) if ack.HasField("log") else None
+    log = _log(ack.log) if ack.log else None
     return Settlement(ack.intent_id, ack.delivery, _outcome(ack, now_ms, result_bytes_max), log)
 
 
-def _log(text: str) -> str | None:
+def _log(text: str) -> str:
     """The newest of it that is kept."""
-    if len(text.encode()) > ATTEMPT_LOG_BYTES_MAX:
-        text = text.encode()[-ATTEMPT_LOG_BYTES_MAX:].decode(errors="ignore")
-    return text or None
+    whole = text.encode()
+    if len(whole) <= ATTEMPT_LOG_BYTES_MAX:
+        return text
+    return whole[-ATTEMPT_LOG_BYTES_MAX:].decode(errors="ignore")
 
 
 def functions(hello: pb.Hello) -> Iterator[Function]:
