@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from duetime import Retry, Status
+from duetime import Client, Retry, Status
 from duetime.errors import NotAcked
 from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
+from tests.worker.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +64,14 @@ def test_what_a_function_says_has_its_effect(worker, app):
     assert (error.kind, error.message) == ("rejected", "it is wrong")
 
 
-def test_a_payload_that_does_not_fit_is_rejected(server, app):
+def test_a_payload_that_does_not_fit_is_rejected(tmp_path):
     """One that was taken before any worker had said what the function takes."""
-    made = server.create(delayMs=0, task={"name": "add"}, payload={"a": 1})
-    with WorkerProcess(server), pytest.raises(NotAcked, match="does not fit the function"):
-        app.handle(made["intentId"]).result(WAIT_S).wait()
+    with ServerProcess(tmp_path / "own") as own:
+        made = own.create(delayMs=0, task={"name": "add"}, payload={"a": 1})
+        with WorkerProcess(own), Client(own.url) as client:
+            until(lambda: client.get(made["intentId"]).wait().status == "DEAD_LETTERED")
+            error = client.get(made["intentId"]).wait().last_error
+            assert error is not None and "does not fit the function" in error.message
 
 
 class TestTimeouts:
