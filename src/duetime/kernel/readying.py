@@ -44,7 +44,7 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
 def undo_due(state: State, intent: Intent) -> None:
     """It no longer waits in its lane (its entry there is stale from now on)."""
     lane = state.lanes[intent.terms.lane]
-    _leave_share(lane, intent)
+    _leave_share(state, lane, intent)
     if not lane.serial and (lane.limit is not None or intent.terms.limits):
         flow.pass_on(state, lane, intent)
     if lane.serial:
@@ -54,8 +54,11 @@ def undo_due(state: State, intent: Intent) -> None:
             state.drop_if_idle(lane)
 
 
-def _leave_share(lane: Lane, intent: Intent) -> None:
-    """One with a fairness key waits no more, and did not start."""
+def _leave_share(state: State, lane: Lane, intent: Intent) -> None:
+    """It waits no more, and did not start. Whoever is next by turns may stand further in front."""
+    track = lane.track(intent.terms.tier)
+    if track.listed is not None and track.listed[1] == intent.seq:
+        state.stirred[track] = None
     if intent.terms.fairness_key is not None and not lane.serial:
         lane.track(intent.terms.tier).share().leave(intent)
 
@@ -152,7 +155,7 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
         else:
             lane.pending -= 1
             if was is DUE:
-                _leave_share(lane, intent)
+                _leave_share(state, lane, intent)
                 if lane.limit is not None or intent.terms.limits:
                     flow.pass_on(state, lane, intent)
         if not lane.pending:

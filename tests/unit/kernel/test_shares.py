@@ -394,3 +394,29 @@ def test_an_entity_has_one_order_whatever_keys_its_messages_have():
     bench.cancel("m2")
     bench.save()
     invariants.check(bench.thawed().state)
+
+
+@pytest.mark.parametrize("how", ["cancel", "expire", "patch"])
+def test_a_lane_takes_its_new_place_among_others_when_the_one_whose_turn_it_was_is_gone(how):
+    """The next one by turns was there long before: after a restart it would go first, and so it must now."""
+    bench = Bench()
+    bench.do(Resize(3, 1))
+    for tier in (0, 1, 2, 4):
+        bench.do(Resize(tier, 1))
+    bench.submit("a0", on=queue("q", fairness_key="a"))
+    bench.submit("a1", on=queue("q", fairness_key="a"))
+    bench.later(10)
+    lent = [f"x{n}" for n in range(4)]
+    bench.submit(*lent, on=queue("other"))
+    bench.later(10)
+    bench.submit("b1", on=queue("q", fairness_key="b"), deadline=1_000)
+    waiting = [id for id in ("a1", *lent, "b1") if bench.status(id).name == "DUE"]
+    assert "a1" in waiting and "b1" in waiting and len(waiting) > 2
+    if how == "cancel":
+        bench.cancel("b1")
+    elif how == "expire":
+        bench.later(2_000)
+    else:
+        bench.patch("b1", execute_at_ms=T0 + 60_000, deadline_ms=0)
+    assert delivered(bench.done("a0"))[:1] == ["a1"]
+    invariants.check(bench.state)
