@@ -30,6 +30,33 @@ def make_room() -> int:
     return max(1, min(CONNECTIONS_MAX, hard - min(FILES_RESERVED, hard // 2)))
 
 
+class Outlet:
+    """A transport on which everything written in one pass of the loop goes out at once: the head and the body
+    of an answer are one packet, for which its reader wakes up once."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(HttpToolsProtocol):
     """Uvicorn's, with bounds."""
 
@@ -47,7 +74,7 @@ class Connection(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(Outlet(transport, self.loop))  # type: ignore[arg-type]  # it behaves as one
         if len(self.connections) > self.most:
             transport.abort()
         else:

@@ -15,6 +15,7 @@ import secrets
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -80,6 +81,9 @@ class Transport:
         self._tries = max(1, tries)
         self._timeout_s = timeout_s
         self._tls = tls
+        self._name = secrets.token_urlsafe(12)
+        """Begins the ids of its requests; a number ends them."""
+        self._number = count().__next__
         self._connections: Connections | None = None
 
     async def open(self) -> None:
@@ -99,7 +103,7 @@ class Transport:
         """The body of the answer; anything but a good one is raised."""
         headers = self._headers(request)
         for number in range(1, self._tries + 1):
-            pause_s = _pause_s(number)
+            after_s: float | None = None
             try:
                 status, after_s, body = await self._once(request, headers)
             except Unreachable as away:
@@ -111,8 +115,7 @@ class Transport:
                 error = self._error(status, body)
                 if number == self._tries or not _again(status, error, after_s):
                     raise error
-                pause_s = max(pause_s, after_s or 0)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(max(_pause_s(number), after_s or 0))
         raise AssertionError("the last try returns or raises")
 
     async def events(
@@ -207,7 +210,7 @@ class Transport:
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if request.write:
-            headers["X-Duetime-Request-Id"] = secrets.token_urlsafe(16)
+            headers["X-Duetime-Request-Id"] = f"{self._name}-{self._number()}"
         return headers
 
     def _error(self, status: int, body: bytes) -> DuetimeError:
