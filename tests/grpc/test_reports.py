@@ -94,7 +94,7 @@ def test_messages_to_every_entity_of_a_type_are_taken(server: ServerProcess):
         async with calling(server.grpc) as stub:
             for number in range(4):
                 entity = intents_pb2.Entity(type="cart", id=f"c{number % 2}", message="add")
-                new = intents_pb2.NewIntent(intent_id=f"cart-{number}", delay_ms=0, entity=entity)
+                new = intents_pb2.NewIntent(intent_id=f"added-{number}", delay_ms=0, entity=entity)
                 await stub.Create(intents_pb2.CreateRequest(intent=new))
             async with Subscriber(server.grpc, "cart", 0) as one:
                 source = pb.Source(entity="cart")
@@ -104,7 +104,7 @@ def test_messages_to_every_entity_of_a_type_are_taken(server: ServerProcess):
                 assert await one.silence()
                 for number in (0, 1):
                     await one.ack(done(first[number]))
-                    assert (await one.one()).intent_id == f"cart-{number + 2}"
+                    assert (await one.one()).intent_id == f"added-{number + 2}"
 
     asyncio.run(main())
 

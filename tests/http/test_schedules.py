@@ -146,7 +146,7 @@ def test_an_app_on_a_server_puts_its_rules(server, id):
     app = App(server.url)
 
     @app.cron("0 9 * * *", zone="Europe/Paris", id=id, overlap="skip", args=(1,), start=1_900_000_000)
-    @app.task(name="work", retry=None, tags={"a": "b"})
+    @app.task(name=f"work-{id}", retry=None, tags={"a": "b"})  # others share this server
     def work(a: int) -> None: ...
 
     with app:

@@ -164,7 +164,8 @@ def test_what_should_stand_stands(scrapes, name):
 STILL = {
     "duetime_unwritten_intents", "duetime_checkpoint_lag_bytes", "duetime_recovery_seconds",
     "duetime_replication_lag_seconds", "duetime_queue_running", "duetime_queue_workers",
-    "duetime_queue_capacity", "duetime_predictions_total", "duetime_queue_lateness_risk",
+    "duetime_queue_capacity", "duetime_predictions_total", "duetime_queue_lateness_risk", "duetime_workers",
+    "duetime_workers_idle",
 }  # fmt: skip
 
 
