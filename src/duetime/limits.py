@@ -116,7 +116,7 @@ LEASE_MS: Final = 30_000
 # Tiers: lateness window, timer slot (a small part of the window), delivery permits.
 TIER_NAMES: Final = ("ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY")
 TIER_WINDOW_MS: Final = (10, 50, 100, 500, 1_000)
-TIER_SLOT_MS: Final = (1, 2, 10, 50, 100)
+TIER_SLOT_MS: Final = (1, 1, 10, 50, 100)
 TIER_PERMITS: Final = (200, 150, 50, 50, 50)
 PERMITS_MAX: Final = 100_000
 

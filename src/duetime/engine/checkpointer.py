@@ -78,7 +78,9 @@ class Checkpointer:
     async def catch_up(self) -> None:
         """For those who submit much at once: wait while more is far away in memory than there should be."""
         if self._store.deferred() >= self._changes_max:
-            await self.now()
+            if self._task is None:
+                self._start()
+            await self._finished()  # what came since it began is for the next one
 
     async def now(self) -> None:
         """Bring the store up to what is written now. Without room on the disk it stays where it is."""
