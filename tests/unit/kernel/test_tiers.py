@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.kernel.tiers import Tiers
+from duetime.kernel.lanes import Lane
+from duetime.kernel.tiers import Permits, Tiers
 from duetime.limits import PERMITS_MAX, TIER_PERMITS
 from duetime.protocol.command import Resize
 from tests.unit.kernel.bench import Bench, delivered, error, queue
@@ -203,3 +204,17 @@ def test_who_lends_to_whom():
     assert tiers.lender(HIGH) == ECONOMY
     tiers.all[ECONOMY].used = tiers.all[ECONOMY].max
     assert tiers.lender(HIGH) == -1
+
+
+def test_who_was_first_and_is_not_any_more_says_nothing_about_packing():
+    lane = Lane("callback:h#batch", serial=False, pushed=True)
+    plain = Lane("callback:h", serial=False, pushed=True)
+    packed, other = lane.track(STANDARD), plain.track(STANDARD)
+    permits = Permits(2)
+    permits.take_packed()
+    packed.listed = (5, 5)
+    permits.tracks = [(1, 1, other), (5, 5, packed)]
+    assert permits.packable(), "the first entry is stale"
+    assert permits.tracks == [(5, 5, packed)]
+    packed.listed = None
+    assert not permits.packable() and not permits.tracks
