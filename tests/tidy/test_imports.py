@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+
+import pytest
 
 from tests.tidy.source import PACKAGE, ROOT
 
@@ -25,3 +28,10 @@ def test_every_room_is_in_the_plan():
         room for room in sorted(rooms) if f'duetime.{room}"' not in plan and f"duetime.{room} " not in plan
     ]
     assert not missing, f"give these a layer in [tool.importlinter]: {missing}"
+
+
+@pytest.mark.parametrize("extra", ["client", "server", "sqlalchemy", "django"])
+def test_who_reaches_a_server_brings_what_reads_its_answers(extra):
+    """`client.connections` needs it, and whoever installs one extra has no other."""
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
+    assert any(need.startswith("httptools") for need in needs), needs
