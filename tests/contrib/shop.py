@@ -6,7 +6,7 @@ transaction. DO is
     sell-and-die     sell three orders, one transaction each, and be killed right behind the last commit
     die-selling      be killed within a transaction, its rows already sent to the database
     relay-and-die    relay, and be killed when the engine has the rows and they are about to be deleted
-    relay-on         relay until told to stop
+    relay-on         relay until told to stop; the first look at the table is told with a line
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ def die_deleting(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         die()
 
 
+def tell(*_: Any) -> None:
+    print("relaying", flush=True)
+
+
 def shop_of(server: str, queue: str) -> tuple[App, Task[[int], int]]:
     app = App(server)
 
@@ -62,6 +66,8 @@ def main(database: str, server: str, queue: str, what: str) -> None:
     app, receipt = shop_of(server, queue)
     if what == "relay-and-die":
         sa.event.listen(engine, "before_cursor_execute", die_deleting)
+    if what == "relay-on":
+        sa.event.listen(engine, "before_cursor_execute", tell, once=True)
     if what.startswith("relay"):
         outbox.relay(app, engine, batch=10).run(once=what == "relay-and-die")
         return

@@ -35,8 +35,9 @@ class Shop:
 
     def start(self, *what: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*self._command, *what], cwd=ROOT, env=self._env, stderr=subprocess.PIPE, text=True
-        )
+            [*self._command, *what], cwd=ROOT, env=self._env,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
 
     def run(self, *what: str) -> int:
         """The exit code."""
@@ -115,6 +116,7 @@ def test_a_killed_relay_shares_the_work_with_those_that_live(shop, sell, relay, 
             killed.start()
             relay()
             killed.join()
+            assert other.stdout is not None and other.stdout.readline() == "relaying\n"
             other.send_signal(signal.SIGTERM)
             other.communicate(timeout=WAIT_S)
         finally:

@@ -137,7 +137,8 @@ class Events:
         if self._news is None:
             self._news = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait_for(asyncio.shield(self._news), within_s)
+            async with asyncio.timeout(within_s):
+                await asyncio.shield(self._news)
         except TimeoutError:
             return False
         return not self._closed

@@ -185,7 +185,8 @@ class ServerDemo(Board):
 
     async def _until_all_ended(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._all_ended.wait(), self.seconds + PATIENCE_S)
+            async with asyncio.timeout(self.seconds + PATIENCE_S):
+                await self._all_ended.wait()
 
     # The account.
 
@@ -247,13 +248,15 @@ async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
     )  # fmt: skip
     words: list[str] = []
     try:
-        url = await asyncio.wait_for(_listening(process, words), START_S)
+        async with asyncio.timeout(START_S):
+            url = await _listening(process, words)
         if url is None:
             raise BadConfig("The server did not start:\n" + "\n".join(words), hint="Look at its words above.")
         reading = asyncio.create_task(_listening(process, words, to_the_end=True))
         yield url
         process.send_signal(signal.SIGTERM)
-        code = await asyncio.wait_for(process.wait(), STOP_S)
+        async with asyncio.timeout(STOP_S):
+            code = await process.wait()
         await reading
         if code:
             problems.append(f"the server stopped with {code}: {words[-1:]}")

@@ -83,7 +83,8 @@ async def _watch(client: Client, every_s: float, count: int | None) -> None:
             if not frame.problem:
                 last = frame
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(quit_key), every_s)
+                async with asyncio.timeout(every_s):
+                    await asyncio.shield(quit_key)
                 return
 
 

@@ -112,7 +112,8 @@ class Handle(Generic[R]):
     async def _result(self, timeout: Delay | None) -> R:
         limit_s = None if timeout is None else delay_ms(timeout) / 1000
         try:
-            view = await asyncio.wait_for(self._app.backend.wait(self.id), limit_s)
+            async with asyncio.timeout(limit_s):
+                view = await self._app.backend.wait(self.id)
         except TimeoutError:
             raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
         if view.status is not Status.ACKED:

@@ -169,7 +169,8 @@ class Transport:
     async def _events(self, lines: asyncio.StreamReader, parser: Parser) -> AsyncIterator[Event]:
         while True:
             try:
-                line = await asyncio.wait_for(lines.readline(), SILENCE_S)
+                async with asyncio.timeout(SILENCE_S):
+                    line = await lines.readline()
             except Exception as error:
                 raise self._unreachable(error) from error
             if not line:

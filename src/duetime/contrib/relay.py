@@ -106,14 +106,15 @@ class Relay:
 
     async def _alone(self, once: bool) -> None:
         async with AsyncExitStack() as stack:
+            end = asyncio.Event()
+            if not once:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    asyncio.get_running_loop().add_signal_handler(number, end.set)
             await stack.enter_async_context(self.app)
             if once:
                 stack.push_async_callback(self.rows.close)
                 await self._drain()
                 return
-            end = asyncio.Event()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, end.set)
             await stack.enter_async_context(self)
             await end.wait()
 

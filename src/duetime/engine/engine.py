@@ -130,7 +130,8 @@ class Engine(Planner):
             self.request(Drain(), AckLevel.ASYNC, lambda answer: None)
         self._closing = True
         try:
-            await asyncio.wait_for(self.quiet(), within_ms / 1000)
+            async with asyncio.timeout(within_ms / 1000):
+                await self.quiet()
         except TimeoutError:
             return False
         return True
@@ -166,7 +167,8 @@ class Engine(Planner):
         await self._dispatcher.close()
         if self._failure is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._flush_outcomes(), FLUSH_MS_MAX / 1000)
+                async with asyncio.timeout(FLUSH_MS_MAX / 1000):
+                    await self._flush_outcomes()
             await self._checkpointer.now()
         await self._let_go()
 

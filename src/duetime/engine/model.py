@@ -134,7 +134,8 @@ class Model:
             process.stdin.close()
         if process.returncode is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _END_S)
+                async with asyncio.timeout(_END_S):
+                    await process.wait()
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
