@@ -20,6 +20,7 @@ from duetime.api.http import Load
 from duetime.api.insights import HealthRoutes, InsightRoutes
 from duetime.api.intents import Intents
 from duetime.api.page import document_routes
+from duetime.api.quick import Quick
 from duetime.api.quotas import Quotas
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
@@ -106,6 +107,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
             engine=engine,
             application=build(routes, gate, load, repeats),
             gate=gate,
+            quick=Quick(service, gate, load),
             ready=ready,
             stopping=events.close,
             stopped=library.close,

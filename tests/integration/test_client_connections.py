@@ -59,7 +59,7 @@ async def test_one_connection_serves_one_request_after_the_other():
     place = Place(echo)
     async with place as connections:
         for number in range(3):
-            answer = await connections.ask(connections.request("POST", "/a?b=1", {}, b"%d" % number), 5)
+            answer = await connections.ask(connections.head("POST", "/a?b=1", {}), b"%d" % number, 5)
             assert (answer.status, answer.body) == (200, b"POST /base/a?b=1 HTTP/1.1|%d" % number)
     assert place.accepted == 1
 
@@ -73,7 +73,7 @@ async def test_an_answer_in_chunks_and_after_a_word_of_patience_is_whole():
         await request_of(reader)
 
     async with Place(script) as connections:
-        answer = await connections.ask(connections.request("GET", "/", {}), 5)
+        answer = await connections.ask(connections.head("GET", "/", {}), None, 5)
         assert (answer.status, answer.body, answer.headers[b"x-name"]) == (201, b"abcde", b"v")
 
 
@@ -89,8 +89,8 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_replaced_unseen(
 
     place = Place(script)
     async with place as connections:
-        sent = connections.request("GET", "/", {})
-        assert [(await connections.ask(sent, 5)).body for _ in range(2)] == [b"1", b"2"]
+        sent = connections.head("GET", "/", {})
+        assert [(await connections.ask(sent, None, 5)).body for _ in range(2)] == [b"1", b"2"]
     assert place.accepted == 2
 
 
@@ -108,15 +108,15 @@ async def test_who_gives_up_leaves_no_answer_to_the_next():
 
     place = Place(script)
     async with place as connections:
-        first = asyncio.ensure_future(connections.ask(connections.request("GET", "/first", {}), 60))
+        first = asyncio.ensure_future(connections.ask(connections.head("GET", "/first", {}), None, 60))
         await asked.wait()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        answer = await connections.ask(connections.request("GET", "/second", {}), 5)
+        answer = await connections.ask(connections.head("GET", "/second", {}), None, 5)
         assert b"/second" in answer.body
         with pytest.raises(TimeoutError):
-            await Connections.ask(connections, b"GET /half HTTP/1.1\r\n", 0.05)
+            await Connections.ask(connections, b"GET /half HTTP/1.1\r\nContent-Length: 5\r\n", None, 0.05)
     assert place.accepted == 2
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_http_is_an_error_of_the_connection(words):
 
         async with Place(script) as connections:
             with pytest.raises(ConnectionError):
-                await connections.ask(connections.request("GET", "/", {}), 5)
+                await connections.ask(connections.head("GET", "/", {}), None, 5)
 
     ask()
 
@@ -144,7 +144,7 @@ async def test_an_answer_that_is_cut_is_an_error():
 
     async with Place(script) as connections:
         with pytest.raises(ConnectionError):
-            await connections.ask(connections.request("GET", "/", {}), 5)
+            await connections.ask(connections.head("GET", "/", {}), None, 5)
 
 
 @asynchronous
@@ -156,9 +156,9 @@ async def test_an_answer_to_nothing_ends_the_connection():
 
     place = Place(script)
     async with place as connections:
-        sent = connections.request("GET", "/", {})
-        assert (await connections.ask(sent, 5)).body == b"a"
-        assert (await connections.ask(sent, 5)).body == b"a", "what nobody asked for is nobody's answer"
+        sent = connections.head("GET", "/", {})
+        assert (await connections.ask(sent, None, 5)).body == b"a"
+        assert (await connections.ask(sent, None, 5)).body == b"a", "what nobody asked for is nobody's answer"
     assert place.accepted == 2
 
 
@@ -166,8 +166,9 @@ async def test_an_answer_to_nothing_ends_the_connection():
 async def test_no_more_connections_than_there_may_be_and_everybody_is_answered():
     place = Place(echo)
     async with place as connections:
-        sent = [connections.request("POST", "/", {}, b"%d" % number) for number in range(4 * CONNECTIONS_MAX)]
-        answers = await asyncio.gather(*(connections.ask(each, 30) for each in sent))
+        head = connections.head("POST", "/", {})
+        sent = [b"%d" % number for number in range(4 * CONNECTIONS_MAX)]
+        answers = await asyncio.gather(*(connections.ask(head, each, 30) for each in sent))
         assert [answer.body.rpartition(b"|")[2] for answer in answers] == [
             b"%d" % n for n in range(len(sent))
         ]
@@ -179,4 +180,4 @@ async def test_a_line_break_does_not_begin_another_request():
     connections = Connections("http://127.0.0.1:1", None)
     for target, headers in (("/a b\r\nX: y", {}), ("/", {"if-match": '"1"\r\nX: y'}), ("/", {"a\nb": "c"})):
         with pytest.raises(InvalidField):
-            connections.request("GET", target, headers)
+            connections.head("GET", target, headers)

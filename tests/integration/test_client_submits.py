@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from duetime import App, errors
-from duetime.client.submits import ITEMS_MAX, spans
+from duetime.client.submits import ITEMS_MAX, parts
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 
@@ -117,10 +117,13 @@ def test_a_full_lane_takes_as_many_as_it_may(tmp_path, fresh):
 
 
 def test_requests_are_cut_where_they_are_large_enough():
-    assert list(spans([])) == []
-    assert list(spans([1] * (ITEMS_MAX + 1))) == [(0, ITEMS_MAX), (ITEMS_MAX, ITEMS_MAX + 1)]
-    assert list(spans([1 << 20, 1 << 20, 1])) == [(0, 2), (2, 3)]
-    assert list(spans([1 << 23, 1])) == [(0, 1), (1, 2)], "what is too large goes alone, and is refused alone"
+    def lengths(sizes: list[int]) -> list[int]:
+        return [len(part) for part in parts(sizes, int)]
+
+    assert lengths([]) == []
+    assert lengths([1] * (ITEMS_MAX + 1)) == [ITEMS_MAX, 1]
+    assert lengths([1 << 20, 1 << 20, 1]) == [2, 1]
+    assert lengths([1 << 23, 1]) == [1, 1], "what is too large goes alone, and is refused alone"
 
 
 @pytest.mark.parametrize("count", [0, 1])

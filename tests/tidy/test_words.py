@@ -25,11 +25,6 @@ BANS = (
     Ban(r"\btime\.time(_ns)?\(|from time import", EVERYWHERE, "Clock.now_ms()", ("src/duetime/clock.py",)),
     Ban(r"\bdatetime\.(utc)?now\(", EVERYWHERE, "Clock.now_ms()"),
     Ban(r"\bsleep\(", ("tests",), "an event to wait for, or virtual time of duetime.testing"),
-    Ban(
-        r"\bwait_for\(",
-        ("src",),
-        "asyncio.timeout: wait_for of Python 3.11 forgets a cancel when what it waits for comes just then",
-    ),
     Ban(r"\brandom\b|\bhash\(", ("src/duetime/kernel",), "zlib.crc32 of the intent and the attempt"),
     Ban(r"\bimport pickle\b|\bfrom pickle\b", EVERYWHERE, "msgspec: a pickle runs whatever is in it"),
     Ban(r"\bos\.system\b|\bshell\s*=\s*True\b", EVERYWHERE, "subprocess.run with a list"),
@@ -39,6 +34,11 @@ BANS = (
         ("src",),
         "duetime.config, which reads it once",
         ("src/duetime/config.py",),
+    ),
+    Ban(
+        r"\bwait_for\(",
+        ("src",),
+        "asyncio.timeout: wait_for of Python 3.11 forgets a cancel when what it waits for comes just then",
     ),
 )
 

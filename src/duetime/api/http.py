@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -117,7 +117,7 @@ class Endpoint:
         load.under_way += counted
         try:
             if self._role is not None:
-                self._gate.check(scope, self._role)
+                self._gate.check(scope["headers"], self._role)
             if counted and load.under_way > load.requests_max:
                 raise Busy(f"{load.requests_max} requests are under way, the most there may be.", waitMs=100)
             body = await _body(scope, receive, load.bytes_max)
@@ -126,7 +126,7 @@ class Endpoint:
             load.refused(error)
             answer = refusal(error)
         except Exception as error:
-            answer = _bug(error, scope)
+            answer = bug(error, scope["method"], scope["path"])
         finally:
             load.under_way -= counted
         if answer is not None:
@@ -183,7 +183,7 @@ def refusal(error: DuetimeError) -> Answer:
     return Answer(problems.encode(error), error.status, headers, problems.MEDIA_TYPE)
 
 
-def _bug(error: Exception, scope: Mapping[str, Any]) -> Answer:
+def bug(error: Exception, method: str, path: str) -> Answer:
     trace = secrets.token_hex(8)
-    _logger.error("Bug %s in %s %s", trace, scope["method"], scope["path"], exc_info=error)
+    _logger.error("Bug %s in %s %s", trace, method, path, exc_info=error)
     return refusal(DuetimeError("Something went wrong in Duetime itself.", traceId=trace))

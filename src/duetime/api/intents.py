@@ -17,6 +17,7 @@ from duetime.api.service import Service
 from duetime.api.wire import CancelIntent, IntentOut, NewIntent, Nothing, PageOut, PatchIntent, ReviveIntent
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
 from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX
+from duetime.protocol.intent import Intent
 from duetime.store.archive import Filter
 
 encode = msgspec.json.Encoder().encode
@@ -43,13 +44,7 @@ class Intents:
         key = call.header(b"idempotency-key")
         if key is not None:
             new = _with_key(new, key)
-        intent, known = await self._service.create(new, request_id(call))
-        answer = _shown(intent, 200 if known else 201)
-        if known:
-            answer.headers.append(_REPLAYED)
-        else:
-            answer.headers.append((b"location", f"/v1/intents/{intent.intent_id}".encode()))
-        return answer
+        return made(self._service, *await self._service.create(new, request_id(call)))
 
     async def create_many(self, call: Call) -> Answer:
         news = _read_all(call)
@@ -96,6 +91,15 @@ class Intents:
         return _shown(
             await self._service.revive(call.params["id"], revive, expected_revision(call), request_id(call))
         )
+
+
+def made(service: Service, intent: Intent, known: bool) -> Answer:
+    """The answer to who wanted a new intent, and perhaps has an old one."""
+    etag = (b"etag", b'"%d"' % intent.revision)
+    if known:
+        return Answer(encode(service.shown(intent)), 200, [etag, _REPLAYED])
+    location = (b"location", b"/v1/intents/%b" % intent.id.encode())
+    return Answer(bytes(service.show.written(intent)), 201, [etag, location])
 
 
 async def page_of(service: Service, call: Call, filter: Filter) -> PageOut:

@@ -16,6 +16,7 @@ import shlex
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from starlette.applications import Starlette
 
 from duetime.api.auth import Gate
 from duetime.api.connection import Connection, make_room
+from duetime.api.quick import Quick
 from duetime.engine.engine import Engine
 from duetime.errors import BadConfig
 from duetime.limits import ANSWERS_MS
@@ -55,6 +57,7 @@ class Parts(Struct):
     engine: Engine
     application: Starlette
     gate: Gate
+    quick: Quick
     ready: Callable[[Engine], None]
     """Called when recovery is done."""
     stopping: Callable[[], None]
@@ -110,7 +113,6 @@ class Server:
     async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
         """Serve until told to stop."""
         parts = self._parts
-        Connection.most = make_room()
         listener = bind(parts.settings.host, parts.settings.port)
         with listener:
             http = _Uvicorn(self._config())
@@ -164,7 +166,7 @@ class Server:
         try:
             config = uvicorn.Config(
                 self._parts.application,
-                http=Connection,
+                http=partial(Connection, most=make_room(), quick=self._parts.quick),  # type: ignore[arg-type]
                 ws="none",
                 loop="asyncio",
                 lifespan="off",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from duetime import errors
 from duetime.api import problems
 from duetime.api.compose import Composer, Defaults, said_terms
 from duetime.api.functions import Check, Functions
 from duetime.api.life_wire import EntryOut, HistoryOut, WhyOut
-from duetime.api.quotas import Quotas, unlimited
+from duetime.api.quotas import Paid, Quotas, unlimited
 from duetime.api.report_wire import LogsOut
 from duetime.api.show import Shower
 from duetime.api.wire import (
@@ -35,6 +39,13 @@ from duetime.protocol.view import View
 from duetime.store.archive import Filter
 
 
+class Begun(Struct):
+    """A new intent on its way."""
+
+    reply: asyncio.Future[Reply]
+    paid: Paid | None
+
+
 class Service:
     """What can be done with intents. `engine` is there once recovery is done."""
 
@@ -57,22 +68,36 @@ class Service:
 
     # One intent.
 
-    async def create(self, new: NewIntent, request: str | None = None) -> tuple[IntentOut, bool]:
+    async def create(self, new: NewIntent, request: str | None = None) -> tuple[Intent, bool]:
         """A new intent, or the one its key or request names; and whether it existed."""
+        begun = self.begin(new, request)
+        with contextlib.suppress(DuetimeError):  # raised at the end
+            await begun.reply
+        return self.end(begun)
+
+    def begin(self, new: NewIntent, request: str | None = None) -> Begun:
+        """Hand in a new intent; the engine's reply is to come."""
         engine = self.running
         terms = self.composer.terms(new)
         item = self.composer.item(new, 0, engine.now_ms(), request)
         self.functions.check(terms.target, item.payload)
         paid = self.quotas.take(1)
         try:
-            intent, known = made_of(await engine.submit_one(terms, item, terms.ack))
+            return Begun(engine.submit_one(terms, item, terms.ack), paid)
         except DuetimeError:
             if paid is not None:
                 paid.keep(0)
             raise
-        if paid is not None and known:
-            paid.keep(0)
-        return self._shown(intent), known
+
+    def end(self, begun: Begun) -> tuple[Intent, bool]:
+        """What came of it, now that the reply is there: the intent, and whether it existed."""
+        known = True
+        try:
+            intent, known = made_of(begun.reply.result())
+        finally:
+            if begun.paid is not None and known:
+                begun.paid.keep(0)
+        return intent, known
 
     async def get(self, id: str) -> IntentOut:
         """An intent as it is now; while the engine recovers, as it was at the last checkpoint."""
@@ -189,7 +214,7 @@ class Service:
             results.append(len(items))
             items.append(item)
         replies = await self.submit(terms, items) if items else []
-        return self._batch(results, replies, show if show is not None else self._shown)
+        return self._batch(results, replies, show if show is not None else self.shown)
 
     async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Reply]:
         """Hand in new intents together, as far as their maker's rate allows; a reply for each."""
@@ -235,7 +260,8 @@ class Service:
         settings = self.running.settled_lanes.get(lane)
         return 0 if settings is None else settings.priority
 
-    def _shown(self, intent: Intent) -> IntentOut:
+    def shown(self, intent: Intent) -> IntentOut:
+        """An intent as it is now."""
         return self.show(query.view(intent, self.running.now_ms()))
 
     async def _ask(self, command: Command) -> IntentOut:

@@ -50,6 +50,7 @@ class Known:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._path = str(folder / FILE_NAME)
         self._seen: tuple[int, int] | None = None
         self._roles: list[tuple[str, Role]] = []
         self._quotas: dict[str, Quota] = {}
@@ -57,7 +58,7 @@ class Known:
     def roles(self) -> list[tuple[str, Role]]:
         """The hashes, and what their bearers may do."""
         try:
-            stat = (self._folder / FILE_NAME).stat()
+            stat = os.stat(self._path)  # with every request: a third of what Path.stat takes
             now = (stat.st_mtime_ns, stat.st_size)
         except FileNotFoundError:
             now = (0, 0)

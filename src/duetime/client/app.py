@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
@@ -275,9 +275,7 @@ class App(Recurring, Grouping):
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
         return Call(coroutine, self._running_loop)
 
-    async def submit_many(self, terms: Terms, items: tuple[Item, ...]) -> list[str]:
-        if not items:
-            return []
+    async def submit_many(self, terms: Terms, items: Iterable[Item]) -> list[str]:
         replies = await self.backend.submit((terms,), items, terms.ack)
         return [id_of(reply) for reply in replies]
 

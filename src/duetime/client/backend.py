@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 from duetime.protocol.command import Command
@@ -24,7 +24,7 @@ class Backend(Protocol):
     def now_ms(self) -> int: ...
 
     def submit(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+        self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel
     ) -> Awaitable[list[Reply]]: ...
 
     def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Awaitable[Reply]: ...

@@ -25,6 +25,7 @@ CONNECT_S = 10.0
 LINE_BYTES_MAX = 1 << 20
 # How long an address is tried before the next one of the same name is tried beside it.
 _NEXT_ADDRESS_S = 0.25
+_END = b"\r\n"
 
 
 class Answer(Struct):
@@ -154,8 +155,9 @@ class Connections:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
-    async def ask(self, request: bytes, timeout_s: float) -> Answer:
+    async def ask(self, head: bytes, body: bytes | None, timeout_s: float) -> Answer:
         """The answer to this request, whole."""
+        request = head + (_END if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         connection = self._open_one()
         if connection is not None:
             try:
@@ -172,27 +174,23 @@ class Connections:
             self._give_back(connection)
 
     @asynccontextmanager
-    async def stream(self, request: bytes, timeout_s: float) -> AsyncIterator[Answer]:
+    async def stream(self, head: bytes, timeout_s: float) -> AsyncIterator[Answer]:
         """The beginning of an answer that does not end."""
         connection = await self._connect(stream=True)
         self._streams.add(connection)
         try:
-            yield await connection.ask(request, timeout_s)
+            yield await connection.ask(head + _END, timeout_s)
         finally:
             self._streams.discard(connection)
             connection.close()
 
-    def request(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
-    ) -> bytes:
-        """A request's bytes. A line break in what a caller gave would begin another one."""
+    def head(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
+        """How a request begins. A line break in what a caller gave would begin another one."""
         lines = [f"{method} {self._path}{target} HTTP/1.1", f"Host: {self._name}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
         if not all(map(str.isprintable, lines)):
             raise InvalidField("A name or a header has a sign in it that cannot be sent.")
-        return "\r\n".join((*lines, "", "")).encode() + (body or b"")
+        return "\r\n".join((*lines, "")).encode()
 
     def close(self) -> None:
         self._closed = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ from duetime.client.transport import Request, Transport
 from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Intent, Item, Status
+from duetime.protocol.intent import Entry, Item, Status
 from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Terms, Tier
 from duetime.protocol.view import LaneView, Overview, Parent, TierView, View, Why
@@ -46,7 +46,7 @@ class RemoteBackend(RemoteSchedules):
         self._clock = now_ms
         self._asked_ms = 0
         self._ends = Ends(self._transport, self._view)
-        self._submits = Submits(self._transport, self._intent)
+        self._submits = Submits(self._transport)
         self._observers: list[Callable[[Change], None]] = []
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,15 +83,12 @@ class RemoteBackend(RemoteSchedules):
     async def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Reply:
         return await self._submits.one(terms, item, self._asked_ms)
 
-    async def submit(self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
+    async def submit(self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel) -> list[Reply]:
         return await self._submits.many(terms, items, self._asked_ms)
 
     async def send_bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:
         """Intents that are JSON already, each named by a key; what was said against each, if anything."""
         return await self._submits.bodies(bodies)
-
-    async def _intent(self, id: str) -> Intent:
-        return translate.intent_of(await self._view(id))
 
     # Changes.
 

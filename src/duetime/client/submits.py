@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +37,7 @@ _TERMS_KEPT = 256
 _BRIEF = {"Prefer": "return=minimal"}
 
 _encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
 
 
 class _Named(Struct, rename="camel"):
@@ -65,11 +67,10 @@ class _Waiting(Struct, eq=False):
 
 
 class Submits:
-    """How new intents go to one server. `known`: the intent of an id, from the server."""
+    """How new intents go to one server."""
 
-    def __init__(self, transport: Transport, known: Callable[[str], Awaitable[Intent]]) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._known = known
         self._texts: dict[int, tuple[Terms, bytes]] = {}
         self._waiting: deque[_Waiting] = deque()
         self._out = 0
@@ -88,48 +89,49 @@ class Submits:
             self._out -= 1
             self._go_soon()
 
-    async def many(self, terms: Sequence[Terms], items: Sequence[Item], asked_ms: int) -> list[Reply]:
+    async def many(self, terms: Sequence[Terms], items: Iterable[Item], asked_ms: int) -> list[Reply]:
         """Submit many, in order: the next request is written while the server works on the one before."""
         replies: list[Reply] = []
         sent: asyncio.Task[_Batch] | None = None
-        part: Sequence[Item] = ()
+        part: list[Item] = []
         try:
-            for start, end in spans([len(item.payload) + _HEAD_BYTES for item in items]):
-                following = items[start:end]
+            for following in parts(items, _size):
                 bodies: list[bytes] = []
                 for place, item in enumerate(following):
                     if not place % _STEP:
                         await asyncio.sleep(0)  # the one before goes out, piece by piece
                     bodies.append(self._body(terms[item.terms], item, asked_ms))
                 if sent is not None:
-                    replies += await self._replies(terms, part, await sent)
-                part, sent = following, asyncio.create_task(self._send(bodies))
+                    replies += self._replies(terms, part, await sent)
+                named = not all(map(_names_itself, following))
+                part, sent = following, asyncio.create_task(self._send(bodies, named))
             if sent is not None:
-                replies += await self._replies(terms, part, await sent)
+                replies += self._replies(terms, part, await sent)
         finally:
             if sent is not None:
                 sent.cancel()
         return replies
 
-    async def bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:
+    async def bodies(self, bodies: Iterable[bytes]) -> list[DuetimeError | None]:
         """Submit what is JSON already; what was said against each, if anything."""
         said: list[DuetimeError | None] = []
-        for start, end in spans([len(body) for body in bodies]):
-            batch = await self._send(bodies[start:end])
+        for part in parts(bodies, len):
+            batch = await self._send(part)
             said += [None if each.error is None else error_of(each.error) for each in batch.items]
         return said
 
     # One.
 
     async def _alone(self, terms: Terms, item: Item, body: bytes) -> Reply:
+        request = Request("POST", "/v1/intents", body=body, named=not _names_itself(item))
         try:
-            answer = await self._transport.send(Request("POST", "/v1/intents", body=body))
+            answer = await self._transport.send(request)
         except IdExists:
             if not item.fresh:
                 raise
             # Nobody else makes our ids: an earlier try of this request arrived, and its answer did not.
-            return await self._known(item.id)
-        return _taken(self._transport.read(answer, _Named), terms, item)
+            return _taken(item.id, terms, item)
+        return _taken(self._transport.read(answer, _Named).intent_id, terms, item)
 
     async def _in_company(self, terms: Terms, item: Item, body: bytes) -> Reply:
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -175,7 +177,8 @@ class Submits:
 
     async def _settle(self, together: list[_Waiting]) -> None:
         try:
-            batch = await self._send([each.body for each in together])
+            named = not all(_names_itself(each.item) for each in together)
+            batch = await self._send([each.body for each in together], named)
         except Unreachable as error:
             for each in together:
                 _fail(each, error)
@@ -187,7 +190,7 @@ class Submits:
         for each, made in zip(together, batch.items, strict=True):
             if made.intent is not None:
                 if not each.reply.done():
-                    each.reply.set_result(_taken(made.intent, each.terms, each.item))
+                    each.reply.set_result(_taken(made.intent.intent_id, each.terms, each.item))
             elif made.error is not None and (made.error.status in NOT_NOW or _is_ours(made.error, each.item)):
                 again.append(each)
             else:
@@ -206,23 +209,23 @@ class Submits:
 
     # Many.
 
-    async def _replies(self, terms: Sequence[Terms], items: Sequence[Item], batch: _Batch) -> list[Reply]:
+    def _replies(self, terms: Sequence[Terms], items: Sequence[Item], batch: _Batch) -> list[Reply]:
         replies: list[Reply] = []
         for item, made in zip(items, batch.items, strict=True):
             if made.intent is not None:
-                replies.append(_taken(made.intent, terms[item.terms], item))
+                replies.append(_taken(made.intent.intent_id, terms[item.terms], item))
                 continue
             assert made.error is not None, "a batch says of each intent what became of it"
             error = error_of(made.error)
             if isinstance(error, IdExists) and item.fresh:
-                replies.append(await self._known(item.id))
+                replies.append(_taken(item.id, terms[item.terms], item))
             else:
                 replies.append(Refusal(type(error).__name__, error.message, error.details))
         return replies
 
-    async def _send(self, bodies: Sequence[bytes]) -> _Batch:
+    async def _send(self, bodies: Sequence[bytes], named: bool = True) -> _Batch:
         body = b"[" + b",".join(bodies) + b"]"
-        request = Request("POST", "/v1/intents/batch", body=body, headers=_BRIEF)
+        request = Request("POST", "/v1/intents/batch", body=body, headers=_BRIEF, named=named)
         return self._transport.read(await self._transport.send(request), _Batch)
 
     def _body(self, terms: Terms, item: Item, asked_ms: int) -> bytes:
@@ -236,22 +239,35 @@ class Submits:
         return kept[1] + _encode(translate.item_fields(item, asked_ms))[1:]
 
 
-def spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where to cut, so that each part is small enough for one request."""
-    start, size = 0, 0
-    for place, more in enumerate(sizes):
-        if place - start >= ITEMS_MAX or (place > start and size + more > BYTES_MAX):
-            yield start, place
-            start, size = place, 0
+def parts(things: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """The same in order, cut so that each part is small enough for one request."""
+    part: list[T] = []
+    size = 0
+    for thing in things:
+        more = size_of(thing)
+        if len(part) >= ITEMS_MAX or (part and size + more > BYTES_MAX):
+            yield part
+            part, size = [], 0
+        part.append(thing)
         size += more
-    if start < len(sizes):
-        yield start, len(sizes)
+    if part:
+        yield part
 
 
-def _taken(named: _Named, terms: Terms, item: Item) -> Intent:
+def _size(item: Item) -> int:
+    return len(item.payload) + _HEAD_BYTES
+
+
+def _taken(id: str, terms: Terms, item: Item) -> Intent:
     """What is known here of an intent the server has: its name. Who wants to know more asks for it."""
     at_ms = item.execute_at_ms
-    return Intent(0, named.intent_id, terms, item.payload, Status.SCHEDULED, at_ms, at_ms, 0, 0)
+    return Intent(0, id, terms, item.payload, Status.SCHEDULED, at_ms, at_ms, 0, 0)
+
+
+def _names_itself(item: Item) -> bool:
+    """Whether it is safe to send again because of its id alone: a second one of the id is refused. A key or a
+    tie may be answered for before the id is looked at."""
+    return item.fresh and item.key is None and item.ties is None
 
 
 def _is_ours(problem: Problem, item: Item) -> bool:

@@ -120,8 +120,13 @@ class Planned(Generic[P, R]):
         calls = list(calls)
         if not all(isinstance(args, tuple | list) for args in calls):
             raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
-        items = tuple([item(new_id(now_ms), True, now_ms, encode(args, nothing)) for args in calls])
-        ids = await self._app.submit_many(plan.terms, items)
+        payloads = [encode(args, nothing) for args in calls]
+        if not payloads:
+            return []
+        item(new_id(now_ms), True, now_ms, max(payloads, key=len))  # all fit, or none is sent
+        ids = await app.submit_many(
+            plan.terms, (item(new_id(now_ms), True, now_ms, payload) for payload in payloads)
+        )
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
 

@@ -13,11 +13,12 @@ from duetime.client.times import moment_ms, moment_of
 from duetime.errors import BadTarget, InvalidField
 from duetime.protocol.command import LaneSettings, Patch, Revive
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Error, Intent, Item, Status
+from duetime.protocol.intent import Entry, Error, Item, Status
 from duetime.protocol.terms import (
     AckLevel,
     AfterOn,
     Backoff,
+    Bare,
     Callback,
     Claim,
     Entity,
@@ -79,6 +80,8 @@ class RawParents(msgspec.Struct, rename="camel"):
     items: list[RawParent]
 
 
+_USUAL = Terms(Bare(), "bare:")
+
 # Out.
 
 
@@ -93,12 +96,17 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
         "precisionTier": terms.tier.name,
         "ackLevel": terms.ack.name,
         "guarantee": terms.guarantee.name,
-        "redelivery": _redelivery_fields(terms.redelivery),
-        "timeoutMs": terms.timeout_ms,
-        "leaseMs": terms.lease_ms,
-        "expiredAction": terms.expired_action.name,
         **_target_fields(terms.target),
     }
+    # What goes without saying is most of what could be said, and would be said of each of many.
+    if terms.redelivery != _USUAL.redelivery:
+        fields["redelivery"] = _redelivery_fields(terms.redelivery)
+    if terms.timeout_ms != _USUAL.timeout_ms:
+        fields["timeoutMs"] = terms.timeout_ms
+    if terms.lease_ms != _USUAL.lease_ms:
+        fields["leaseMs"] = terms.lease_ms
+    if terms.expired_action is not _USUAL.expired_action:
+        fields["expiredAction"] = terms.expired_action.name
     if terms.result_ttl_ms:
         fields["resultTtlMs"] = terms.result_ttl_ms
     if terms.after_on is AfterOn.END:
@@ -291,21 +299,6 @@ def parents_of(shown: RawParents) -> list[Parent]:
         Parent(each.intent_id, None if each.status is None else Status[each.status], _body(each.result))
         for each in shown.items
     ]
-
-
-def intent_of(view: View) -> Intent:
-    """The same as a reply to a submit has it."""
-    return Intent(
-        view.seq,
-        view.id,
-        view.terms,
-        view.payload,
-        view.status,
-        view.execute_at_ms,
-        view.next_attempt_at_ms,
-        view.created_at_ms,
-        view.updated_at_ms,
-    )
 
 
 def entry_of(entry: models.Entry) -> Entry:

@@ -58,6 +58,8 @@ class Request(Struct, frozen=True):
     accept: str = "application/json"
     welcome: tuple[int, ...] = ()
     """Statuses beside 2xx whose bodies are answers too."""
+    named: bool = True
+    """False: what is in it makes it safe to repeat, without an id of the request."""
 
     @property
     def write(self) -> bool:
@@ -85,6 +87,8 @@ class Transport:
         """Begins the ids of its requests; a number ends them."""
         self._number = count().__next__
         self._connections: Connections | None = None
+        self._heads: dict[tuple[str, str], bytes] = {}
+        """Of requests that have no name of their own: they begin with the same bytes each time."""
 
     async def open(self) -> None:
         """Make ready; nothing is sent yet."""
@@ -101,11 +105,11 @@ class Transport:
 
     async def send(self, request: Request) -> bytes:
         """The body of the answer; anything but a good one is raised."""
-        headers = self._headers(request)
+        head = self._head(request)
         for number in range(1, self._tries + 1):
             after_s: float | None = None
             try:
-                status, after_s, body = await self._once(request, headers)
+                status, after_s, body = await self._once(head, request.body)
             except Unreachable as away:
                 if number == self._tries or not away.retryable:
                     raise
@@ -156,10 +160,10 @@ class Transport:
         if parser.last_id:
             headers["Last-Event-ID"] = parser.last_id
         parser.restart()
-        connections, sent = self._request(request, headers)
+        head = self._opened().head(request.method, _target(request), headers)
         async with AsyncExitStack() as stack:
             try:
-                answer = await stack.enter_async_context(connections.stream(sent, SILENCE_S))
+                answer = await stack.enter_async_context(self._opened().stream(head, SILENCE_S))
             except Exception as error:
                 raise self._unreachable(error) from error
             if answer.lines is None:
@@ -179,20 +183,27 @@ class Transport:
             if event is not None:
                 yield event
 
-    async def _once(self, request: Request, headers: dict[str, str]) -> tuple[int, float | None, bytes]:
-        connections, sent = self._request(request, headers)
+    async def _once(self, head: bytes, body: bytes | None) -> tuple[int, float | None, bytes]:
+        connections = self._opened()
         try:
-            answer = await connections.ask(sent, self._timeout_s)
+            answer = await connections.ask(head, body, self._timeout_s)
         except Exception as error:
             raise self._unreachable(error) from error
         return answer.status, _seconds(answer.headers.get(b"retry-after")), answer.body
 
-    def _request(self, request: Request, headers: dict[str, str]) -> tuple[Connections, bytes]:
+    def _opened(self) -> Connections:
         if self._connections is None:
             raise Closed("The client is closed.", hint=OPEN_HINT)
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        sent = self._connections.request(request.method, f"{request.path}{query}", headers, request.body)
-        return self._connections, sent
+        return self._connections
+
+    def _head(self, request: Request) -> bytes:
+        place = request.method, request.path
+        head = None if request.named else self._heads.get(place)
+        if head is None:
+            head = self._opened().head(request.method, _target(request), self._headers(request))
+            if not request.named:
+                self._heads[place] = head
+        return head
 
     def read(self, answer: bytes, kind: type[T]) -> T:
         """An answer's body as this type. What is not even JSON of that shape is another program's answer."""
@@ -210,7 +221,7 @@ class Transport:
             headers["Authorization"] = f"Bearer {self._token}"
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        if request.write:
+        if request.write and request.named:
             headers["X-Duetime-Request-Id"] = f"{self._name}-{self._number()}"
         return headers
 
@@ -261,6 +272,10 @@ def _pause_s(number: int) -> float:
     """Longer each time, and a little different for everybody, so that not all come back at once."""
     longer: float = PAUSE_S * 2 ** min(number - 1, 10)
     return min(longer, PAUSE_S_MAX) * random.uniform(0.8, 1.2)
+
+
+def _target(request: Request) -> str:
+    return f"{request.path}?{urlencode(request.query)}" if request.query else request.path
 
 
 def _seconds(header: bytes | None) -> float | None:

@@ -139,8 +139,7 @@ class Engine(Planner):
     async def quiet(self) -> None:
         """Wait until nothing is in the inbox and nothing runs."""
         while self._failure is None and self._at_work():
-            future = self._loop.create_future()
-            self._quiet.append(future)
+            self._quiet.append(future := self._loop.create_future())
             await future
 
     def _at_work(self) -> bool:

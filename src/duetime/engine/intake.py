@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
 from duetime.engine.catalog import Catalog, Known
@@ -40,9 +40,10 @@ class Intake(Reader):
         raise AssertionError("the engine has the way in")
 
     def submit(
-        self, terms: tuple[Terms, ...], items: tuple[Item, ...], ack: AckLevel
+        self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel
     ) -> Awaitable[list[Reply]]:
         """New intents; one reply for each. Refused before anything is written where that is known."""
+        items = tuple(items)
         if len(items) == len(terms) == 1:
             return _listed(self.submit_one(terms[0], items[0], ack))
         self._kernel()

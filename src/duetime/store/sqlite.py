@@ -16,41 +16,34 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
-from duetime.errors import Damaged, NoSpace
+from duetime.errors import Damaged
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
-from duetime.store import schema
+from duetime.store import rows, schema
 from duetime.store.archive import Archive
 from duetime.store.claims import Claims
 from duetime.store.purge import purge
-from duetime.store.store import HOT, SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
+from duetime.store.rows import Row, row_of
+from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
 
-# Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
-# loop, it may wait some milliseconds, so statements are large. 15 columns x 2,000 is below SQLite's limit
-# of 32,766 variables.
-_ROWS = 2_000
 # Rows made between two looks at the loop: about a millisecond of work.
 _SLICE = 250
 _TERMS_KEPT = 4_096
+# Ids that Duetime makes begin with their time in hexadecimal digits, and are below this one until 2039.
+_NEXT_AGE = "2"
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Intent).decode
 _decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
 
-Columns = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int]
-Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int, int, bytes]
 _SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
-_ONE = f"({','.join('?' * len(schema.COLUMNS))})"
-_UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
-_UPSERT_FULL = _UPSERT + ",".join([_ONE] * _ROWS)
 
 
 class SqliteStore:
@@ -64,6 +57,7 @@ class SqliteStore:
         self._writer = schema.connect(path)
         try:
             schema.migrate(self._writer, path)
+            self._newest = self._newest_on_disk()
         except BaseException:
             self._reader.close()
             self._writer.close()
@@ -101,7 +95,7 @@ class SqliteStore:
     def get(self, id: str) -> Intent | None:
         intent = self._hot.get(id)
         if intent is None:
-            if id == self._absent:
+            if id == self._absent or self._newest < id < _NEXT_AGE:
                 return None
             row = next(self._read(f"{_SELECT} WHERE id = ?", (id,)), None)
             if row is None:
@@ -150,7 +144,7 @@ class SqliteStore:
     def touch(self, intent: Intent) -> None:
         id = intent.id
         if intent.cycle == self._unrowed_cycle:
-            self._rows.append(_row(intent))
+            self._rows.append(row_of(intent))
         intent.cycle = self.cycle
         self._changed[id] = intent
         self._hot[id] = intent
@@ -161,14 +155,14 @@ class SqliteStore:
         self._deferred[intent.id] = intent
 
     def held(self) -> list[Intent]:
-        rows = self._read(f"{_SELECT} WHERE hot = 1 ORDER BY seq")
-        return [self._keep(self._warm(row)) for row in rows]
+        found = self._read(f"{_SELECT} WHERE hot = 1 ORDER BY seq")
+        return [self._keep(self._warm(row)) for row in found]
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
         query = f"{_SELECT} WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms <= ? AND wake_at_ms > 0"
-        rows = list(self._read(f"{query} ORDER BY wake_at_ms, seq LIMIT ?", (*self.edge, until_ms, limit)))
-        end: Edge = (rows[-1][5], rows[-1][0]) if len(rows) == limit else (until_ms, SEQ_MAX)
-        found = {row[1]: self._hot.get(row[1]) or self._warm(row) for row in rows}
+        read = list(self._read(f"{query} ORDER BY wake_at_ms, seq LIMIT ?", (*self.edge, until_ms, limit)))
+        end: Edge = (read[-1][5], read[-1][0]) if len(read) == limit else (until_ms, SEQ_MAX)
+        found = {row[1]: self._hot.get(row[1]) or self._warm(row) for row in read}
         found.update(self._deferred)  # what is newer than the disk speaks for itself
         within = [self._keep(intent) for intent in found.values() if self._wakes_by(intent, end)]
         for intent in within:
@@ -233,17 +227,17 @@ class SqliteStore:
         body = _encode(checkpoint)
         done = False
         try:
-            yield _in_room(self._path, lambda: _begin(self._writer))
+            yield rows.in_room(self._path, lambda: rows.begin(self._writer))
             for count, intent in enumerate(frozen.values(), 1):
                 if intent.cycle == self._unrowed_cycle:
                     intent.cycle = 0
-                    self._rows.append(_row(intent))
-                if len(self._rows) >= _ROWS:
+                    self._rows.append(row_of(intent))
+                if len(self._rows) >= rows.AT_ONCE:
                     yield self._write()
                 elif count % _SLICE == 0:
                     yield pause
             yield self._write()
-            yield _in_room(self._path, lambda: _commit(self._writer, body))
+            yield rows.in_room(self._path, lambda: rows.commit(self._writer, body))
             yield settled
             done = True
         finally:
@@ -252,13 +246,15 @@ class SqliteStore:
             if not done:
                 self._abandon(frozen)
         yield from self._cool(frozen)
-        yield _in_room(self._path, lambda: purge(self._writer, checkpoint.marks))
+        yield rows.in_room(self._path, lambda: purge(self._writer, checkpoint.marks))
         yield settled
 
     def _write(self) -> Job:
         """A job that writes the rows made so far."""
-        rows, self._rows = self._rows, []
-        return _in_room(self._path, lambda: _write(self._writer, rows))
+        made, self._rows = self._rows, []
+        newest = self._newest
+        self._newest = max((row[1] for row in made if newest < row[1] < _NEXT_AGE), default=newest)
+        return rows.in_room(self._path, lambda: rows.write(self._writer, made))
 
     def unwritten(self) -> int:
         return len(self._changed)
@@ -310,6 +306,10 @@ class SqliteStore:
 
     # From disk into memory.
 
+    def _newest_on_disk(self) -> str:
+        """The last id of this age. Behind it is nothing on disk, so most new ids need not be looked for."""
+        return next(self._read("SELECT max(id) FROM intents WHERE id < ?", (_NEXT_AGE,)))[0] or ""
+
     def _read(self, query: str, values: Sequence[int | str] = ()) -> Iterator[Any]:
         """Rows, one by one. What SQLite itself cannot make sense of is damage, too."""
         try:
@@ -328,7 +328,7 @@ class SqliteStore:
     def _warm(self, row: Row) -> Intent:
         body = row[14]
         intent = _decode(body) if type(body) is bytes and crc32(body) == row[13] else None
-        if intent is None or _columns(intent) != row[:13]:
+        if intent is None or rows.columns(intent) != row[:13]:
             raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
         intent.armed = intent.cycle = 0
         if intent.wake_at_ms == intent.execute_at_ms:
@@ -347,51 +347,3 @@ class SqliteStore:
 
 def _matches(intent: Intent, statuses: tuple[Status, ...] | None, lane: str | None) -> bool:
     return (statuses is None or intent.status in statuses) and (lane is None or intent.terms.lane == lane)
-
-
-def _columns(intent: Intent) -> Columns:
-    """What a row says besides its body: for look-ups, and to notice damage in either. `hot` is 1 for what the
-    kernel must hold, -1 for the rest with a story that the columns do not tell, else 0."""
-    terms, rare = intent.terms, intent.rare
-    status = intent.status
-    return (
-        intent.seq, intent.id, int(status), int(terms.tier), terms.lane, intent.wake_at_ms,
-        intent.execute_at_ms, intent.created_at_ms, intent.finished_at_ms, intent.ended,
-        rare.key if rare is not None else None, claim_of(intent) if rare is not None else None,
-        1 if status in HOT or intent.holds else 0 if rare is None or not (rare.history or rare.after) else -1,
-    )  # fmt: skip
-
-
-def _row(intent: Intent) -> Row:
-    body = _encode(intent)
-    return (*_columns(intent), crc32(body), body)
-
-
-def _in_room(path: Path, job: Job) -> Job:
-    """The job, saying in the store's own words when it only lacks room."""
-
-    def run() -> None:
-        try:
-            job()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname == "SQLITE_FULL":
-                raise NoSpace(f"{path}: {error}.") from error
-            raise
-
-    return run
-
-
-def _begin(writer: sqlite3.Connection) -> None:
-    writer.execute("BEGIN IMMEDIATE")
-
-
-def _write(writer: sqlite3.Connection, rows: list[Row]) -> None:
-    for start in range(0, len(rows), _ROWS):
-        part = rows[start : start + _ROWS]
-        sql = _UPSERT_FULL if len(part) == _ROWS else _UPSERT + ",".join([_ONE] * len(part))
-        writer.execute(sql, list(chain.from_iterable(part)))
-
-
-def _commit(writer: sqlite3.Connection, body: bytes) -> None:
-    writer.execute("INSERT OR REPLACE INTO checkpoint (one, body, crc) VALUES (1, ?, ?)", (body, crc32(body)))
-    writer.execute("COMMIT")

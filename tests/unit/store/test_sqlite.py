@@ -283,3 +283,28 @@ def test_a_closed_store_says_so(store):
     store.close()
     with pytest.raises(Exception, match="closed"):
         store.get("a")
+
+
+# Ids that were never on disk are not looked for there.
+
+
+AGES = ["0", "19a8b0d5f11-00000000-000001", "19a8b0d5f11-00000000-000002", "1z", "2", "order-7", "\U0001f600"]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["running", "opened again"])
+def test_whatever_an_id_looks_like_it_is_found_on_disk(bench, store, path, again):
+    for known in AGES:
+        bench.submit(known, delay=HOUR)
+        bench.save()
+        assert not hot(bench.store)
+        if again:
+            bench = reopened(bench, path)
+        for each in AGES:
+            assert (bench.store.get(each) is not None) == (AGES.index(each) <= AGES.index(known)), each
+
+
+def test_a_new_id_that_says_its_time_costs_no_look(bench, store):
+    bench.submit("19a8b0d5f11-00000000-000002", delay=HOUR)
+    bench.save()
+    store._reader.close()
+    assert store.get("19a8b0d5f11-00000000-000003") is None

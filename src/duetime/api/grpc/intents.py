@@ -39,8 +39,8 @@ class IntentCalls:
     async def create(self, request: pb.CreateRequest, id: str | None) -> pb.CreateResponse:
         if not request.HasField("intent"):
             raise InvalidField("There is no intent in the request.", path="$")
-        shown, existing = await self._service.create(convert.new_intent(request.intent), id)
-        return pb.CreateResponse(intent=convert.intent(shown), existing=existing)
+        made, existing = await self._service.create(convert.new_intent(request.intent), id)
+        return pb.CreateResponse(intent=convert.intent(self._service.shown(made)), existing=existing)
 
     async def create_batch(self, request: pb.CreateBatchRequest, id: str | None) -> pb.CreateBatchResponse:
         if not request.intents:

@@ -1,0 +1,73 @@
+"""The shortest way in: a plain POST of one intent, answered without a task, a scope or a route.
+
+Of the time a small request takes, most goes into what is built around it. So a connection shows a new intent
+here first. What is not plain, or wrong in any way, steps aside and goes through the application like every
+other request: there it is answered, or told what is wrong with it, as if it had not been here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import copy_context
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from duetime.api.auth import Gate, Role
+from duetime.api.http import Load, bug, refusal
+from duetime.api.intents import made
+from duetime.api.service import Begun, Service
+from duetime.api.wire import NewIntent
+from duetime.errors import DuetimeError
+
+METHOD, PATH = b"POST", b"/v1/intents"
+# Who sends one of these asks for more than an intent: to be answered as before, or with a key.
+_MORE: Final = frozenset({b"x-duetime-request-id", b"idempotency-key", b"content-encoding", b"expect"})
+_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+
+Headers = Sequence[tuple[bytes, bytes]]
+_new = msgspec.json.Decoder(NewIntent)
+
+
+class Quick:
+    """Takes new intents, one by one."""
+
+    def __init__(self, service: Service, gate: Gate, load: Load) -> None:
+        self._service = service
+        self._gate = gate
+        self._load = load
+
+    def begin(self, headers: Headers, body: bytes) -> Begun | None:
+        """Hand in the intent of this request; None: it is not plain, and nothing was done."""
+        # Whose it is is known to this one only: nothing of it stays in the connection's context.
+        return copy_context().run(self._begin, headers, body)
+
+    def _begin(self, headers: Headers, body: bytes) -> Begun | None:
+        load = self._load
+        if load.under_way >= load.requests_max or not body.isascii():
+            return None
+        if any(name in _MORE for name, _ in headers):
+            return None
+        try:
+            self._gate.check(headers, Role.submit)
+            begun = self._service.begin(_new.decode(body))
+        except Exception:  # the long way says what it is
+            return None
+        load.under_way += 1
+        return begun
+
+    def answer(self, begun: Begun) -> bytes:
+        """What goes back when the reply is there, all of it."""
+        self._load.under_way -= 1
+        try:
+            answer = made(self._service, *self._service.end(begun))
+        except DuetimeError as error:
+            self._load.refused(error)
+            answer = refusal(error)
+        except Exception as error:
+            answer = bug(error, METHOD.decode(), PATH.decode())
+        more = b"".join([b"%b: %b\r\n" % header for header in answer.headers])
+        return b"%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n%b" % (
+            _LINES[answer.status], answer.media_type, len(answer.body), more, answer.body,
+        )  # fmt: skip

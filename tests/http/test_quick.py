@@ -1,0 +1,143 @@
+"""Single intents take a shorter way than everything else, and nobody can tell but by the time it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+NEW = {"delayMs": 3_600_000, "stream": {"name": "nobody"}}
+OWN = ("intentId", "executeAt", "createdAt", "updatedAt", "nextAttemptAt")
+
+
+def long_way(name: str) -> dict[str, str]:
+    """Headers of a request that is not plain."""
+    return {"x-duetime-request-id": name}
+
+
+def request(body: bytes, *headers: str, version: str = "1.1") -> bytes:
+    lines = [f"POST /v1/intents HTTP/{version}", "Host: here", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join((*lines, "", "")).encode() + body
+
+
+@contextmanager
+def connected(server) -> Iterator[socket.socket]:
+    place = urlsplit(server.url)
+    with socket.create_connection((place.hostname or "", place.port or 0), timeout=30) as connection:
+        yield connection
+
+
+def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
+    """So many answers: the status of each, and what it says."""
+    data, found = b"", []
+    while len(found) < count:
+        head, separator, rest = data.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        if separator and length is not None and len(rest) >= int(length[1]):
+            found.append((int(head.split()[1]), json.loads(rest[: int(length[1])])))
+            data = rest[int(length[1]) :]
+        else:
+            more = connection.recv(65_536)
+            assert more, data
+            data += more
+    assert not data
+    return found
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"payload": {"a": [1, None, "é"]}},
+        {"deadline": "2038-01-01T00:00:00Z", "tags": {"a": "b"}, "priority": 5},
+        {"fairnessKey": "tenant", "limits": [{"key": "k", "rate": "5/s"}]},
+    ],
+    ids=["plain", "payload", "terms", "flow"],
+)
+def test_both_ways_say_the_same(server, fresh, more):
+    short = server.ask("POST", "/v1/intents", {**NEW, **more})
+    long = server.ask("POST", "/v1/intents", {**NEW, **more}, headers=long_way(fresh()))
+    assert (short.status, long.status) == (201, 201)
+    assert set(short.headers) == set(long.headers)
+    assert short.headers["location"] == f"/v1/intents/{short.json['intentId']}"
+    shown = server.ask("GET", short.headers["location"])
+    assert shown.json == short.json and shown.headers["etag"] == short.headers["etag"]
+    assert short.json.keys() == long.json.keys()
+    same = short.json.keys() - set(OWN)
+    assert {name: short.json[name] for name in same} == {name: long.json[name] for name in same}
+
+
+def test_a_twin_is_told_so(server, fresh):
+    new = {**NEW, "unique": {"key": fresh(), "until": "START"}}
+    first, second = (server.ask("POST", "/v1/intents", new) for _ in range(2))
+    assert (first.status, second.status) == (201, 200)
+    assert second.headers["idempotent-replayed"] == "true" and "location" not in second.headers
+    assert second.json["intentId"] == first.json["intentId"]
+
+
+def test_many_in_one_packet_are_answered_in_order(server, fresh):
+    ids = [fresh() for _ in range(30)]
+    bodies = [json.dumps({**NEW, "intentId": id}).encode() for id in ids]
+    bodies[7] = b"{"
+    # Some go the long way, between those that do not.
+    sent = [request(body, *(["Prefer: x", "Expect: nothing"][: n % 3])) for n, body in enumerate(bodies)]
+    with connected(server) as connection:
+        connection.sendall(b"".join(sent))
+        found = answers(connection, len(ids))
+    assert found.pop(7)[0] == 400
+    del ids[7]
+    assert [(status, intent["intentId"]) for status, intent in found] == [(201, id) for id in ids]
+
+
+def test_a_body_that_comes_in_pieces(server, fresh):
+    new = {**NEW, "intentId": fresh(), "payload": "x" * 100_000}
+    whole = request(json.dumps(new).encode())
+    with connected(server) as connection:
+        for cut in (10, 60, 200, len(whole)):
+            connection.sendall(whole[:cut])
+            whole = whole[cut:]
+            server.ask("GET", "/health/live")  # by now it has read what came
+        assert answers(connection, 1)[0][0] == 201
+    assert server.ask("GET", f"/v1/intents/{new['intentId']}").status == 200
+
+
+def test_pieces_of_unknown_length(server, fresh):
+    body = json.dumps({**NEW, "intentId": fresh()}).encode()
+    chunks = b"".join(b"1\r\n%b\r\n" % body[n : n + 1] for n in range(len(body))) + b"0\r\n\r\n"
+    head = b"POST /v1/intents HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connected(server) as connection:
+        connection.sendall(head + chunks)
+        assert answers(connection, 1)[0][0] == 201
+
+
+@pytest.mark.parametrize(("version", "headers"), [("1.0", []), ("1.1", ["Connection: close"])])
+def test_who_wants_no_more_is_let_go(server, version, headers):
+    with connected(server) as connection:
+        connection.sendall(request(json.dumps(NEW).encode(), *headers, version=version))
+        assert answers(connection, 1)[0][0] == 201
+        assert connection.recv(1) == b""
+
+
+def test_who_goes_away_made_it_all_the_same(server, fresh):
+    ids = [fresh() for _ in range(20)]
+    for id in ids:
+        with connected(server) as connection:
+            connection.sendall(request(json.dumps({**NEW, "intentId": id, "ackLevel": "DURABLE"}).encode()))
+    wanted = set(ids)
+    while wanted:
+        wanted -= {id for id in wanted if server.ask("GET", f"/v1/intents/{id}").status == 200}
+    assert server.ask("POST", "/v1/intents", NEW).status == 201, "and nobody is in the way of the next"
+
+
+def test_a_refusal_of_the_engine_is_told_as_ever(server, fresh):
+    new = {**NEW, "intentId": fresh()}
+    assert server.ask("POST", "/v1/intents", new).status == 201
+    short = server.ask("POST", "/v1/intents", new)
+    long = server.ask("POST", "/v1/intents", new, headers=long_way(fresh()))
+    assert short.status == 409 and short.headers["content-type"] == "application/problem+json"
+    assert short.json == long.json and set(short.headers) == set(long.headers)
