@@ -34,7 +34,8 @@ def connected(server) -> Iterator[socket.socket]:
 
 def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
     """So many answers: the status of each, and what it says."""
-    data, found = b"", []
+    data = b""
+    found: list[tuple[int, dict]] = []
     while len(found) < count:
         head, separator, rest = data.partition(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)

@@ -173,17 +173,17 @@ def held_up(state: State, track: Track, intent: Intent) -> bool:
     """Whether a limit does not let the intent go now; then it is parked. Serial lanes have no limits: whoever
     is parked is passed by others. Who is not held up goes at once, so here its share has its turn."""
     lane = track.lane
-    found: flow.Found | None = None
+    holds: list[flow.Hold] | None = None
     if (lane.limit is not None or intent.terms.limits) and not lane.serial:
-        found = flow.limiters_of(state, lane, intent)
-        blocked = flow.blocked(state, lane, found)
+        holds = flow.holds_of(state, lane, intent)
+        blocked = flow.blocked(state, lane, holds)
         if blocked is not None:
-            flow.park(state, track, intent, *blocked)
+            flow.park(state, track, intent, blocked.limiter, blocked.limit)
             return True
     if track.shares is not None:
         track.shares.start(intent)
-    if found is not None:
-        flow.take(state, lane, found)
+    if holds is not None:
+        flow.take(state, lane, holds)
     return False
 
 

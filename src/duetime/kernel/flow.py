@@ -18,7 +18,7 @@ from duetime.kernel.parking import Parking
 from duetime.kernel.shares import Ready
 from duetime.kernel.transitions import touch
 from duetime.protocol.intent import Intent
-from duetime.protocol.terms import Limit
+from duetime.protocol.terms import Limit, Terms
 
 if TYPE_CHECKING:
     from duetime.kernel.state import State
@@ -27,6 +27,8 @@ _MS_NS = 1_000_000
 # Parked intents that come back at one wake-up, at most: the rest follows with the next record.
 _TOGETHER = 1_000
 _ALL = 1 << 62
+# Terms whose limiters are known at once.
+_HOLDS_KEPT = 4_096
 
 
 class Limiter:
@@ -48,7 +50,18 @@ class Limiter:
         return not self.running and not self.parked and self.full_ns <= now_ms * _MS_NS
 
 
-Found = list[tuple[Limiter, Limit]]
+class Hold:
+    """One limit of an intent at its limiter, ready to be looked at: this is done for every start."""
+
+    __slots__ = ("concurrency", "interval_ns", "limit", "limiter", "slack_ns")
+
+    def __init__(self, limiter: Limiter, limit: Limit) -> None:
+        self.limiter = limiter
+        self.limit = limit
+        self.concurrency = limit.concurrency
+        self.interval_ns = limit.interval_ns if limit.rate else 0
+        self.slack_ns = (limit.burst - 1) * self.interval_ns
+        """How long before the bucket is full there is a token."""
 
 
 class Flow:
@@ -60,7 +73,10 @@ class Flow:
         self.limiters: dict[str, Limiter] = {}
         self.wakes: list[tuple[int, str]] = []
         """A heap of (moment, limiter); an entry counts while it is the limiter's own `wake_ms`."""
-        self._sweep_at = 1_000
+        self.sweep_at = 1_000
+        self._holds: dict[int, tuple[Terms, list[Hold]]] = {}
+        """Of terms, by the object: many intents share it."""
+        self._lane_holds: dict[str, Hold] = {}
 
     def pass_ms(self, ms: int) -> None:
         """So much time has passed."""
@@ -99,12 +115,31 @@ class Flow:
             limiter.wake_ms = wake_ms
             heappush(self.wakes, (wake_ms, limiter.name))
 
+    def holds(self, terms: Terms) -> list[Hold]:
+        """What intents on these terms are limited by, but for their lane."""
+        kept = self._holds.get(id(terms))
+        if kept is not None and kept[0] is terms:
+            return kept[1]
+        holds = [Hold(self.limiter(f"key:{limit.key}"), limit) for limit in terms.limits or ()]
+        if len(self._holds) >= _HOLDS_KEPT:
+            self._holds.clear()
+        self._holds[id(terms)] = (terms, holds)
+        return holds
+
+    def lane_hold(self, name: str, limit: Limit) -> Hold:
+        """What all intents of a lane are limited by."""
+        hold = self._lane_holds.get(name)
+        if hold is None or hold.limit is not limit:
+            hold = self._lane_holds[name] = Hold(self.limiter(f"lane:{name}"), limit)
+        return hold
+
     def sweep(self) -> None:
-        """Drop limiters that mean nothing any more, once there are many more than at the last look."""
-        if len(self.limiters) >= self._sweep_at:
-            kept = [limiter for limiter in self.limiters.values() if not limiter.idle(self.now_ms)]
-            self.limiters = {limiter.name: limiter for limiter in kept}
-            self._sweep_at = max(1_000, 2 * len(self.limiters))
+        """Drop limiters that mean nothing any more: there are many more than at the last look."""
+        kept = [limiter for limiter in self.limiters.values() if not limiter.idle(self.now_ms)]
+        self.limiters = {limiter.name: limiter for limiter in kept}
+        self.sweep_at = max(1_000, 2 * len(self.limiters))
+        self._holds.clear()  # they may name limiters that are dropped
+        self._lane_holds.clear()
 
 
 def limits_of(lane: Lane, intent: Intent) -> list[tuple[str, Limit]]:
@@ -115,50 +150,49 @@ def limits_of(lane: Lane, intent: Intent) -> list[tuple[str, Limit]]:
     return found
 
 
-def limiters_of(state: State, lane: Lane, intent: Intent) -> Found:
+def holds_of(state: State, lane: Lane, intent: Intent) -> list[Hold]:
     """What an intent is limited by, with the limiters themselves."""
     flow = state.flow
-    get = flow.limiters.get
-    found: Found = []
-    for limit in intent.terms.limits or ():
-        name = "key:" + limit.key
-        found.append((get(name) or flow.limiter(name), limit))
+    holds = flow.holds(intent.terms)
     if lane.limit is not None:
-        found.append((flow.limiter("lane:" + lane.name), lane.limit))
-    return found
+        return [*holds, flow.lane_hold(lane.name, lane.limit)]
+    return holds
 
 
-def blocked(state: State, lane: Lane, found: Found) -> tuple[Limiter, Limit] | None:
+def blocked(state: State, lane: Lane, holds: list[Hold]) -> Hold | None:
     """The first of these that does not let an intent go now."""
     now_ns = state.flow.now_ms * _MS_NS
-    for each in found:
-        limiter, limit = each
-        if limit.concurrency and _running(limiter, limit, lane) >= limit.concurrency:
-            return each
-        # While the bucket is full there is a token, whatever the limit.
-        if limit.rate and limiter.full_ns > now_ns and _free_ns(limiter, limit) > now_ns:
-            return each
+    for hold in holds:
+        limiter = hold.limiter
+        if hold.concurrency and _running(limiter, hold.limit, lane) >= hold.concurrency:
+            return hold
+        if limiter.full_ns - hold.slack_ns > now_ns and hold.interval_ns:
+            return hold
     return None
 
 
-def take(state: State, lane: Lane, found: Found) -> None:
+def take(state: State, lane: Lane, holds: list[Hold]) -> None:
     """An intent goes out: it counts, and takes its token."""
-    now_ns = state.flow.now_ms * _MS_NS
-    for limiter, limit in found:
-        if limit is not lane.limit:
+    flow = state.flow
+    now_ns = flow.now_ms * _MS_NS
+    for hold in holds:
+        limiter = hold.limiter
+        if hold.limit is not lane.limit:
             limiter.running += 1
-        if limit.rate:
-            limiter.full_ns = max(limiter.full_ns, now_ns) + limit.interval_ns
+        if hold.interval_ns:
+            full_ns = limiter.full_ns
+            limiter.full_ns = (full_ns if full_ns > now_ns else now_ns) + hold.interval_ns
         if limiter.parked:  # there may be more where that came from
             _unpark(state, limiter, 1)
-    state.flow.sweep()
+    if len(flow.limiters) >= flow.sweep_at:
+        flow.sweep()
 
 
 def give_back(state: State, lane: Lane, intent: Intent) -> None:
     """An intent is no longer out: one of its kind may go instead."""
-    limiters, waited = state.flow.limiters, lane.limit is not None
-    for limit in intent.terms.limits or ():
-        limiter = limiters["key:" + limit.key]
+    waited = lane.limit is not None
+    for hold in state.flow.holds(intent.terms):
+        limiter = hold.limiter
         limiter.running -= 1
         if limiter.parked:
             waited = True

@@ -193,6 +193,28 @@ def test_a_restart_forgets_nothing(passed_ms):
     assert delivered(again.later(wait)) == delivered(bench.later(wait)) == ["a2"]
 
 
+def test_limits_hold_over_many_terms_and_dropped_limiters():
+    """Whatever is remembered of terms, and forgotten again, one key has one limiter."""
+    bench = Bench()
+    always, lane = Limit("always", concurrency=1), SetLane("task:narrow", LaneSettings(concurrency=1))
+    first = limited(always)
+    bench.submit("a", on=first)
+    bench.do(lane)
+    for n in range(6_000):  # more limiters than are kept, then more terms than are remembered
+        bench.submit(f"b{n}", on=limited(Limit(f"k{n}" if n < 1_500 else "k", concurrency=1)))
+        bench.done(f"b{n}")
+        if n % 1_000 == 0:
+            bench.submit(f"n{n}", f"m{n}", on=limited(name="narrow"))
+            assert bench.statuses(f"n{n}", f"m{n}") == ["DISPATCHING", "DUE"]
+            assert delivered(bench.done(f"n{n}")) == [f"m{n}"]
+            bench.done(f"m{n}")
+    assert delivered(bench.submit("c", on=limited(always))) == []
+    assert delivered(bench.submit("d", on=first)) == []
+    assert delivered(bench.done("a")) == ["c"]
+    assert delivered(bench.done("c")) == ["d"]
+    invariants.check(bench.state)
+
+
 def test_limiters_that_mean_nothing_are_dropped():
     bench = Bench()
     for n in range(1_100):
