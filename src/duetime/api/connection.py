@@ -78,15 +78,19 @@ class _Turn:
 class Connection(HttpToolsProtocol):
     """Uvicorn's, with bounds, and a shorter way for what is short."""
 
-    request_s = REQUEST_MS / 1000
-    """How long a whole request may take to come."""
-
     def __init__(
-        self, *args: Any, most: int = CONNECTIONS_MAX, quick: Quick | None = None, **more: Any
+        self,
+        *args: Any,
+        most: int = CONNECTIONS_MAX,
+        request_s: float = REQUEST_MS / 1000,
+        quick: Quick | None = None,
+        **more: Any,
     ) -> None:
-        """`most`: connections at one time; the next one is closed at once."""
+        """`most`: connections at one time; the next one is closed at once. `request_s`: how long a whole
+        request may take to come."""
         super().__init__(*args, **more)
         self._most = most
+        self._request_s = request_s
         self._quick = quick
         self._held: bytes | None = None
         """What has come of the body of a request that may be a quick one."""
@@ -187,7 +191,7 @@ class Connection(HttpToolsProtocol):
         self.on_response_complete()
 
     def _watch_time(self) -> None:
-        self._patience = self.loop.call_later(self.request_s, self._too_slow)
+        self._patience = self.loop.call_later(self._request_s, self._too_slow)
 
     def _calm_down(self) -> None:
         if self._patience is not None:

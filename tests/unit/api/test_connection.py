@@ -6,6 +6,7 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,9 +31,8 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def serving(most: int = 10, request_s: float = 60) -> AsyncIterator[int]:
     """The port of a server with these bounds."""
-    bounds = {"most": most, "request_s": request_s}
-    kind = type("Bounded", (Connection,), bounds)
-    config = uvicorn.Config(application, http=kind, ws="none", lifespan="off", log_config=None)
+    bounded: Any = partial(Connection, most=most, request_s=request_s)
+    config = uvicorn.Config(application, http=bounded, ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     listener = bind("127.0.0.1", 0)
     task = asyncio.create_task(server._serve([listener]))
