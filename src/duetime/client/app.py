@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
@@ -65,7 +66,7 @@ class App(Recurring, Grouping):
 
     def __init__(
         self,
-        where: str = "duetime-data",
+        where: str | os.PathLike[str] = "duetime-data",
         *,
         token: str | None = None,
         config: Config | None = None,
@@ -85,7 +86,7 @@ class App(Recurring, Grouping):
 
     def rewire(
         self,
-        where: str,
+        where: str | os.PathLike[str],
         *,
         token: str | None = None,
         config: Config | None = None,
@@ -96,8 +97,8 @@ class App(Recurring, Grouping):
 
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
-        self.where = where
-        self._wired = wiring.wire(where, self.functions, config, clock, token)
+        self.where = os.fspath(where)
+        self._wired = wiring.wire(self.where, self.functions, config, clock, token)
         self.functions.bounds = self._wired
         self.default_tier = self._wired.default_tier
         self.payload_bytes_max = self._wired.payload_bytes_max

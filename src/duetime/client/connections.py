@@ -11,7 +11,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -76,8 +76,7 @@ class Connection(asyncio.Protocol):
     # What the loop says.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # of uvloop it only behaves as one
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None and self._lines is None:
@@ -247,13 +246,12 @@ class Connections:
 
     async def _connect(self, *, stream: bool = False) -> Connection:
         loop = asyncio.get_running_loop()
+        # Other loops, such as uvloop, try one address after the other and know no delay.
+        own = isinstance(loop, asyncio.BaseEventLoop)
+        more: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS_S} if own else {}
         async with asyncio.timeout(CONNECT_S):
             _, connection = await loop.create_connection(
-                lambda: Connection(stream),
-                self._host,
-                self._port,
-                ssl=self._tls,
-                happy_eyeballs_delay=_NEXT_ADDRESS_S,
+                lambda: Connection(stream), self._host, self._port, ssl=self._tls, **more
             )
         return connection
 
