@@ -18,6 +18,9 @@ from duetime.store.store import Job, Store, pause, settled
 _PUT_OFF_MAX = 5
 # How many ended intents may wait in memory for a large backlog, in checkpoints' worth of them.
 _KEPT_MAX = 10
+# Slices of a checkpoint between two looks at the loop in a flood: with one, it falls ever further behind, and
+# those who submit wait for the whole of it in the end.
+_SLICES_IN_A_FLOOD = 8
 
 
 class Checkpointer:
@@ -60,7 +63,7 @@ class Checkpointer:
         # of ended ones is kept.
         ended = self._pump.kernel.state.ended - self._ended
         most = min(self._store.unwritten() * 3 // 4, _KEPT_MAX * self._changes_max)
-        if ended >= max(self._changes_max, most) or self._store.deferred() >= self._changes_max // 2:
+        if ended >= max(self._changes_max, most) or self._flooded():
             self._start()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._every_s, self._look)
@@ -90,6 +93,10 @@ class Checkpointer:
                 if self._task is None:
                     self._start()
                 await self._finished()
+
+    def _flooded(self) -> bool:
+        """Whether much is in memory that is far away."""
+        return self._store.deferred() >= self._changes_max // 2
 
     async def _finished(self) -> None:
         if self._task is not None:
@@ -148,12 +155,15 @@ class Checkpointer:
     async def _take_steps(self, jobs: Generator[Job, None, None], job: Job | None) -> bool:
         """Run the jobs in their thread, one at a time; meanwhile the next one is made. False: given up."""
         last: asyncio.Future[None] | None = None
+        slices = 0
         try:
             while job is not None:
                 if self._closed:
                     return False
                 if job is pause:
-                    await asyncio.sleep(0)
+                    slices += 1
+                    if slices % (_SLICES_IN_A_FLOOD if self._flooded() else 1) == 0:
+                        await asyncio.sleep(0)
                 else:
                     if last is not None:
                         await last

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from itertools import chain
 from pathlib import Path
+from typing import cast
 from zlib import crc32
 
 import msgspec
@@ -21,7 +21,9 @@ AT_ONCE = 2_000
 
 Columns = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int]
 Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int, int, bytes]
-_ONE = f"({','.join('?' * len(schema.COLUMNS))})"
+Value = int | str | bytes | None
+WIDTH = len(schema.COLUMNS)
+_ONE = f"({','.join('?' * WIDTH)})"
 _UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
 _UPSERT_FULL = _UPSERT + ",".join([_ONE] * AT_ONCE)
 _encode = msgspec.msgpack.Encoder().encode
@@ -40,9 +42,15 @@ def columns(intent: Intent) -> Columns:
     )  # fmt: skip
 
 
-def row_of(intent: Intent) -> Row:
+def add(rows: list[Value], intent: Intent) -> None:
+    """One row more. Rows are one behind the other, as SQLite is told of them: nothing is made for each."""
     body = _encode(intent)
-    return (*columns(intent), crc32(body), body)
+    rows += columns(intent)
+    rows += (crc32(body), body)
+
+
+def ids(rows: list[Value]) -> list[str]:
+    return cast("list[str]", rows[1::WIDTH])
 
 
 def in_room(path: Path, job: Job) -> Job:
@@ -63,11 +71,11 @@ def begin(writer: sqlite3.Connection) -> None:
     writer.execute("BEGIN IMMEDIATE")
 
 
-def write(writer: sqlite3.Connection, rows: list[Row]) -> None:
-    for start in range(0, len(rows), AT_ONCE):
-        part = rows[start : start + AT_ONCE]
-        sql = _UPSERT_FULL if len(part) == AT_ONCE else _UPSERT + ",".join([_ONE] * len(part))
-        writer.execute(sql, list(chain.from_iterable(part)))
+def write(writer: sqlite3.Connection, rows: list[Value]) -> None:
+    for start in range(0, len(rows), AT_ONCE * WIDTH):
+        part = rows[start : start + AT_ONCE * WIDTH]
+        count = len(part) // WIDTH
+        writer.execute(_UPSERT_FULL if count == AT_ONCE else _UPSERT + ",".join([_ONE] * count), part)
 
 
 def commit(writer: sqlite3.Connection, body: bytes) -> None:

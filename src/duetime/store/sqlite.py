@@ -30,7 +30,7 @@ from duetime.store import rows, schema
 from duetime.store.archive import Archive
 from duetime.store.claims import Claims
 from duetime.store.purge import purge
-from duetime.store.rows import Row, row_of
+from duetime.store.rows import Row, Value
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
 
 # Rows made between two looks at the loop: about a millisecond of work.
@@ -72,7 +72,7 @@ class SqliteStore:
         """What a checkpoint under way is writing, until it is on disk."""
         self._unrowed_cycle = -1
         """While a checkpoint is made: what was last touched in this cycle is of it and has no row yet."""
-        self._rows: list[Row] = []
+        self._rows: list[Value] = []
         self._marks = Marks()
         self._terms: dict[bytes, Terms] = {}
         self._deferred: dict[str, Intent] = {}
@@ -144,7 +144,7 @@ class SqliteStore:
     def touch(self, intent: Intent) -> None:
         id = intent.id
         if intent.cycle == self._unrowed_cycle:
-            self._rows.append(row_of(intent))
+            rows.add(self._rows, intent)
         intent.cycle = self.cycle
         self._changed[id] = intent
         self._hot[id] = intent
@@ -231,8 +231,8 @@ class SqliteStore:
             for count, intent in enumerate(frozen.values(), 1):
                 if intent.cycle == self._unrowed_cycle:
                     intent.cycle = 0
-                    self._rows.append(row_of(intent))
-                if len(self._rows) >= rows.AT_ONCE:
+                    rows.add(self._rows, intent)
+                if len(self._rows) >= rows.AT_ONCE * rows.WIDTH:
                     yield self._write()
                 elif count % _SLICE == 0:
                     yield pause
@@ -253,7 +253,7 @@ class SqliteStore:
         """A job that writes the rows made so far."""
         made, self._rows = self._rows, []
         newest = self._newest
-        self._newest = max((row[1] for row in made if newest < row[1] < _NEXT_AGE), default=newest)
+        self._newest = max((id for id in rows.ids(made) if newest < id < _NEXT_AGE), default=newest)
         return rows.in_room(self._path, lambda: rows.write(self._writer, made))
 
     def unwritten(self) -> int:
