@@ -90,23 +90,22 @@ class Submits:
             self._go_soon()
 
     async def many(self, terms: Sequence[Terms], items: Iterable[Item], asked_ms: int) -> list[Reply]:
-        """Submit many, in order: the next request is written while the server works on the one before."""
+        """Submit many, in order. The next request is written while the server works on the one before, and
+        an answer is read while it works on the next."""
         replies: list[Reply] = []
-        sent: asyncio.Task[_Batch] | None = None
-        part: list[Item] = []
+        sent: asyncio.Task[bytes] | None = None
+        before: list[Item] = []
         try:
-            for following in parts(items, _size):
-                bodies: list[bytes] = []
-                for place, item in enumerate(following):
-                    if not place % _STEP:
-                        await asyncio.sleep(0)  # the one before goes out, piece by piece
-                    bodies.append(self._body(terms[item.terms], item, asked_ms))
-                if sent is not None:
-                    replies += self._replies(terms, part, await sent)
-                named = not all(map(_names_itself, following))
-                part, sent = following, asyncio.create_task(self._send(bodies, named))
+            for part in parts(items, _size):
+                request = await self._written(terms, part, asked_ms)
+                answer = await sent if sent is not None else None
+                sent = asyncio.create_task(self._transport.send(request))
+                if answer is not None:
+                    await asyncio.sleep(0)  # first the next one goes out
+                    replies += self._replies(terms, before, answer)
+                before = part
             if sent is not None:
-                replies += self._replies(terms, part, await sent)
+                replies += self._replies(terms, before, await sent)
         finally:
             if sent is not None:
                 sent.cancel()
@@ -116,7 +115,7 @@ class Submits:
         """Submit what is JSON already; what was said against each, if anything."""
         said: list[DuetimeError | None] = []
         for part in parts(bodies, len):
-            batch = await self._send(part)
+            batch = self._transport.read(await self._transport.send(_batch(part)), _Batch)
             said += [None if each.error is None else error_of(each.error) for each in batch.items]
         return said
 
@@ -178,7 +177,8 @@ class Submits:
     async def _settle(self, together: list[_Waiting]) -> None:
         try:
             named = not all(_names_itself(each.item) for each in together)
-            batch = await self._send([each.body for each in together], named)
+            request = _batch([each.body for each in together], named)
+            batch = self._transport.read(await self._transport.send(request), _Batch)
         except Unreachable as error:
             for each in together:
                 _fail(each, error)
@@ -209,7 +209,16 @@ class Submits:
 
     # Many.
 
-    def _replies(self, terms: Sequence[Terms], items: Sequence[Item], batch: _Batch) -> list[Reply]:
+    async def _written(self, terms: Sequence[Terms], items: Sequence[Item], asked_ms: int) -> Request:
+        bodies: list[bytes] = []
+        for place, item in enumerate(items):
+            if not place % _STEP:
+                await asyncio.sleep(0)  # the one before goes out, piece by piece
+            bodies.append(self._body(terms[item.terms], item, asked_ms))
+        return _batch(bodies, not all(map(_names_itself, items)))
+
+    def _replies(self, terms: Sequence[Terms], items: Sequence[Item], answer: bytes) -> list[Reply]:
+        batch = self._transport.read(answer, _Batch)
         replies: list[Reply] = []
         for item, made in zip(items, batch.items, strict=True):
             if made.intent is not None:
@@ -222,11 +231,6 @@ class Submits:
             else:
                 replies.append(Refusal(type(error).__name__, error.message, error.details))
         return replies
-
-    async def _send(self, bodies: Sequence[bytes], named: bool = True) -> _Batch:
-        body = b"[" + b",".join(bodies) + b"]"
-        request = Request("POST", "/v1/intents/batch", body=body, headers=_BRIEF, named=named)
-        return self._transport.read(await self._transport.send(request), _Batch)
 
     def _body(self, terms: Terms, item: Item, asked_ms: int) -> bytes:
         """An intent's JSON: what its terms say is written once."""
@@ -256,6 +260,11 @@ def parts(things: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]
 
 def _size(item: Item) -> int:
     return len(item.payload) + _HEAD_BYTES
+
+
+def _batch(bodies: Sequence[bytes], named: bool = True) -> Request:
+    body = b"[" + b",".join(bodies) + b"]"
+    return Request("POST", "/v1/intents/batch", body=body, headers=_BRIEF, named=named)
 
 
 def _taken(id: str, terms: Terms, item: Item) -> Intent:
