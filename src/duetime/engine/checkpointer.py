@@ -18,9 +18,9 @@ from duetime.store.store import Job, Store, pause, settled
 _PUT_OFF_MAX = 5
 # How many ended intents may wait in memory for a large backlog, in checkpoints' worth of them.
 _KEPT_MAX = 10
-# Slices of a checkpoint between two looks at the loop in a flood: with one, it falls ever further behind, and
-# those who submit wait for the whole of it in the end.
-_SLICES_IN_A_FLOOD = 8
+# Slices of a checkpoint in one pass of the loop when a flood has filled the memory: with one, it would fall
+# ever further behind.
+_PACE_MAX = 8
 
 
 class Checkpointer:
@@ -98,6 +98,12 @@ class Checkpointer:
         """Whether much is in memory that is far away."""
         return self._store.deferred() >= self._changes_max // 2
 
+    def _pace(self) -> int:
+        """How many slices are made before others have their turn: the more, the nearer those who submit are
+        to having to wait for all of it."""
+        over = self._store.deferred() - self._changes_max // 2
+        return max(1, over * 2 * _PACE_MAX // self._changes_max)
+
     async def _finished(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -162,7 +168,8 @@ class Checkpointer:
                     return False
                 if job is pause:
                     slices += 1
-                    if slices % (_SLICES_IN_A_FLOOD if self._flooded() else 1) == 0:
+                    if slices >= self._pace():
+                        slices = 0
                         await asyncio.sleep(0)
                 else:
                     if last is not None:
