@@ -234,18 +234,21 @@ class Service:
         answers: list[BatchItemOut] = []
         created = existing = failed = 0
         for result in results:
+            if type(result) is int and type(reply := replies[result]) is Intent:  # as nearly always
+                created += 1
+                answers.append(BatchItemOut(status=201, intent=show(reply)))
+                continue
             try:
                 if isinstance(result, DuetimeError):
                     raise result
-                intent, known = made_of(replies[result])
+                intent, _ = made_of(replies[result])
             except DuetimeError as error:
                 failed += 1
                 self.refused(error)
                 answers.append(BatchItemOut(status=error.status, error=problems.problem(error)))
                 continue
-            created += not known
-            existing += known
-            answers.append(BatchItemOut(status=200 if known else 201, intent=show(intent)))
+            existing += 1
+            answers.append(BatchItemOut(status=200, intent=show(intent)))
         return BatchOut(items=answers, created=created, existing=existing, failed=failed)
 
     # Parts.

@@ -15,6 +15,7 @@ from duetime.protocol.command import LaneSettings, Patch, Revive
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Error, Item, Status
 from duetime.protocol.terms import (
+    ACK_BY_TIER,
     AckLevel,
     AfterOn,
     Backoff,
@@ -92,13 +93,12 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
             "A server tries again what was interrupted and is to run at least once.",
             hint="Use guarantee='AT_MOST_ONCE', or leave on_interrupt out.",
         )
-    fields: dict[str, Any] = {
-        "precisionTier": terms.tier.name,
-        "ackLevel": terms.ack.name,
-        "guarantee": terms.guarantee.name,
-        **_target_fields(terms.target),
-    }
+    fields: dict[str, Any] = {"precisionTier": terms.tier.name, **_target_fields(terms.target)}
     # What goes without saying is most of what could be said, and would be said of each of many.
+    if terms.ack is not ACK_BY_TIER[terms.tier]:
+        fields["ackLevel"] = terms.ack.name
+    if terms.guarantee is not _USUAL.guarantee or isinstance(terms.target, Entity):
+        fields["guarantee"] = terms.guarantee.name
     if terms.redelivery != _USUAL.redelivery:
         fields["redelivery"] = _redelivery_fields(terms.redelivery)
     if terms.timeout_ms != _USUAL.timeout_ms:
