@@ -83,7 +83,7 @@ def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
             assert isinstance(await not_held_back(channel, receiver.url), Failed)
             assert len(receiver.requests) == 4, "one finds out"
             receiver.answer = http()
-            assert await not_held_back(channel, receiver.url, 10_000) == Done()
+            assert await not_held_back(channel, receiver.url, 10_000_000) == Done()
             channel.deliver(Callback(receiver.url), *(f"again{n}" for n in range(5)))
             await channel.until(lambda: all((f"again{n}", 1) in channel.outcomes for n in range(5)))
             assert all(channel.outcomes[f"again{n}", 1] == Done() for n in range(5))
