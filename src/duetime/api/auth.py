@@ -48,13 +48,14 @@ class Gate:
 
     def check(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> None:
         """Raise unless the request's token allows it."""
-        if not self.open():
-            self.check_token(_token_of(headers), role)
+        if tokens := list(self._tokens()):
+            self._admit(tokens, _token_of(headers), role)
 
     def check_token(self, token: str | None, role: Role) -> None:
-        tokens = list(self._tokens())
-        if not tokens:
-            return
+        if tokens := list(self._tokens()):
+            self._admit(tokens, token, role)
+
+    def _admit(self, tokens: list[tuple[str, Role]], token: str | None, role: Role) -> None:
         if token is None:
             raise NoToken("There is no token in the request.")
         given = self._digest(token)
