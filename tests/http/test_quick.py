@@ -11,13 +11,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.http.checks import problem
+from tests.http.server import Reply, ServerProcess
+
 NEW = {"delayMs": 3_600_000, "stream": {"name": "nobody"}}
 OWN = ("intentId", "executeAt", "createdAt", "updatedAt", "nextAttemptAt")
 
 
-def long_way(name: str) -> dict[str, str]:
-    """Headers of a request that is not plain."""
-    return {"x-duetime-request-id": name}
+def long_way(name: str) -> str:
+    """A header that makes a request one that is not plain."""
+    return f"X-Duetime-Request-Id: {name}"
 
 
 def request(body: bytes, *headers: str, version: str = "1.1") -> bytes:
@@ -32,15 +35,17 @@ def connected(server) -> Iterator[socket.socket]:
         yield connection
 
 
-def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
-    """So many answers: the status of each, and what it says."""
+def read(connection: socket.socket, count: int) -> list[Reply]:
+    """So many answers, and nothing behind them."""
     data = b""
-    found: list[tuple[int, dict]] = []
+    found: list[Reply] = []
     while len(found) < count:
         head, separator, rest = data.partition(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
         if separator and length is not None and len(rest) >= int(length[1]):
-            found.append((int(head.split()[1]), json.loads(rest[: int(length[1])])))
+            status, *lines = head.decode().split("\r\n")
+            headers = dict(line.split(": ", 1) for line in lines)
+            found.append(Reply(int(status.split()[1]), headers, rest[: int(length[1])]))
             data = rest[int(length[1]) :]
         else:
             more = connection.recv(65_536)
@@ -48,6 +53,18 @@ def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
             data += more
     assert not data
     return found
+
+
+def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
+    """So many answers: the status of each, and what it says."""
+    return [(answer.status, answer.json) for answer in read(connection, count)]
+
+
+def post(server, new: dict | bytes, *headers: str) -> Reply:
+    """In one packet, as those do who are in a hurry: clients that send the head first go the long way."""
+    with connected(server) as connection:
+        connection.sendall(request(new if isinstance(new, bytes) else json.dumps(new).encode(), *headers))
+        return read(connection, 1)[0]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +78,8 @@ def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
     ids=["plain", "payload", "terms", "flow"],
 )
 def test_both_ways_say_the_same(server, fresh, more):
-    short = server.ask("POST", "/v1/intents", {**NEW, **more})
-    long = server.ask("POST", "/v1/intents", {**NEW, **more}, headers=long_way(fresh()))
+    short = post(server, {**NEW, **more})
+    long = post(server, {**NEW, **more}, long_way(fresh()))
     assert (short.status, long.status) == (201, 201)
     assert set(short.headers) == set(long.headers)
     assert short.headers["location"] == f"/v1/intents/{short.json['intentId']}"
@@ -75,7 +92,7 @@ def test_both_ways_say_the_same(server, fresh, more):
 
 def test_a_twin_is_told_so(server, fresh):
     new = {**NEW, "unique": {"key": fresh(), "until": "START"}}
-    first, second = (server.ask("POST", "/v1/intents", new) for _ in range(2))
+    first, second = (post(server, new) for _ in range(2))
     assert (first.status, second.status) == (201, 200)
     assert second.headers["idempotent-replayed"] == "true" and "location" not in second.headers
     assert second.json["intentId"] == first.json["intentId"]
@@ -86,7 +103,7 @@ def test_many_in_one_packet_are_answered_in_order(server, fresh):
     bodies = [json.dumps({**NEW, "intentId": id}).encode() for id in ids]
     bodies[7] = b"{"
     # Some go the long way, between those that do not.
-    sent = [request(body, *(["Prefer: x", "Expect: nothing"][: n % 3])) for n, body in enumerate(bodies)]
+    sent = [request(body, *([long_way(fresh())] if n % 3 == 2 else [])) for n, body in enumerate(bodies)]
     with connected(server) as connection:
         connection.sendall(b"".join(sent))
         found = answers(connection, len(ids))
@@ -132,13 +149,20 @@ def test_who_goes_away_made_it_all_the_same(server, fresh):
     wanted = set(ids)
     while wanted:
         wanted -= {id for id in wanted if server.ask("GET", f"/v1/intents/{id}").status == 200}
-    assert server.ask("POST", "/v1/intents", NEW).status == 201, "and nobody is in the way of the next"
+    assert post(server, NEW).status == 201, "and nobody is in the way of the next"
 
 
 def test_a_refusal_of_the_engine_is_told_as_ever(server, fresh):
     new = {**NEW, "intentId": fresh()}
-    assert server.ask("POST", "/v1/intents", new).status == 201
-    short = server.ask("POST", "/v1/intents", new)
-    long = server.ask("POST", "/v1/intents", new, headers=long_way(fresh()))
+    assert post(server, new).status == 201
+    short = post(server, new)
+    long = post(server, new, long_way(fresh()))
     assert short.status == 409 and short.headers["content-type"] == "application/problem+json"
     assert short.json == long.json and set(short.headers) == set(long.headers)
+
+
+def test_a_request_too_large_is_too_large_whatever_is_in_it(tmp_path):
+    new = json.dumps(NEW).encode()
+    with ServerProcess(tmp_path / "data", server__request_bytes_max=5_000) as server:
+        assert post(server, new.ljust(5_000)).status == 201
+        assert problem(post(server, new.ljust(5_001)), 41301)

@@ -23,7 +23,7 @@ from duetime.errors import DuetimeError
 
 METHOD, PATH = b"POST", b"/v1/intents"
 # Who sends one of these asks for more than an intent: to be answered as before, or with a key.
-_MORE: Final = frozenset({b"x-duetime-request-id", b"idempotency-key", b"content-encoding", b"expect"})
+_MORE: Final = frozenset({b"x-duetime-request-id", b"idempotency-key"})
 _LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -45,7 +45,7 @@ class Quick:
 
     def _begin(self, headers: Headers, body: bytes) -> Begun | None:
         load = self._load
-        if load.under_way >= load.requests_max or not body.isascii():
+        if load.under_way >= load.requests_max or len(body) > load.bytes_max or not body.isascii():
             return None
         if any(name in _MORE for name, _ in headers):
             return None

@@ -226,23 +226,17 @@ class BareHandler(FunctionHandler):
 
 def running(delivery: Deliver, reports: Reports) -> Running:
     """The context of a function that runs."""
-    terms = delivery.terms
-    return Running(
-        delivery.id,
-        delivery.delivery,
-        delivery.attempt,
-        terms.redelivery.max_attempts,
-        delivery.execute_at_ms,
-        delivery.late_ms,
-        terms.tags or _NO_TAGS,
-        delivery.traceparent,
-        reports=reports,
-    )
+    return Running(*_told(delivery), reports=reports)
 
 
 def context_of(delivery: Deliver) -> Context:
+    return Context(*_told(delivery))
+
+
+def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, str], str | None]:
+    """What a function may know of its delivery, as a context names it."""
     terms = delivery.terms
-    return Context(
+    return (
         delivery.id,
         delivery.delivery,
         delivery.attempt,

@@ -189,13 +189,16 @@ class Submits:
         again = []
         for each, made in zip(together, batch.items, strict=True):
             if made.intent is not None:
-                if not each.reply.done():
-                    each.reply.set_result(_taken(made.intent.intent_id, each.terms, each.item))
-            elif made.error is not None and (made.error.status in NOT_NOW or _is_ours(made.error, each.item)):
+                _settle(each, made.intent.intent_id)
+                continue
+            assert made.error is not None, "a batch says of each intent what became of it"
+            problem = error_of(made.error)
+            if isinstance(problem, IdExists) and each.item.fresh:
+                _settle(each, each.item.id)  # an earlier try of this request arrived
+            elif made.error.status in NOT_NOW:
                 again.append(each)
             else:
-                assert made.error is not None, "a batch says of each intent what became of it"
-                _fail(each, error_of(made.error))
+                _fail(each, problem)
         await asyncio.gather(*map(self._settle_alone, again))
 
     async def _settle_alone(self, waiting: _Waiting) -> None:
@@ -279,8 +282,9 @@ def _names_itself(item: Item) -> bool:
     return item.fresh and item.key is None and item.ties is None
 
 
-def _is_ours(problem: Problem, item: Item) -> bool:
-    return item.fresh and isinstance(error_of(problem), IdExists)
+def _settle(waiting: _Waiting, id: str) -> None:
+    if not waiting.reply.done():
+        waiting.reply.set_result(_taken(id, waiting.terms, waiting.item))
 
 
 def _fail(waiting: _Waiting, error: Exception) -> None:

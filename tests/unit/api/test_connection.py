@@ -7,6 +7,7 @@ import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,9 +30,9 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(most: int = 10, request_s: float = 60) -> AsyncIterator[int]:
+async def serving(most: int = 10, request_s: float = 60, quick: Any = None) -> AsyncIterator[int]:
     """The port of a server with these bounds."""
-    bounded: Any = partial(Connection, most=most, request_s=request_s)
+    bounded: Any = partial(Connection, most=most, request_s=request_s, quick=quick)
     config = uvicorn.Config(application, http=bounded, ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     listener = bind("127.0.0.1", 0)
@@ -129,3 +130,42 @@ def test_files_are_kept_back(monkeypatch, hard, most):
     monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append(limits))
     assert make_room() == most
     assert asked == ([] if hard == 1 else [(hard, hard)])
+
+
+class Told:
+    """Stands where single intents are taken, and takes those that are welcome."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    def begin(self, headers: Any, body: bytes) -> Any:
+        self.bodies.append(body)
+        reply = asyncio.get_running_loop().create_future()
+        reply.set_result(None)
+        return SimpleNamespace(reply=reply) if body == b"welcome" else None
+
+    def answer(self, begun: Any) -> bytes:
+        return b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n"
+
+
+def test_what_goes_the_quick_way():
+    """A whole request to make an intent, and no other; who is not taken there goes the long way."""
+
+    async def main() -> None:
+        told = Told()
+        async with serving(quick=told) as port, asyncio.timeout(20):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            head = b"%b %b HTTP/1.1\r\nhost: h\r\ncontent-length: 7\r\n\r\n"
+            for method, path, body, status in (
+                (b"POST", b"/v1/intents", b"welcome", b"201"),
+                (b"POST", b"/v1/intents", b"another", b"200"),
+                (b"POST", b"/v1/intents?a", b"welcome", b"200"),
+                (b"PUT", b"/v1/intents", b"welcome", b"200"),
+                (b"POST", b"/v1/intents", b"welcome", b"201"),
+            ):
+                writer.write(head % (method, path) + body)
+                assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == status
+            writer.close()
+        assert told.bodies == [b"welcome", b"another", b"welcome"]
+
+    asyncio.run(main())
