@@ -38,6 +38,8 @@ async def recover(
     checkpoint = store.load()
     position = await log.start()
     if checkpoint is not None:
+        if checkpoint.rules > RULES:
+            raise TooNew(f"The checkpoint follows the rules of version {checkpoint.rules}, not {RULES}.")
         kernel.thaw(checkpoint)
         if checkpoint.position < position or checkpoint.position > await log.tail():
             raise Damaged(

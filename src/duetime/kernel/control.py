@@ -79,7 +79,7 @@ def drain(state: State) -> None:
 def start(state: State, command: Start) -> None:
     """A new writer. What its predecessor ran in its own process is lost; leases of others go on."""
     assert command.epoch > state.epoch, "epochs are integers that grow"
-    state.epoch = command.epoch
+    state.epoch, state.rules = command.epoch, command.rules
     if state.draining:
         state.draining = False
         for lane in state.lanes.values():

@@ -20,7 +20,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.settings, state.marks = checkpoint.settings, checkpoint.marks
     state.tally = list(checkpoint.tally)
     state.alive = sum(checkpoint.counts[status] for status in LIVE)
-    state.draining = checkpoint.draining
+    state.draining, state.rules = checkpoint.draining, checkpoint.rules
     state.lane_settings = dict(checkpoint.lanes)
     for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
         permits.max = permits_max

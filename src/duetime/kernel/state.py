@@ -10,7 +10,7 @@ from duetime.kernel.timers import Timers
 from duetime.kernel.timetables import Timetables
 from duetime.limits import TIER_NAMES
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks, Turns
-from duetime.protocol.command import LaneSettings, Settings
+from duetime.protocol.command import RULES, LaneSettings, Settings
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent, Status
 from duetime.protocol.terms import Limit, Terms
@@ -57,6 +57,8 @@ class State:
         self.behind = False
         self.draining = False
         self.epoch = 0
+        self.rules = RULES
+        """Which rules hold: what the newest `Start` says (see `command.RULES`)."""
         self.seq = 0
         self.ended = 0
         self.stale = 0
@@ -166,4 +168,5 @@ class State:
                 for tier, track in sorted(lane.tracks.items())
                 if track.shares is not None
             ),
+            rules=self.rules,
         )

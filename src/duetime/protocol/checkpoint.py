@@ -74,3 +74,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     schedules: tuple[Timetable, ...] = ()
     shares: tuple[Turns, ...] = ()
     """Where fairness keys take turns."""
+    rules: int = 1
+    """Which rules the newest `Start` asked for (see `command.RULES`)."""

@@ -37,7 +37,8 @@ class Settings(Struct, frozen=True, array_like=True, gc=False):
 
 # Which rules the kernel follows. A rule that would make an old log add up to something else is changed only
 # together with this number: the kernel goes by what the newest `Start` on the log says.
-RULES = 1
+# 2: what a clock that leaps, a lost worker and a full entity mean; who may settle a delivery.
+RULES = 2
 
 
 class Start(Struct, frozen=True, array_like=True, tag="start", gc=False):

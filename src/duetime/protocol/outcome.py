@@ -62,3 +62,7 @@ class Settlement(Struct, frozen=True, array_like=True, gc=False):
     outcome: Outcome
     log: str | None = None
     """What the attempt wrote, the newest lines."""
+    consumer: str = ""
+    """The consumer that sends this outcome. Empty: the engine's own channels."""
+    waited_ms: int = 0
+    """How long the delivery waited in its channel before the call was made or the function began."""
