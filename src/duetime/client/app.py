@@ -242,6 +242,7 @@ class App(Recurring, Grouping):
 
     def _ended(self) -> None:
         self._loop = None
+        self.reads.end()
         self.functions.shutdown()
 
     async def __aenter__(self) -> App:

@@ -76,3 +76,6 @@ class Reads(Protocol):
     async def overview(self) -> Overview: ...
 
     async def lanes(self) -> list[LaneView]: ...
+
+    def end(self) -> None:
+        """Let go of what only reading needed."""

@@ -200,6 +200,9 @@ class RemoteBackend(RemoteSchedules):
             for n in found
         ]
 
+    def end(self) -> None:
+        """Nothing more: reading needs the same connections as everything else."""
+
     async def wait(self, id: str) -> View:
         return await self._ends.wait(id)
 

@@ -38,6 +38,9 @@ _ROUNDS = 4
 # Intents whose status only their history tells: beyond so many, the rest is taken as due.
 _OPEN_MAX = 200_000
 
+# Intents that one search looks for: a large find goes over what is in memory once for each so many.
+_SEARCH_MAX = 10_000
+
 _LAST: Key = (1 << 62, 0)
 
 T = TypeVar("T")
@@ -113,19 +116,36 @@ class Library:
         place = _place(cursor, how) if cursor else FIRST
         items: list[View] = []
         for _ in range(_ROUNDS):
-            state = self._state()
-            changed = state.store.changed() if state is not None else []
-            marks = state.marks if state is not None else None
-            missing = limit - len(items)
-            work = _Search(self._archive, filter, how, place, missing, changed, marks)
-            found = await self._run(work.run)
+            found, end = await self._look(filter, how, place, limit - len(items))
             items += self._shown(found, filter, how)
-            if work.end is None:
+            if end is None:
                 return Page(items, None)
-            place = work.end
+            place = end
             if len(items) >= limit:
                 break
         return Page(items, _cursor(place, how))
+
+    async def newest(self, filter: Filter, before_seq: int, limit: int) -> list[View]:
+        """The newest intents that fit, however far apart they are. For a caller in this process, who has as
+        much time as the search takes; the loop only makes the views, a few at a time."""
+        items: list[View] = []
+        place: Key | None = (-before_seq, 0)
+        while place is not None and len(items) < limit:
+            found, place = await self._look(filter, "newest", place, min(limit - len(items), _SEARCH_MAX))
+            for start in range(0, len(found), PAGE_MAX):
+                items += self._shown(found[start : start + PAGE_MAX], filter, "newest")
+                await asyncio.sleep(0)  # tidy: let others have their turn
+        return items
+
+    async def _look(
+        self, filter: Filter, order: Order, after: Key, limit: int
+    ) -> tuple[list[tuple[Key, Intent]], Key | None]:
+        """One search behind a place, and how far it went; None: to the end."""
+        state = self._state()
+        changed = state.store.changed() if state is not None else []
+        marks = state.marks if state is not None else None
+        work = _Search(self._archive, filter, order, after, limit, changed, marks)
+        return await self._run(work.run), work.end
 
     def _shown(self, found: list[tuple[Key, Intent]], filter: Filter, order: Order) -> list[View]:
         """Views of what was found, as it is at this moment."""
@@ -219,7 +239,7 @@ class Library:
     # Where from.
 
     def _state(self) -> State | None:
-        return None if self._engine is None else self._engine.pump.kernel.state
+        return None if self._engine is None else self._engine.state()
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

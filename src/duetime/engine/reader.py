@@ -13,9 +13,10 @@ from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
 from duetime.kernel.lanes import Lane
+from duetime.kernel.state import State
 from duetime.limits import DELIVERIES_BYTES_MAX
 from duetime.protocol.command import LaneSettings
-from duetime.protocol.intent import Entry, Intent, Status
+from duetime.protocol.intent import Entry, Intent
 from duetime.protocol.view import LaneView, Overview, Parent, Progress, View, Why
 
 
@@ -30,6 +31,10 @@ class Reader:
 
     def _kernel(self) -> Kernel:
         raise AssertionError("the engine has the kernel")
+
+    def state(self) -> State:
+        """The living state, to be read before anything is awaited and never to be changed."""
+        return self._kernel().state
 
     def intent(self, id: str) -> Intent | None:
         """The living object, to be read before anything is awaited and never to be changed."""
@@ -99,9 +104,3 @@ class Reader:
 
     def lanes(self) -> list[LaneView]:
         return [query.lane_view(lane) for lane in self._kernel().state.lanes.values()]
-
-    def page(
-        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
-    ) -> list[View]:
-        found = self._kernel().state.store.page(statuses, lane, before_seq, limit)
-        return [query.view(intent, self.now_ms()) for intent in found]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from duetime.engine.engine import Engine
+from duetime.engine.library import Library
 from duetime.protocol.intent import Entry, Status
 from duetime.protocol.view import LaneView, Overview, Parent, View, Why
+from duetime.store.archive import Filter
 
 
 class EngineReads:
@@ -12,6 +14,7 @@ class EngineReads:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._library: Library | None = None
 
     async def get(self, id: str) -> View | None:
         return self._engine.get(id)
@@ -31,10 +34,17 @@ class EngineReads:
     async def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
     ) -> list[View]:
-        return self._engine.page(statuses, lane, before_seq, limit)
+        if self._library is None:
+            self._library = Library(self._engine.state().store.archive())
+            self._library.follow(self._engine)
+        return await self._library.newest(Filter(statuses or (), lane=lane), before_seq, limit)
 
     async def overview(self) -> Overview:
         return self._engine.overview()
 
     async def lanes(self) -> list[LaneView]:
         return self._engine.lanes()
+
+    def end(self) -> None:
+        if self._library is not None:
+            self._library.close()

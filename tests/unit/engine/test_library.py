@@ -62,7 +62,7 @@ def test_newest_first_whatever_is_where(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await fill(w)
-            expected = [view.id for view in w.engine.page(None, None, 1 << 62, 1_000)]
+            expected = [intent.id for intent in w.store.page(None, None, 1 << 62, 1_000)]
             assert len(expected) == 48
             for limit in (1, 7, 48, 500):
                 assert await everything(w.library, None, "newest", limit) == expected
