@@ -147,12 +147,26 @@ REQUESTS_MAX: Final = 1_000
 BATCH_CREATE_MAX: Final = 10_000
 PAGE_MAX: Final = 500
 PAGE_DEFAULT: Final = 50
-# What a stranger may have of the server before it knows who asks: bytes of a request's head, time for the
-# whole request, connections. Files are kept back for the log, the store and the calls out.
+# What a stranger may have of the server before it knows who asks: bytes of a request's head, time for the TLS
+# handshake, for the first request's head and for a whole request, connections. Files are kept back for the
+# log, the store and the calls out.
 HEAD_BYTES_MAX: Final = 64 * 1024
+HANDSHAKE_MS: Final = 10 * SECOND_MS
+FIRST_REQUEST_MS: Final = 10 * SECOND_MS
 REQUEST_MS: Final = MINUTE_MS
 CONNECTIONS_MAX: Final = 20_000
 FILES_RESERVED: Final = 1_024
+# One remote address gets half of a listener's connections: a proxy in front is one address.
+CONNECTIONS_PER_ADDRESS_SHARE: Final = 2
+# Connections that wait to be accepted; how many are accepted before others have their turn; how long nothing
+# is accepted when the process has no files; how long a TLS connection may take to say goodbye.
+BACKLOG: Final = 2_048
+ACCEPTED_AT_ONCE: Final = 32
+ACCEPT_PAUSE_MS: Final = 100
+CLOSE_MS: Final = 5 * SECOND_MS
+# Refused connections: how long health shows the last one, and how often the log tells of them.
+REFUSALS_SHOWN_MS: Final = 10 * SECOND_MS
+REFUSALS_LOGGED_MS: Final = MINUTE_MS
 # How long a stop waits for answers to be read and streams to end: what is under way out there needs the rest.
 ANSWERS_MS: Final = 3 * SECOND_MS
 # How long a request id keeps its answer.

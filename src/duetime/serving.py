@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from duetime.api import tokens
 from duetime.api.admin import Admin, DeadLetters
 from duetime.api.admin_routes import admin_routes, dead_letter_routes, health_routes
+from duetime.api.admission import Admission, make_room, troubles
 from duetime.api.app import Route, build
 from duetime.api.auth import Gate
 from duetime.api.compose import Defaults
@@ -69,7 +71,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     )
     service = Service(defaults, library, Quotas(known.quota))
     events = Events(service)
-    narrator = Narrator(clock, meter, webhooks.left_alone)
+    most = make_room(listeners=2)
+    http_door, grpc_door = Admission("http", most), Admission("grpc", most)
+    narrator = Narrator(clock, meter, webhooks.left_alone, partial(troubles, (http_door, grpc_door)))
     narrator.follow(engine)
     routes: list[Route] = [
         *intent_routes(Intents(service)),
@@ -87,6 +91,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
 
     grpc = GrpcParts(
         settings=config.server,
+        admission=grpc_door,
         service=service,
         gate=gate,
         load=load,
@@ -108,6 +113,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
             application=build(routes, gate, load, repeats),
             gate=gate,
             quick=Quick(service, gate, load),
+            admission=http_door,
             ready=ready,
             stopping=events.close,
             stopped=library.close,

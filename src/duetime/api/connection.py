@@ -7,29 +7,19 @@ that never ends, or use up the file descriptors that the log needs, without a to
 from __future__ import annotations
 
 import asyncio
-import resource
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from duetime.api.admission import Ticket
 from duetime.api.quick import METHOD, PATH, Quick
 from duetime.api.service import Begun
-from duetime.limits import CONNECTIONS_MAX, FILES_RESERVED, HEAD_BYTES_MAX, REQUEST_MS
+from duetime.limits import FIRST_REQUEST_MS, HEAD_BYTES_MAX, REQUEST_MS
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )  # fmt: skip
-
-
-def make_room() -> int:
-    """Use all file descriptors that this process may have; how many connections they are enough for."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard == resource.RLIM_INFINITY:
-        return CONNECTIONS_MAX
-    return max(1, min(CONNECTIONS_MAX, hard - min(FILES_RESERVED, hard // 2)))
 
 
 class Outlet:
@@ -81,15 +71,17 @@ class Connection(HttpToolsProtocol):
     def __init__(
         self,
         *args: Any,
-        most: int = CONNECTIONS_MAX,
+        ticket: Ticket,
+        first_s: float = FIRST_REQUEST_MS / 1000,
         request_s: float = REQUEST_MS / 1000,
         quick: Quick | None = None,
         **more: Any,
     ) -> None:
-        """`most`: connections at one time; the next one is closed at once. `request_s`: how long a whole
-        request may take to come."""
+        """`ticket`: given back when the connection is lost. `first_s`: how long the head of the first request
+        may take to come, `request_s`: how long any whole request may."""
         super().__init__(*args, **more)
-        self._most = most
+        self._ticket = ticket
+        self._first_s = first_s
         self._request_s = request_s
         self._quick = quick
         self._held: bytes | None = None
@@ -102,12 +94,10 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(Outlet(transport, self.loop))  # type: ignore[arg-type]  # it behaves as one
-        if len(self.connections) > self._most:
-            transport.abort()
-        else:
-            self._watch_time()
+        self._patience = self.loop.call_later(self._first_s, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._ticket.release()
         self._calm_down()
         super().connection_lost(exc)
 
@@ -134,6 +124,9 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._moved = True
+        if self._first_s:
+            self._first_s = 0
+            self._calm_down()
         if self._may_be_quick():
             self._held = b""
         else:

@@ -24,19 +24,18 @@ import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
 
+from duetime.api.admission import Admission, Ticket
 from duetime.api.auth import Gate
-from duetime.api.connection import Connection, make_room
+from duetime.api.connection import Connection
+from duetime.api.listener import Listener
 from duetime.api.quick import Quick
 from duetime.engine.engine import Engine
 from duetime.errors import BadConfig
-from duetime.limits import ANSWERS_MS
+from duetime.limits import ANSWERS_MS, BACKLOG
 from duetime.settings import ServerSettings
 
 _logger = logging.getLogger("duetime")
-# Connections that wait to be accepted, how many are accepted before the loop goes on (those that are too many
-# are closed only then), and how long an idle one is kept.
-_BACKLOG = 2_048
-_ACCEPTED_AT_ONCE = 32
+# How long an idle connection is kept.
 _KEEP_ALIVE_S = 75
 
 
@@ -58,6 +57,8 @@ class Parts(Struct):
     application: Starlette
     gate: Gate
     quick: Quick
+    admission: Admission
+    """Of the HTTP port."""
     ready: Callable[[Engine], None]
     """Called when recovery is done."""
     stopping: Callable[[], None]
@@ -77,12 +78,30 @@ class Listening(Struct):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn without signal handlers of its own, and with room for those who wait to be accepted."""
+    """Uvicorn without signal handlers of its own, whose connections pass the admission."""
+
+    def __init__(self, config: uvicorn.Config, admission: Admission) -> None:
+        super().__init__(config)
+        self._admission = admission
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(_BACKLOG)  # how many may wait was set to how many are accepted at once
+        await self.lifespan.startup()
+        listeners = [
+            Listener(each, self._admission, self._connection, self.config.ssl) for each in sockets or ()
+        ]
+        for listener in listeners:
+            listener.start()
+        self.servers = listeners  # type: ignore[assignment]  # they are closed as the loop's own are
+        self.started = True
+
+    def _connection(self, ticket: Ticket) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            ticket=ticket,
+        )
+        return made
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -115,7 +134,7 @@ class Server:
         parts = self._parts
         listener = bind(parts.settings.host, parts.settings.port)
         with listener:
-            http = _Uvicorn(self._config())
+            http = _Uvicorn(self._config(), parts.admission)
             serving = asyncio.create_task(http.serve(sockets=[listener]))
             try:
                 await self._until_stop(listener, serving, started)
@@ -166,7 +185,7 @@ class Server:
         try:
             config = uvicorn.Config(
                 self._parts.application,
-                http=partial(Connection, most=make_room(), quick=self._parts.quick),  # type: ignore[arg-type]
+                http=partial(Connection, quick=self._parts.quick),  # type: ignore[arg-type]
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -176,7 +195,6 @@ class Server:
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                backlog=_ACCEPTED_AT_ONCE,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_answers_s(self._parts.drain_ms),
                 ssl_certfile=settings.tls_cert or None,
@@ -234,7 +252,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()

@@ -88,17 +88,20 @@ class _Watch(Struct):
 
 
 class Narrator:
-    """Watches one engine. `breakers` gives the hosts that are left alone just now."""
+    """Watches one engine. `breakers` gives the hosts that are left alone just now, `doors` the listeners that
+    refuse newcomers, with the reason."""
 
     def __init__(
         self,
         clock: Clock,
         meter: Meter,
         breakers: Callable[[], Iterable[str]] = tuple,
+        doors: Callable[[], dict[str, str]] = dict,
     ) -> None:
         self._clock = clock
         self._meter = meter
         self._breakers = breakers
+        self._doors = doors
         self._engine: Engine | None = None
         self._watches: dict[tuple[str, str], _Watch] = {}
 
@@ -169,6 +172,7 @@ class Narrator:
             memory_bytes=machine.memory_bytes(),
             memory_max_bytes=machine.memory_max_bytes(),
             breakers=tuple(self._breakers()),
+            doors=self._doors(),
         )
         if self._engine is not None:
             failure = inside.failure(self._engine)

@@ -60,6 +60,8 @@ class Signs(Struct, kw_only=True):
     memory_max_bytes: int = 0
     breakers: tuple[str, ...] = ()
     """Hosts that are left alone for a while."""
+    doors: dict[str, str] = {}
+    """Listeners that refuse newcomers, with the reason."""
     paused: tuple[str, ...] = ()
     model: str = ""
     """What is wrong with the model of durations, if somebody asks for it."""
@@ -107,6 +109,10 @@ def _surge(least: int, factor: int) -> Look:
         return {"": f"{plural(signs.dead_minutes, 'dead letter')} in five minutes"}
 
     return look
+
+
+def _doors(signs: Signs) -> Found:
+    return signs.doors
 
 
 def _disk(times: float, least: float = 0) -> Look:
@@ -233,6 +239,12 @@ RULES: tuple[Rule, ...] = (
         "The disk of the data folder is nearly full; new work will be refused when it is.",
         "Make room, or shorten `intents.retention_ms` or `log.history_bytes`.",
         after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
+    ),
+    Rule(
+        "FILES_SHORT", DEGRADED, _doors, _doors,
+        "As many connections are open as the files of this process allow; new ones are closed at once. "
+        "Open connections and the engine go on.",
+        "Find the clients that open so many. If they are yours, raise the limit of open files (ulimit -n).",
     ),
     Rule(
         "SYNC_SLOW", DEGRADED, _sync(250.0), _sync(100.0),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,9 +12,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from duetime.api.connection import Connection, make_room
-from duetime.api.server import bind
-from duetime.limits import CONNECTIONS_MAX, FILES_RESERVED
+from duetime.api.admission import Admission
+from duetime.api.connection import Connection
+from duetime.api.server import _Uvicorn, bind
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -30,11 +29,12 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(most: int = 10, request_s: float = 60, quick: Any = None) -> AsyncIterator[int]:
+async def serving(most: int = 10, quick: Any = None, **times: float) -> AsyncIterator[int]:
     """The port of a server with these bounds."""
-    bounded: Any = partial(Connection, most=most, request_s=request_s, quick=quick)
+    made: Any = Connection
+    bounded: Any = partial(made, quick=quick, **times)
     config = uvicorn.Config(application, http=bounded, ws="none", lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
+    server = _Uvicorn(config, Admission("http", most, per_address=most))
     listener = bind("127.0.0.1", 0)
     task = asyncio.create_task(server._serve([listener]))
     try:
@@ -51,9 +51,15 @@ ASK = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
 @pytest.mark.parametrize(
     "said", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc"]
 )
-def test_who_says_too_little_is_cut_off(said):
+@pytest.mark.parametrize("times", [{"request_s": 0.1, "first_s": 0.1}, {"request_s": 0.1}, {"first_s": 0.1}])
+def test_who_says_too_little_is_cut_off(said, times):
+    if times == {"request_s": 0.1} and not said.startswith(b"POST"):
+        times = {"first_s": 0.1}  # nothing was begun
+    elif times == {"first_s": 0.1} and said.startswith(b"POST"):
+        times = {"request_s": 0.1}  # its head is there
+
     async def main() -> None:
-        async with serving(request_s=0.1) as port, asyncio.timeout(20):
+        async with serving(**times) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(said)
             with pytest.raises(CUT_OFF):
@@ -111,25 +117,6 @@ def test_one_too_many_is_closed_and_makes_room_when_others_go():
                 return
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("hard", "most"),
-    [
-        (resource.RLIM_INFINITY, CONNECTIONS_MAX),
-        (1 << 20, CONNECTIONS_MAX),
-        (10_000, 10_000 - FILES_RESERVED),
-        (1_024, 512),
-        (64, 32),
-        (1, 1),
-    ],
-)
-def test_files_are_kept_back(monkeypatch, hard, most):
-    asked = []
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (1, hard))
-    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append(limits))
-    assert make_room() == most
-    assert asked == ([] if hard == 1 else [(hard, hard)])
 
 
 class Told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from duetime.api.admission import Admission
 from duetime.api.auth import Gate
 from duetime.api.events import Events
 from duetime.api.http import Load
@@ -18,6 +19,8 @@ class GrpcParts(Struct):
     """What the gRPC port serves, and with what it is shared."""
 
     settings: ServerSettings
+    admission: Admission
+    """Of the gRPC port's connections."""
     service: Service
     gate: Gate
     load: Load
