@@ -194,3 +194,60 @@ def test_json_is_indented_for_people(terminal, server):
     child = terminal("get", made["intentId"], "--json")
     child.expect(pexpect.EOF)
     assert f'{{\r\n  "intentId": "{made["intentId"]}",\r\n' in child.before
+
+
+# What others wrote: it colours nothing, reorders nothing, and no line of it looks like one of ours.
+
+HOSTILE = "a\x1b]0;PWNED\x07\x1b[2J\x9b31m\r\nFORGED line\u202eb\u2066\u2028FORGED too [red]x[/red]\x7f"
+ACTED_UPON = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@pytest.fixture(scope="module")
+def hostile(server: ServerProcess) -> None:
+    """Intents with such text wherever text may stand."""
+    server.create(
+        intentId="hostile-waits",
+        callback={"url": "http://localhost:9/x", "body": HOSTILE},
+        payload={HOSTILE: HOSTILE},
+        tags={"k": HOSTILE},
+        shardKey=HOSTILE,
+    )
+    for kind, target in (
+        ("task", {"name": HOSTILE}),
+        ("entity", {"type": "T", "id": HOSTILE, "message": "m"}),
+    ):
+        server.ask("POST", "/v1/intents", {"delayMs": 3_600_000, kind: target, "tags": {"k": HOSTILE}})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["get", "hostile-waits"],
+        ["get", "hostile-waits", "--json"],
+        ["list", "--tag", f"k={HOSTILE}", "-n", "5"],
+        ["list", "-n", "500"],
+        ["list", "-n", "500", "--json"],
+        ["why", "hostile-waits"],
+        ["history", "hostile-waits", "--json"],
+        ["replay", "--intent", "hostile-waits"],
+        ["timeline", "--to", "in 2h"],
+        ["chronoscope"],
+        ["queues", "list", "--all"],
+        ["top", "--count", "1"],
+        ["get", HOSTILE],
+        ["get", "hostile-waits", "--no-such-option", HOSTILE],
+        ["list", "--status", HOSTILE],
+        ["list", "--limit", HOSTILE],
+        ["schedule", HOSTILE],
+        [HOSTILE],
+        ["health", "--url", f"http://{HOSTILE}"],
+    ],
+    ids=lambda arguments: " ".join(arguments).replace(HOSTILE, "HOSTILE"),
+)
+def test_text_of_others_keeps_to_its_place(terminal, hostile, arguments):
+    child = terminal(*arguments, columns=160)
+    child.expect(pexpect.EOF)
+    shown = ESCAPES.sub("", child.before)
+    assert shown.strip() and not ACTED_UPON.findall(shown), repr(shown)
+    assert "\x1b[2J" not in child.before, repr(child.before)
+    assert not [line for line in re.split("[\r\n]+", shown) if line.strip().startswith("FORGED")]

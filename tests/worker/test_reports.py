@@ -70,6 +70,13 @@ def test_what_a_function_logs_is_kept_with_its_intent(worker, app, function, lin
     assert all(line.split(" ", 1)[0].endswith("Z") for line in kept), "times are those of the world"
 
 
+def test_what_a_function_logs_is_one_line_of_the_workers_log(worker, app):
+    forged = "x\n2030-01-01 00:00:00,000 INFO duetime: forged\x1b[2J\u202e"
+    functions.thread_talks.schedule(forged).wait().result(timeout="30s").wait()
+    (line,) = worker.says("forged")
+    assert line.endswith(r"in a thread: x\n2030-01-01 00:00:00,000 INFO duetime: forged\x1b[2J\u202e")
+
+
 def test_lines_of_functions_that_run_side_by_side_are_told_apart(worker, app):
     handles = [functions.talks.schedule(f"n{number}").wait() for number in range(20)]
     for number, handle in enumerate(handles):

@@ -290,6 +290,7 @@ def _show_next(data: Path | None, server: bool) -> None:
         lines = {f"demo --data {folder}": "kept; stop it midway and start it again", **lines}
     if server:
         lines[f"serve --data {folder}"] = "look at it over HTTP, and with the other commands"
-    output.words("\nWhat to try next:")
+    output.words("")
+    output.words("What to try next:")
     for line, what in lines.items():
         output.words(f"  {command} {line:<40} {what}")

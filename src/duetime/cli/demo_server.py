@@ -20,6 +20,7 @@ import msgspec
 from aiohttp import web
 
 from duetime import Status
+from duetime.cli import output
 from duetime.cli.demo_show import Board, Figures, screen
 from duetime.client.http import Client
 from duetime.client.ids import Ids
@@ -251,7 +252,9 @@ async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
         async with asyncio.timeout(START_S):
             url = await _listening(process, words)
         if url is None:
-            raise BadConfig("The server did not start:\n" + "\n".join(words), hint="Look at its words above.")
+            for line in words:
+                output.words(line)
+            raise BadConfig("The server did not start.", hint="Read what it printed above.")
         reading = asyncio.create_task(_listening(process, words, to_the_end=True))
         yield url
         process.send_signal(signal.SIGTERM)

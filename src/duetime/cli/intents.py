@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any
 
@@ -181,14 +180,14 @@ def show_list(
 
 async def _print_pages(pages: AsyncIterator[_Page]) -> None:
     """All pages as one document of the API's shape, written as they come."""
-    cursor, separator = None, '{"items":['
+    cursor, separator = None, b'{"items":['
     async for page in pages:  # the first one may fail: then nothing is written
         for item in page.items:
-            sys.stdout.write(separator + bytes(item).decode())
-            separator = ","
+            output.json_part(separator + bytes(item))
+            separator = b","
         cursor = page.next_cursor
-    end = f'],"nextCursor":{msgspec.json.encode(cursor).decode()}}}\n'
-    sys.stdout.write(end if separator == "," else separator + end)
+    end = b'],"nextCursor":%b}\n' % msgspec.json.encode(cursor)
+    output.json_part(end if separator == b"," else separator + end)
 
 
 async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:

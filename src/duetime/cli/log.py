@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from enum import Enum
@@ -96,7 +95,7 @@ def dump(
         fields = readable(command)
         if as_json:
             line = {"position": position, "index": index, "at": _moment(at_ms), "command": name, **fields}
-            sys.stdout.write(msgspec.json.encode(line).decode() + "\n")
+            output.json_line(line)
         else:
             body = msgspec.json.encode(fields).decode() if fields else ""
             output.text(f"{position}.{index}  {_moment(at_ms)}  {name}  {body}".rstrip())

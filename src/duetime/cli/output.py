@@ -7,7 +7,6 @@ only, and a table that is piped is never folded or cut to a width.
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from duetime.errors import DuetimeError
+from duetime.plain import plain, plain_json
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
-# Signs that make a terminal do something. What is shown comes from others too: answers of receivers, names.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Wide enough that no line is folded when nobody looks at it on a screen.
 PIPED_COLUMNS = 10_000
 
@@ -50,28 +48,23 @@ def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
 
 
-def plain(text: str) -> str:
-    """Text that can be shown: control characters are written out."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-
-
-def _plain_json(encoded: bytes) -> str:
-    """JSON escapes most of them by itself."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
-
-
 def json(value: Any) -> None:
     """One JSON document on stdout, indented for people and on one line for programs."""
     encoded = msgspec.json.encode(value)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
-    sys.stdout.write(_plain_json(encoded) + "\n")
+    sys.stdout.write(plain_json(encoded) + "\n")
 
 
 def json_line(value: Any) -> None:
     """One of many JSON documents on stdout, each on a line of its own."""
-    sys.stdout.write(_plain_json(msgspec.json.encode(value)) + "\n")
+    json_part(msgspec.json.encode(value) + b"\n")
     sys.stdout.flush()  # somebody may be waiting for it behind a pipe
+
+
+def json_part(encoded: bytes) -> None:
+    """A piece of a JSON document on stdout, as it is encoded."""
+    sys.stdout.write(plain_json(encoded))
 
 
 def text(line: str) -> None:
@@ -84,7 +77,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         grid.add_column(
-            column,
+            Text(plain(column)),
             justify="right" if column in right else "left",
             overflow="fold",
             no_wrap=not sys.stdout.isatty(),
@@ -109,8 +102,9 @@ def facts(found: Mapping[str, str]) -> None:
             grid.add_row(Text(plain(name)), Text(plain(value)))
         _console(sys.stdout).print(grid, soft_wrap=False)
         return
-    width = max(map(len, found), default=0)
-    for name, value in found.items():
+    names = {plain(name): value for name, value in found.items()}
+    width = max(map(len, names), default=0)
+    for name, value in names.items():
         text(f"{name:<{width}}  {value}".rstrip())
 
 
@@ -137,7 +131,7 @@ def command() -> str:
 
 
 def words(message: str, *, style: str | None = None) -> None:
-    """Something for the person, on stderr."""
+    """One line for the person, on stderr."""
     _console(sys.stderr).print(plain(message), style=style)
 
 

@@ -165,5 +165,6 @@ def _show(arrival: Arrival, as_json: bool) -> None:
         (f"{arrival.at}  ", "dim"),
         f"{arrival.method} {arrival.path}  ",
         (arrival.intent_id or "", "cyan"),
-        f"{said}\n  {body}",
+        said,
     )
+    output.line(f"  {body}")

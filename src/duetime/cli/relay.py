@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from duetime.client.place import url_of
 from duetime.contrib.relay import BATCH, POLL_S, Relay
 from duetime.contrib.rows import TABLE
 from duetime.errors import BadConfig
+from duetime.plain import log_to_stderr
 
 
 def relay(
@@ -46,7 +46,7 @@ def relay(
 
       duetime relay sqlite:///shop.db --status
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     made = _relay(database, table, schema, App(url_of(url), token=token), batch, poll)
     if retry_refused or status:
         asyncio.run(_prepare(made, retry_refused, status))

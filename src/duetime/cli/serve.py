@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from duetime.cli import output
 from duetime.cli.receive import PORT as RECEIVER_PORT
 from duetime.errors import BadConfig
 from duetime.limits import HTTP_PORT, URL_DEFAULT
+from duetime.plain import log_to_stderr
 
 if TYPE_CHECKING:
     from duetime.api.server import Listening
@@ -62,7 +62,7 @@ def serve(
         raise BadConfig(
             f"The server needs the package {error.name!r}.", hint="Install it: pip install 'duetime[server]'."
         ) from error
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     _collect_seldom()
     asyncio.run(
         serving.serve(loaded.config, insecure=insecure, started=lambda at: _say(at, loaded.config.data.dir))
@@ -84,10 +84,11 @@ def _say(at: Listening, folder: str) -> None:
     if url != at.http:
         output.words("It can be reached at every address of this machine.")
     output.words(f"Data in {folder}. API: {url}/docs  Health: {url}/health  Metrics: {url}/metrics")
-    output.words(_to_try(url, at.asks_for_tokens))
+    for line in _to_try(url, at.asks_for_tokens):
+        output.words(line)
 
 
-def _to_try(url: str, asks_for_tokens: bool) -> str:
+def _to_try(url: str, asks_for_tokens: bool) -> list[str]:
     """Commands that work as they stand here, on whatever port it is."""
     command, receiver = output.command(), f"http://localhost:{RECEIVER_PORT}"
     body = f'{{"delayMs": 5000, "payload": "hello", "callback": {{"url": "{receiver}"}}}}'
@@ -100,12 +101,12 @@ def _to_try(url: str, asks_for_tokens: bool) -> str:
         words.append("  export DUETIME_TOKEN=...  # what `duetime token new` printed")
     if url not in _DEFAULTS:
         words.append(f"  export DUETIME_URL={url}")
-    words += [
+    return [
+        *words,
         f"  curl {url}/v1/intents -H 'content-type: application/json'{token} -d '{body}'",
         f"Then look around with {command} list, why, history, follow, health, top, timeline, shell.",
         "Ctrl-C stops it.",
     ]
-    return "\n".join(words)
 
 
 def _reachable(url: str) -> str:

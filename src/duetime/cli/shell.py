@@ -118,5 +118,6 @@ def run(line: str) -> int | None:
         output.words("Interrupted.")
         return 130
     except Exception:
-        traceback.print_exc()  # a bug, which is no reason to lose the shell
+        for each in traceback.format_exc().splitlines():
+            output.words(each)  # a bug, which is no reason to lose the shell
         return 1

@@ -82,7 +82,8 @@ def _show_violation(violation: Violation, as_json: bool) -> None:
             }
         )
     else:
-        output.words(str(violation))
+        for line in str(violation).splitlines():
+            output.words(line)
 
 
 def _show(total: Report, seconds: float, missing: list[str], as_json: bool) -> None:

@@ -14,6 +14,7 @@ import typer
 from duetime.cli import bars, output, render, server, when
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
+from duetime.plain import plain
 
 # How wide it is where nobody says it.
 PIPED_COLUMNS = 80
@@ -89,7 +90,7 @@ def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
 def _busiest(slot: dict[str, Any]) -> str:
     """The tier and the queue that most of a slot is for."""
     groups = (slot.get("byTier", {}), slot.get("byQueue", {}))
-    return " ".join(max(group, key=group.__getitem__) for group in groups if group)
+    return plain(" ".join(max(group, key=group.__getitem__) for group in groups if group))
 
 
 def labels(slots: list[dict[str, Any]]) -> list[str]:

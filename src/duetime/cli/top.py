@@ -22,6 +22,7 @@ from duetime.client.http import Client
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
 from duetime.errors import Unavailable
+from duetime.plain import plain
 
 _ENDED = ("ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED")
 LANES_SHOWN = 15
@@ -143,19 +144,18 @@ def rates(frame: Frame, last: Frame | None) -> tuple[float, float]:
 
 def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int) -> RenderableType:
     """The whole screen."""
-    at = when.shown(moment_of(frame.at_ms))
-    head = Text.assemble(("duetime top  ", "bold"), f"{url}  {at}  ", ("q: leave", "dim"), no_wrap=True)
+    place = f"{plain(url)}  {when.shown(moment_of(frame.at_ms))}  "
+    head = Text.assemble(("duetime top  ", "bold"), place, ("q: leave", "dim"), no_wrap=True)
     if frame.problem:
-        return Group(
-            head, Text(output.plain(frame.problem), style="bold red"), Text("Waiting for it to come back.")
-        )
+        return Group(head, Text(plain(frame.problem), style="bold red"), Text("Waiting for it to come back."))
     status = frame.health.get("status", "")
     state = Text.assemble(
-        (status, health.COLOURS.get(status, "bold")), f"  {frame.health.get('narrative', '')}"
+        (plain(status), health.COLOURS.get(status, "bold")),
+        f"  {plain(frame.health.get('narrative', ''))}",
     )
     came, ended = rates(frame, last)
     counts = "  ".join(f"{name.lower()} {number}" for name, number in frame.scope.get("counts", {}).items())
-    flow = Text(f"{came:.0f} new/s, {ended:.0f} ended/s   {counts}")
+    flow = Text(plain(f"{came:.0f} new/s, {ended:.0f} ended/s   {counts}"))
     anomalies = [_anomaly(each) for each in frame.health.get("anomalies", [])]
     lanes = frame.scope.get("lanes", [])
     room = max(3, min(LANES_SHOWN, height - 16 - len(anomalies)))
@@ -166,7 +166,7 @@ def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int)
 
 def _anomaly(found: dict[str, Any]) -> Text:
     return Text(
-        output.plain(f"! {found.get('code')}: {found.get('detail', '')}. {found.get('advice', '')}"), "yellow"
+        plain(f"! {found.get('code')}: {found.get('detail', '')}. {found.get('advice', '')}"), "yellow"
     )
 
 
@@ -176,7 +176,7 @@ def _tiers(frame: Frame, width: int) -> Table:
     grid = _grid(titles, right=titles[1:-1])
     for tier in frame.scope.get("tiers", []):
         style = "red" if chronoscope.is_late(tier) else ""
-        grid.add_row(*chronoscope.tier_row(tier, columns), style=style)
+        grid.add_row(*map(plain, chronoscope.tier_row(tier, columns)), style=style)
     return grid
 
 
@@ -187,10 +187,8 @@ def _lanes(lanes: list[dict[str, Any]], room: int) -> Table:
         lanes, key=lambda lane: (-lane.get("ready", 0), -lane.get("pending", 0), lane.get("name", ""))
     )
     for lane in busy[:room]:
-        cells = [str(lane.get(name, "")) for name in columns[1:-1]]
-        grid.add_row(
-            Text(output.plain(str(lane.get("name", "")))), *cells, "paused" if lane.get("paused") else ""
-        )
+        cells = [plain(str(lane.get(name, ""))) for name in ("name", *columns[1:-1])]
+        grid.add_row(*map(Text, cells), "paused" if lane.get("paused") else "")
     return grid
 
 

@@ -21,6 +21,7 @@ from duetime.client.place import token_of, url_of
 from duetime.client.reports import keep_logs
 from duetime.client.schemas import listed
 from duetime.errors import BadConfig
+from duetime.plain import log_to_stderr
 
 if TYPE_CHECKING:
     from duetime.client.worker import Worker
@@ -88,7 +89,7 @@ def worker(
 
       duetime worker myapp:app --reload
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     token = token_of(token)
     if not supervised and (processes > 1 or reload):
         if not reload:

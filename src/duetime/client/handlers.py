@@ -19,6 +19,7 @@ from duetime.client.processes import Ticker, tell
 from duetime.client.reports import Reports, Running, Word, keep_logs
 from duetime.client.times import delay_ms
 from duetime.errors import InvalidField
+from duetime.plain import log_to_stderr
 from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
@@ -155,7 +156,7 @@ def run_in_process(body: bytes) -> bytes:
     context, reports = job.context, Reports()
     place = (context.intent_id, context.delivery)
     if job.keeps_logs:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        log_to_stderr()
         keep_logs()
     ticker = Ticker(partial(_tell_newest, reports))
     reports.on_news(ticker.news)

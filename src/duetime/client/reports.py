@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from duetime.client.control import Context, current_context
 from duetime.errors import Closed, InvalidField
+from duetime.plain import LOG_FORMAT
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.said import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
 
@@ -140,7 +141,7 @@ class LogHandler(logging.Handler):
 
     def __init__(self, level: int = logging.NOTSET) -> None:
         super().__init__(level)
-        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        formatter = logging.Formatter(LOG_FORMAT)
         formatter.converter = time.gmtime
         formatter.default_time_format, formatter.default_msec_format = "%Y-%m-%dT%H:%M:%S", "%s.%03dZ"
         self.setFormatter(formatter)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from duetime.cli import output
 from duetime.errors import DuetimeError
+from duetime.plain import plain
 
-EVIL = "\x1b[31mred\x1b]0;title\x07 \x9b2J \x7f \x00 \r"
-CONTROL = {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))}
+EVIL = "\x1b[31mred\x1b]0;title\x07 \x9b2J \x7f \x00 \r\n \u202e\u2066\u2028 [blue]x[/]"
 
 
 @pytest.mark.parametrize(
@@ -25,21 +26,20 @@ CONTROL = {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))}
         lambda: output.fail(DuetimeError(EVIL, hint=EVIL)),
         lambda: output.json({"a": EVIL, EVIL: [EVIL]}),
         lambda: output.json_line(EVIL),
+        lambda: output.json_part(msgspec.json.encode(EVIL)),
+        lambda: output.table([EVIL], [["x"]]),
     ],
-    ids=["text", "table", "facts", "title", "line", "words", "fail", "json", "json_line"],
+    ids=["text", "table", "facts", "title", "line", "words", "fail", "json", "json_line", "part", "heading"],
 )
 def test_control_characters_are_written_out(show, capsys):
     show()
     shown = "".join(capsys.readouterr())
-    assert "red" in shown and not CONTROL & set(shown), repr(shown)
+    assert "red" in shown and "[blue]x[/]" in shown
+    assert all(plain(line) == line for line in shown.split("\n")), repr(shown)
+    assert shown.count("\n") <= 3 and "\\n" in shown
     assert "x1b" in shown or "u001b" in shown
 
 
 def test_json_says_the_same(capsys):
     output.json({"a": EVIL})
     assert json.loads(capsys.readouterr().out) == {"a": EVIL}
-
-
-def test_usual_text_is_as_it_was(capsys):
-    text = "Grüße, 世界 \U0001f600\n\ttab"
-    assert output.plain(text) == text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -12,6 +11,7 @@ from duetime.client import target
 from duetime.client.app import App
 from duetime.contrib.django import outbox
 from duetime.contrib.relay import BATCH, POLL_S, Relay
+from duetime.plain import log_to_stderr
 
 
 class Command(BaseCommand):
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--status", action="store_true", help="only say how many rows there are")
 
     def handle(self, **options: Any) -> None:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        log_to_stderr()
         app, database = self._app(options)
         database = options["database"] or database
         relay = outbox.relay(app, using=database, batch=options["batch"], poll_s=options["poll"])

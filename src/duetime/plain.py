@@ -1,0 +1,65 @@
+"""Text that comes from others, made safe to show: on a terminal, in a table, in a log.
+
+Names, payloads, answers of receivers and messages of errors may hold characters that break a line, move
+the cursor, colour, or reorder what stands around them. They are shown as escapes (`\\n`, `\\x1b`,
+`\\u202e`), so that one value stays in its place and one log record stays one line.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+# C0 but the tab, DEL and C1; marks that set the direction of text; the line and paragraph separators;
+# invisible format characters; halves of surrogate pairs, which no stream can encode.
+_BEYOND_ASCII = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+_UNSAFE = re.compile(rf"[\x00-\x08\x0a-\x1f{_BEYOND_ASCII}]")
+# A JSON encoder escapes C0 by itself; line ends that remain stand between values.
+_UNSAFE_JSON = re.compile(f"[{_BEYOND_ASCII}]")
+_SHORT = {"\n": "\\n", "\r": "\\r"}
+# Where the lines below a record's first begin, so that none of them looks like a record.
+_INDENT = "    "
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def plain(text: str) -> str:
+    """The text on one line, with everything a terminal would act upon as an escape."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def plain_json(encoded: bytes) -> str:
+    """The same JSON, with what a terminal would act upon as escapes of JSON: it parses to equal values."""
+    return _UNSAFE_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+
+
+def _escape(found: re.Match[str]) -> str:
+    sign = found[0]
+    return _SHORT.get(sign) or (f"\\x{ord(sign):02x}" if sign < "\xa0" else f"\\u{ord(sign):04x}")
+
+
+class LineFormatter(logging.Formatter):
+    """One line a record; the lines of a traceback below it are indented."""
+
+    def __init__(self) -> None:
+        super().__init__(LOG_FORMAT)
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record)
+        lines = [self.formatMessage(record)]
+        # Not by way of `record.exc_text`: other handlers of this record share it.
+        if record.exc_info:
+            lines += self.formatException(record.exc_info).split("\n")
+        elif record.exc_text:
+            lines += record.exc_text.split("\n")
+        if record.stack_info:
+            lines += self.formatStack(record.stack_info).split("\n")
+        return f"\n{_INDENT}".join(map(plain, lines))
+
+
+def log_to_stderr() -> None:
+    """Let a process of ours log to stderr, unless somebody has decided otherwise."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
