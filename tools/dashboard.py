@@ -274,20 +274,6 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "Epoch", "One more with each start.", "short", ((now("duetime_epoch"), "{{instance}}"),), "stat"
         ),
         Panel(
-            "Writes",
-            "1 on the node that writes.",
-            "short",
-            ((now("duetime_leader"), "{{instance}}"),),
-            "stat",
-        ),
-        Panel(
-            "Behind the log",
-            "0 on the node that writes.",
-            "s",
-            ((now("duetime_replication_lag_seconds"), "{{instance}}"),),
-            "stat",
-        ),
-        Panel(
             "Wake-ups",
             "A second; none when idle.",
             "ops",

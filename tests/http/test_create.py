@@ -157,7 +157,9 @@ class TestTier:
         assert create(server, precisionTier=tier, ackLevel="ASYNC").json["ackLevel"] == "ASYNC"
 
     def test_nothing_is_replicated_by_one_node(self, server):
-        problem(create(server, ackLevel="REPLICATED"), 42208)
+        refused = problem(create(server, ackLevel="REPLICATED"), 42208)
+        assert "no replicated log engine" in refused["message"]
+        assert refused["details"]["path"] == "$.ackLevel"
 
 
 class TestSlo:

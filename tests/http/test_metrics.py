@@ -11,7 +11,7 @@ COUNTERS = ("submitted", "duplicate", "completed", "failed", "retried", "dead", 
             "revived", "deliveries", "stale", "borrow", "wake", "reject")  # fmt: skip
 HISTOGRAMS = ("lateness", "queue_wait", "delivery", "execution", "append", "sync", "batch", "checkpoint")
 GAUGES = ("intents", "ready", "running", "permits", "hot", "cold", "log_bytes", "segments", "checkpoint_lag",
-          "recovery", "leader", "epoch", "replication_lag")  # fmt: skip
+          "recovery", "epoch")  # fmt: skip
 
 
 def families(server, accept=""):

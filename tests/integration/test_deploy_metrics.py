@@ -38,7 +38,7 @@ MOVED = (
 STANDING = (
     "duetime_intents", "duetime_ready", "duetime_running", "duetime_permits_max", "duetime_permits_used",
     "duetime_permits_borrowed", "duetime_permits_lent", "duetime_hot_intents", "duetime_cold_intents",
-    "duetime_log_segments", "duetime_disk_free_bytes", "duetime_memory_bytes", "duetime_leader",
+    "duetime_log_segments", "duetime_disk_free_bytes", "duetime_memory_bytes",
     "duetime_epoch", "duetime_queue_work_seconds",
     "duetime_queue_suggested_workers", "duetime_prediction_model",
 )  # fmt: skip
@@ -163,7 +163,7 @@ def test_what_should_stand_stands(scrapes, name):
 # What this load leaves at zero, or where it was: it says nothing about them but that they are there.
 STILL = {
     "duetime_unwritten_intents", "duetime_checkpoint_lag_bytes", "duetime_recovery_seconds",
-    "duetime_replication_lag_seconds", "duetime_queue_running", "duetime_queue_workers",
+    "duetime_queue_running", "duetime_queue_workers",
     "duetime_queue_capacity", "duetime_predictions_total", "duetime_queue_lateness_risk", "duetime_workers",
     "duetime_workers_idle",
 }  # fmt: skip

@@ -205,11 +205,7 @@ class Composer:
         tier, slo_ms = self._tier(new, guarantee)
         ack = ACK_BY_TIER[tier] if new.ack_level is None else AckLevel[new.ack_level]
         if ack is AckLevel.REPLICATED:
-            raise InvalidField(
-                "This server's log is not replicated, at $.ackLevel.",
-                hint="Use DURABLE: answered when it is on this machine's disk.",
-                path="$.ackLevel",
-            )
+            raise InvalidField(bounds.NOT_REPLICATED, path="$.ackLevel")
         share_wire.check(new.fairness_key, new.fairness_weight, entity)
         defaults = Terms(target, "")
         terms = Terms(

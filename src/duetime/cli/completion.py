@@ -15,7 +15,7 @@ from duetime.cli import seen
 from duetime.cli.main import COMMANDS, build
 from duetime.cli.shell import LEFT_OUT, WORDS
 from duetime.protocol.intent import Status
-from duetime.protocol.terms import Tier
+from duetime.protocol.terms import AckLevel, Tier
 
 _TIERS = [tier.name for tier in Tier]
 VALUES = {
@@ -27,7 +27,7 @@ VALUES = {
     "--priority": ["HIGH", "NORMAL", "LOW"],
     "--expired-action": ["DISCARD", "DEAD_LETTER"],
     "--guarantee": ["AT_LEAST_ONCE", "AT_MOST_ONCE"],
-    "--ack": ["ASYNC", "DURABLE", "REPLICATED"],
+    "--ack": [level.name for level in AckLevel if level is not AckLevel.REPLICATED],
     "--on-duplicate": ["return", "reject"],
 }
 TARGETS = ["http://", "https://", "task:", "stream:", "entity:"]

@@ -380,13 +380,5 @@ METRICS: tuple[Spec, ...] = (
         "How long the last start took to recover.",
         _one(lambda s: s.meter.recovery_s),
     ),
-    Spec("duetime_leader", GAUGE, (), "1 on the node that writes.", _one(lambda s: 1)),
     Spec("duetime_epoch", GAUGE, (), "The writer's epoch.", _one(lambda s: s.gauges.epoch)),
-    Spec(
-        "duetime_replication_lag_seconds",
-        GAUGE,
-        (),
-        "How far this node is behind the log.",
-        _one(lambda s: 0.0),
-    ),
 )

@@ -42,6 +42,7 @@ from duetime.protocol.command import Command, Patch, PutSchedule, Revive, SetLan
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.schedule import Schedule
 from duetime.protocol.terms import (
+    AckLevel,
     Bare,
     Callback,
     Claim,
@@ -57,6 +58,7 @@ from duetime.protocol.terms import (
 
 __all__ = [
     "ERROR_CHARS_MAX",
+    "NOT_REPLICATED",
     "PAYLOAD_BYTES_MAX",
     "RETRY_DELAY_MS_MAX",
     "TIME_MS_MAX",
@@ -67,6 +69,9 @@ __all__ = [
     "terms",
     "unreadable",
 ]
+
+NOT_REPLICATED = "The ack REPLICATED is refused: there is no replicated log engine here. Use DURABLE."
+"""The same reason at every door, so that nobody believes in copies that do not exist."""
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 # What may be waited for: intents of schedules, too.
@@ -169,6 +174,8 @@ def terms(terms: Terms) -> str | None:
     problem = (
         unreadable(terms, Terms) or _target(terms.target) or redelivery(terms.redelivery) or _tags(terms.tags)
     )
+    if problem is None and terms.ack is AckLevel.REPLICATED:
+        problem = NOT_REPLICATED
     if problem is None and terms.limits:
         problem = limits(terms.limits)
         if terms.serial:

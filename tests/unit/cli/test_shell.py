@@ -85,6 +85,7 @@ def test_commands_options_and_values_are_offered():
     assert "--status" not in offers(["list", "--status", "DUE"], "--")
     assert offers(["list", "--status"], "dead") == ["DEAD_LETTERED"]
     assert offers(["list", "--order"], "d") == ["due"]
+    assert offers(["schedule", "--ack"], "") == ["ASYNC", "BATCH_DEFERRED", "DURABLE"]
     assert offers(["schedule"], "ta") == ["task:"] and offers(["schedule", "task:x"], "") == []
     assert offers(["dead-letters"], "re") == ["revive"]
     assert offers(["dead-letters", "purge"], "--y") == ["--yes"]

@@ -216,3 +216,8 @@ def test_what_is_wrong_with_unique_is_said_where_it_is_written(said):
 def test_unique_is_a_unique():
     with pytest.raises(errors.InvalidField, match="Unique"):
         Options().merged(unique={"key": "k"})
+
+
+def test_an_embedded_engine_does_not_promise_replication_either():
+    with pytest.raises(errors.InvalidField, match="no replicated log engine"):
+        make_terms(Task("t"), Options(ack="replicated"), "STANDARD")

@@ -26,13 +26,13 @@ UNITS = ("_seconds", "_bytes", "_total")
 WITHOUT_UNIT = {
     "duetime_batch_size", "duetime_intents", "duetime_ready", "duetime_running", "duetime_permits_max",
     "duetime_permits_used", "duetime_permits_borrowed", "duetime_permits_lent", "duetime_hot_intents",
-    "duetime_cold_intents", "duetime_unwritten_intents", "duetime_log_segments", "duetime_leader",
+    "duetime_cold_intents", "duetime_unwritten_intents", "duetime_log_segments",
     "duetime_epoch", "duetime_queue_running", "duetime_queue_workers", "duetime_queue_capacity",
     "duetime_queue_suggested_workers", "duetime_queue_lateness_risk", "duetime_prediction_model",
     "duetime_workers", "duetime_workers_idle",
 }  # fmt: skip
 # What cannot move on one node without a fault.
-STILL = {"duetime_replication_lag_seconds", "duetime_workers", "duetime_workers_idle"}
+STILL = {"duetime_workers", "duetime_workers_idle"}
 
 
 async def live(w: World) -> None:
@@ -104,7 +104,7 @@ def test_every_metric_moves_under_load(tmp_path):
                     still.append(spec.name)
             assert set(still) <= STILL | {
                 # True from the first moment on.
-                "duetime_leader", "duetime_epoch", "duetime_permits_max", "duetime_recovery_seconds",
+                "duetime_epoch", "duetime_permits_max", "duetime_recovery_seconds",
                 "duetime_log_segments", "duetime_disk_free_bytes",
             }, still  # fmt: skip
 
@@ -141,7 +141,6 @@ def test_the_numbers_are_right(tmp_path):
                 "duetime_intents{status=DEAD_LETTERED,tier=STANDARD}": 2,
                 "duetime_lateness_seconds_count{tier=ULTRA}": 210,
                 "duetime_delivery_duration_seconds_sum{tier=STANDARD}": 0.3,
-                "duetime_leader{}": 1,
                 "duetime_epoch{}": 1,
                 "duetime_log_segments{}": 1,
             }

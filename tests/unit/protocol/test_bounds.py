@@ -9,7 +9,19 @@ from duetime import limits
 from duetime.protocol import bounds
 from duetime.protocol.command import Cancel, Patch, Revive
 from duetime.protocol.intent import Item, Ties
-from duetime.protocol.terms import Bare, Callback, Claim, Entity, Redelivery, Stream, Task, Terms, Until
+from duetime.protocol.schedule import Schedule
+from duetime.protocol.terms import (
+    AckLevel,
+    Bare,
+    Callback,
+    Claim,
+    Entity,
+    Redelivery,
+    Stream,
+    Task,
+    Terms,
+    Until,
+)
 
 ITEM = Item("a", 0, 1_700_000_000_000)
 TERMS = Terms(Task("work"), "task:default")
@@ -164,3 +176,10 @@ def test_a_retry_policy(changes, good):
 )
 def test_a_command_that_changes_an_intent(command, good):
     assert (bounds.command(command) is None) is good
+
+
+def test_what_is_not_replicated_is_not_promised():
+    """The same sentence for an intent and for what a schedule makes: all doors ask here."""
+    terms = replace(TERMS, ack=AckLevel.REPLICATED)
+    assert bounds.terms(terms) == bounds.NOT_REPLICATED
+    assert bounds.schedule(Schedule("s", terms, every_ms=1_000)) == bounds.NOT_REPLICATED
