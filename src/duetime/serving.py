@@ -82,7 +82,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         *schedule_routes(Schedules(service)),
         *dead_letter_routes(DeadLetters(service)),
         *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),
-        *health_routes(HealthRoutes(narrator)),
+        *health_routes(HealthRoutes(narrator, gate)),
     ]
     routes += document_routes(routes)
     load = Load(config.server.requests_max, config.server.request_bytes_max, refused=meter.rejected)

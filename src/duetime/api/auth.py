@@ -51,6 +51,14 @@ class Gate:
         if tokens := list(self._tokens()):
             self._admit(tokens, _token_of(headers), role)
 
+    def admits(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> bool:
+        """Whether the request's token allows it. For open routes, which say more to those who have one."""
+        try:
+            self.check(headers, role)
+        except (NoToken, Forbidden):
+            return False
+        return True
+
     def check_token(self, token: str | None, role: Role) -> None:
         if tokens := list(self._tokens()):
             self._admit(tokens, token, role)

@@ -22,7 +22,7 @@ from duetime.api.service import Service
 from duetime.errors import BadQuery
 from duetime.insight.when import iso
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import Intent, Status
+from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
 from duetime.protocol.terms import Callback
 from duetime.store.archive import Filter
 
@@ -36,6 +36,8 @@ _GAP = (
 )
 
 _ANY_CALLBACK = Callback("")
+# Transitions that an error may have caused.
+_WITH_ERROR = frozenset((SCHEDULED, DEAD_LETTERED, EXPIRED))
 
 Place = tuple[int, int]
 """The id of an event: the log's position behind the batch, and the number in it."""
@@ -189,8 +191,16 @@ def _slim(intent: Intent) -> Intent:
     return Intent(intent.seq, intent.id, terms, b"", intent.status, intent.execute_at_ms, 0, 0, 0)
 
 
-def _shown(change: Change, intent: Intent) -> EventOut:
+def _error_of(change: Change, intent: Intent) -> Error | None:
+    """The error that made this transition. What an earlier attempt failed of belongs to its own event."""
     error = intent.rare.last_error if intent.rare is not None else None
+    if error is None or change.old is DEAD_LETTERED or change.new not in _WITH_ERROR:
+        return None
+    return error if (error.at_ms, error.delivery) == (change.at_ms, change.delivery) else None
+
+
+def _shown(change: Change, intent: Intent) -> EventOut:
+    error = _error_of(change, intent)
     return EventOut(
         intent_id=change.id,
         status=change.new.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from duetime.api.auth import Gate, Role
 from duetime.api.filters import check_names, number_from, time_from
 from duetime.api.http import Answer, Call
 from duetime.api.intents import encode
@@ -40,14 +41,20 @@ def lane_named(queue: str) -> str:
 class HealthRoutes:
     """Handlers: is it alive, is it ready, is it well."""
 
-    def __init__(self, narrator: Narrator) -> None:
+    def __init__(self, narrator: Narrator, gate: Gate) -> None:
         self._narrator = narrator
+        self._gate = gate
 
     async def health(self, call: Call) -> Answer:
-        return _judged(encode(health := self._narrator.health()), health.status)
+        return self._told(call, deep=False)
 
     async def deep(self, call: Call) -> Answer:
-        return _judged(encode(health := self._narrator.health(deep=True)), health.status)
+        return self._told(call, deep=True)
+
+    def _told(self, call: Call, *, deep: bool) -> Answer:
+        named = self._gate.admits(call.scope["headers"], Role.read)
+        health = self._narrator.health(deep=deep, named=named)
+        return _judged(encode(health), health.status)
 
     async def live(self, call: Call) -> Answer:
         """Whoever can answer is alive."""

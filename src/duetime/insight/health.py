@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.clock import Clock
 from duetime.engine import gauges as inside
@@ -114,18 +115,21 @@ class Narrator:
         reasons = _not_ready(self._engine)
         return Readiness(not reasons, list(reasons))
 
-    def health(self, *, deep: bool = False) -> Health:
-        """How it is now."""
-        found = self.judge(self.signs())
+    def health(self, *, deep: bool = False, named: bool = False) -> Health:
+        """How it is now. Receivers' addresses are named only to those who may read intents."""
+        found = self.judge(self.signs(), named=named)
         if deep and self._engine is not None and not _not_ready(self._engine):
             found.tiers = look(self._engine, self._meter).tiers
         return found
 
     # Judging.
 
-    def judge(self, signs: Signs) -> Health:
+    def judge(self, signs: Signs, *, named: bool = True) -> Health:
         """What these signs mean, given those seen before."""
-        anomalies = [each for rule in RULES for each in self._apply(rule, signs)]
+        anomalies = []
+        for rule in RULES:
+            found = self._apply(rule, signs)
+            anomalies += found if named else _unnamed(rule, found)
         grave = [each for each in anomalies if each.severity != NOTE]
         if any(each.severity == DOWN for each in grave):
             status = DOWN
@@ -305,6 +309,18 @@ def _rounded(tier: TierSign | None) -> tuple[float | None, float | None]:
     if tier is None or tier.p50_ms is None or tier.p99_ms is None:
         return None, None
     return round(tier.p50_ms, 1), round(tier.p99_ms, 1)
+
+
+def _unnamed(rule: Rule, found: list[Anomaly]) -> list[Anomaly]:
+    """The same anomalies without the addresses of receivers: those that name one are counted."""
+    hidden = [each for each in found if "://" in each.subject or each.subject.startswith("callback:")]
+    if not hidden:
+        return found
+    count = len(hidden)
+    detail = f"{plural(count, 'receiver')} of callbacks {'is' if count == 1 else 'are'} {rule.state}"
+    since = min(each.since for each in hidden)
+    rest = [each for each in found if each not in hidden]
+    return [*rest, replace(hidden[0], subject="", since=since, detail=detail)]
 
 
 def _anomaly(rule: Rule, subject: str, watch: _Watch) -> Anomaly:

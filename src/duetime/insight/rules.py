@@ -87,6 +87,8 @@ class Rule(Struct, frozen=True):
     advice: str
     after_ms: int = 0
     until_ms: int = 0
+    state: str = "not well"
+    """What its subject is, in a sentence that does not name it."""
 
 
 def _late(share: float) -> Look:
@@ -287,6 +289,7 @@ RULES: tuple[Rule, ...] = (
         "BREAKER_OPEN", NOTE, _breakers, _breakers,
         "A host failed many times in a row; callbacks to it wait and are tried again.",
         "Look at the host; it is asked again by itself.",
+        state="left alone for a while",
     ),
     Rule(
         "NO_MODEL", NOTE, _model, _model,
@@ -297,5 +300,6 @@ RULES: tuple[Rule, ...] = (
         "PAUSED", NOTE, _paused, _paused,
         "Somebody paused this lane; its intents wait.",
         "Resume it when the reason is gone.",
+        state="paused",
     ),
 )  # fmt: skip

@@ -51,7 +51,21 @@ def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
 
 
 def entries_of(intent: Intent) -> list[Entry]:
-    """The whole history: made, then what was written down, then the open steps."""
+    """The whole history, in the order of time.
+
+    A step that says when an intent became due has the planned moment, which may lie before the step that led to
+    it: an intent of the near past is due as soon as it is made, and so it is told.
+    """
+    entries = _entries(intent)
+    for place in range(1, len(entries)):
+        entry, before_ms = entries[place], entries[place - 1].at_ms
+        if entry.status is DUE and entry.at_ms < before_ms:
+            entries[place] = Entry(before_ms, DUE, entry.delivery, entry.note)
+    return entries
+
+
+def _entries(intent: Intent) -> list[Entry]:
+    """Made, then what was written down, then the open steps."""
     rare = intent.rare
     waits = rare is not None and (rare.after or (rare.ties is not None and rare.ties.members))
     first = BLOCKED if waits else SCHEDULED
@@ -72,7 +86,7 @@ def entries_of(intent: Intent) -> list[Entry]:
 
 def close_life(intent: Intent, at_ms: int) -> None:
     """A dead letter is revived: keep the steps that led there, and begin anew."""
-    steps = entries_of(intent)
+    steps = _entries(intent)
     kept = len(rare_of(intent).history or ()) + 1
     for step in steps[kept:]:
         note(intent, step.at_ms, step.status, step.note)

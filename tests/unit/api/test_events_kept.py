@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from duetime.api.events import _slim
-from duetime.protocol.intent import Intent, Rare, Status
+from duetime.api.events import _shown, _slim
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Error, Intent, Rare, Status
 from duetime.protocol.terms import Callback, Task, Terms, Tier
 from duetime.store.archive import Filter
 
@@ -31,3 +32,18 @@ def test_filters_find_what_they_look_for():
         (Filter(from_ms=51), False),
     ):
         assert filter.matches(slim) is found
+
+
+def test_an_error_is_told_with_the_transition_that_it_caused_and_no_other():
+    made = intent(Task("t"))
+    made.rare = Rare(last_error=Error(100, 1, "http", "HTTP 500"))
+    retried = Change("i", Status.DISPATCHING, Status.SCHEDULED, 100, 1)
+    assert _shown(retried, made).error == "HTTP 500"
+    for old, new, at_ms, delivery in (
+        (Status.SCHEDULED, Status.DUE, 100, 1),
+        (Status.DUE, Status.DISPATCHING, 200, 2),
+        (Status.DISPATCHING, Status.ACKED, 300, 2),
+        (Status.DISPATCHING, Status.SCHEDULED, 300, 2),  # a snooze
+        (Status.DEAD_LETTERED, Status.SCHEDULED, 100, 1),  # revived
+    ):
+        assert _shown(Change("i", old, new, at_ms, delivery), made).error is None, (old, new)

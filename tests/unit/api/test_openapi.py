@@ -54,7 +54,7 @@ def all_routes() -> list[Route]:
         *event_routes(EventStream(none)),
         *dead_letter_routes(DeadLetters(service)),
         *admin_routes(Admin(service), InsightRoutes(service, none, none)),
-        *health_routes(HealthRoutes(none)),
+        *health_routes(HealthRoutes(none, none)),
     ]
     return [*routes, *document_routes(routes)]
 

@@ -287,3 +287,18 @@ def test_a_closing_engine_is_not_ready(tmp_path):
             assert narrator.health().status == "DOWN"
 
     run(main())
+
+
+def test_strangers_are_told_of_no_receiver():
+    """The open route counts receivers; only who may read intents learns their addresses."""
+    hosts = ("https://pay.example", "http://10.0.0.7:8080")
+    signs = replace(QUIET, breakers=hosts, paused=("callback:pay.example", "task:mail"))
+    narrator = Narrator(ManualClock(), Meter())
+    told = narrator.judge(signs, named=False)
+    text = msgspec.json.encode(told).decode()
+    assert "pay.example" not in text and "10.0.0.7" not in text
+    details = {each.detail for each in told.anomalies}
+    assert "2 receivers of callbacks are left alone for a while" in details
+    assert "1 receiver of callbacks is paused" in details and "task:mail is paused" in details
+    named = msgspec.json.encode(narrator.judge(signs)).decode()
+    assert all(host in named for host in hosts)

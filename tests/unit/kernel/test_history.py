@@ -120,3 +120,17 @@ def test_a_life_that_ended_before_it_was_due():
     bench.ms = 5
     bench.cancel("a")
     assert story(bench) == [(0, "SCHEDULED", ""), (5, "CANCELED", "")]
+
+
+def test_an_intent_of_the_near_past_is_due_when_it_is_made_not_before():
+    bench = Bench()
+    bench.ms = 5_000
+    bench.submit("a", delay=-4_000)
+    bench.ms = 5_010
+    bench.fail("a", "http", "502", delay_ms=0)
+    bench.at(5_020)
+    bench.done("a")
+    told = story(bench)
+    assert [status for _, status, _ in told[:3]] == ["SCHEDULED", "DUE", "DISPATCHING"]
+    assert [at_ms for at_ms, _, _ in told] == sorted(at_ms for at_ms, _, _ in told), told
+    assert bench.intent("a").late_ms == 4_000, "its lateness is still counted from its planned time"
