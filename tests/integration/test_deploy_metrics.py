@@ -39,7 +39,7 @@ STANDING = (
     "duetime_intents", "duetime_ready", "duetime_running", "duetime_permits_max", "duetime_permits_used",
     "duetime_permits_borrowed", "duetime_permits_lent", "duetime_hot_intents", "duetime_cold_intents",
     "duetime_log_segments", "duetime_disk_free_bytes", "duetime_memory_bytes",
-    "duetime_epoch", "duetime_queue_work_seconds",
+    "duetime_epoch", "duetime_queue_work_seconds", "duetime_queue_lateness_risk",
     "duetime_queue_suggested_workers", "duetime_prediction_model",
 )  # fmt: skip
 
@@ -160,11 +160,20 @@ def test_what_should_stand_stands(scrapes, name):
     assert after[name] > 0
 
 
+def test_what_is_ready_with_no_worker_is_above_its_alert(scrapes):
+    """The load leaves an intent of a stream that nobody subscribes to: the alert must see it."""
+    _, after = scrapes
+    rules = yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text())["groups"][0]["rules"]
+    [expression] = [each["expr"] for each in rules if each["alert"] == "DuetimeQueueLate"]
+    name, _, threshold = expression.partition(" > ")
+    assert after[name] > float(threshold)
+
+
 # What this load leaves at zero, or where it was: it says nothing about them but that they are there.
 STILL = {
     "duetime_unwritten_intents", "duetime_checkpoint_lag_bytes", "duetime_recovery_seconds",
     "duetime_queue_running", "duetime_queue_workers",
-    "duetime_queue_capacity", "duetime_predictions_total", "duetime_queue_lateness_risk", "duetime_workers",
+    "duetime_queue_capacity", "duetime_predictions_total", "duetime_workers",
     "duetime_workers_idle",
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, Hands, LaneGauge, gauges, hands
 from duetime.insight.when import plural, span
-from duetime.limits import AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
+from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
 
 # Taken for a duration as long as none was measured.
 _ASSUMED_MS = 100.0
@@ -42,9 +42,9 @@ class QueueSignal(Struct, rename="camel"):
     drain_seconds: float | None
     """How long those who are there take for it; None: nobody is there."""
     lateness_risk: float
-    """That time as a share of the target: over 1 it will be late. With nobody there, as if one were."""
+    """That time as a share of the target: over 1 it will be late. The most there is: it waits for nobody."""
     risk: str
-    """NONE, LOW (over half of the target) or HIGH (over the target)."""
+    """The same number in words: NONE, LOW (over half of the target) or HIGH (over the target)."""
     suggested_workers: int
     """So many would be done within the target."""
     narrative: str
@@ -81,15 +81,18 @@ def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming
     sketch = engine.expecting.durations.lane(lane.name)
     measured = sketch is not None and sketch.count > 0
     each_ms = sketch.mean_ms if sketch is not None and measured else _ASSUMED_MS
-    work_s = (lane.ready + coming + lane.running / 2) * each_ms / 1000
+    # What a paused queue holds waits for whoever paused it: no worker would be given any of it.
+    waiting = 0 if lane.paused else lane.ready + coming
+    work_s = (waiting + lane.running / 2) * each_ms / 1000
     capacity = lane.running + who.credits
     drain_s = work_s / capacity if capacity else None
     # One worker's share, by those who are there; a new one takes what `duetime worker` takes by default.
     own = capacity / who.workers if who.workers and capacity else float(WORKER_CONCURRENCY)
     risk = (work_s / own if drain_s is None else drain_s) / target_s
-    busy = lane.ready + coming + lane.running > 0
-    wanted = max(ceil(work_s / target_s / own), 1 if busy else 0)
-    name = "HIGH" if risk > 1 or (drain_s is None and lane.ready) else "LOW" if risk > 0.5 else "NONE"
+    if drain_s is None and waiting and lane.ready:  # it is ready and nobody is there: no time is enough
+        risk = AUTOSCALE_RISK_MAX
+    risk = round(min(risk, AUTOSCALE_RISK_MAX), 4)
+    wanted = max(ceil(work_s / target_s / own), 1 if waiting or lane.running else 0)
     return QueueSignal(
         queue=lane.name.partition(":")[2],
         lane=lane.name,
@@ -102,8 +105,8 @@ def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming
         measured=measured,
         work_seconds=round(work_s, 3),
         drain_seconds=None if drain_s is None else round(drain_s, 3),
-        lateness_risk=round(risk, 4),
-        risk=name,
+        lateness_risk=risk,
+        risk="HIGH" if risk > 1 else "LOW" if risk > 0.5 else "NONE",
         suggested_workers=min(wanted, AUTOSCALE_WORKERS_MAX),
         narrative=_narrative(lane, coming, work_s, drain_s, who.workers, wanted, span(target_s * 1000)),
     )
@@ -113,6 +116,8 @@ def _narrative(
     lane: LaneGauge, coming: int, work_s: float, drain_s: float | None, workers: int, wanted: int, within: str
 ) -> str:
     waiting = lane.ready + coming
+    if lane.paused and waiting:
+        return f"Paused: {plural(waiting, 'intent')} wait until it is resumed; workers would not help."
     if not waiting and not lane.running:
         return "Nothing waits and nothing runs."
     if not waiting:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from duetime.insight.autoscale import QueueSignal, autoscale
-from duetime.limits import AUTOSCALE_WORKERS_MAX
-from duetime.protocol.command import Demand
+from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_WORKERS_MAX
+from duetime.protocol.command import Demand, Pause
 from duetime.protocol.terms import Callback, Stream, Task
 from tests.unit.insight.rig import SETTINGS, World, run, world
 
@@ -77,6 +77,7 @@ def test_with_nobody_there_the_first_one_is_asked_for(tmp_path):
             found = one(w)
             assert (found.workers, found.capacity, found.drain_seconds) == (0, 0, None)
             assert not found.measured and found.risk == "HIGH" and found.suggested_workers == 1
+            assert found.lateness_risk == AUTOSCALE_RISK_MAX, "the number says what the word says"
             assert "no worker" in found.narrative
 
     run(main())
@@ -114,5 +115,28 @@ def test_a_number_that_is_a_mistake_is_cut(tmp_path):
             await learn(w, 20_000)
             await w.many("a", 900, target=JOBS)
             assert one(w, 0.01).suggested_workers == AUTOSCALE_WORKERS_MAX
+
+    run(main())
+
+
+def test_the_word_and_the_number_are_one_truth(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("a", 500, target=JOBS)
+            for target_s in (1, 60, 3_600):
+                found = one(w, target_s)
+                assert (found.risk == "HIGH") == (found.lateness_risk > 1), found
+
+    run(main())
+
+
+def test_workers_do_not_help_a_paused_queue(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("a", 500, target=JOBS)
+            await w.engine.ask(Pause("stream:jobs"))
+            found = one(w)
+            assert (found.backlog, found.suggested_workers, found.risk) == (500, 0, "NONE")
+            assert found.lateness_risk == 0 and "Paused" in found.narrative
 
     run(main())
