@@ -82,7 +82,7 @@ TRAIN_EVERY_MS: Final = 15 * MINUTE_MS
 AUTOSCALE_TARGET_S: Final = 60
 AUTOSCALE_TARGET_S_MAX: Final = 24 * 3_600
 AUTOSCALE_WORKERS_MAX: Final = 10_000
-# The risk of what is ready while nobody is there to take it: a number, so that metrics and alerts can carry it.
+# The risk of what is ready while no worker is there: a number, so that metrics and alerts can carry it.
 AUTOSCALE_RISK_MAX: Final = 1_000.0
 
 # The name of a share, such as a tenant's, and how much more than another's it may be.

@@ -286,7 +286,7 @@ METRICS: tuple[Spec, ...] = (
         "duetime_queue_lateness_risk",
         GAUGE,
         _QUEUE,
-        "The time its workers need for what waits, as a share of a minute: over 1 it will be late; 1000: no worker.",
+        "Time its workers need for what waits, as a share of a minute: over 1 it is late; 1000: no worker.",
         _queues(lambda queue: queue.lateness_risk),
     ),
     Spec(

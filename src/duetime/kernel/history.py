@@ -53,8 +53,8 @@ def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
 def entries_of(intent: Intent) -> list[Entry]:
     """The whole history, in the order of time.
 
-    A step that says when an intent became due has the planned moment, which may lie before the step that led to
-    it: an intent of the near past is due as soon as it is made, and so it is told.
+    A step that says when an intent became due has the planned moment, which may lie before the step that led
+    to it: an intent of the near past is due as soon as it is made, and so it is told.
     """
     entries = _entries(intent)
     for place in range(1, len(entries)):
