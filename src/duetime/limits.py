@@ -192,6 +192,9 @@ ACKS_MAX: Final = 10_000
 CREDITS_MAX: Final = 10_000
 # Streams and queues one connection may ask for.
 SOURCES_MAX: Final = 100
+# Earlier connections of a client whose deliveries it may still settle: it reconnects after each restart of
+# the server, and a lease does not outlive more than a few of those.
+EARLIER_NAMES_MAX: Final = 8
 HEARTBEAT_MS: Final = 10_000
 # A worker's threads for plain functions follow its concurrency up to here: each costs memory and switches.
 WORKER_THREADS_MAX: Final = 256

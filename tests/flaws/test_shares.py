@@ -121,7 +121,7 @@ class Workers:
             while self._held and self._held[0][0] <= bench.ms:
                 ended.append(heapq.heappop(self._held))
             if ended:
-                done = tuple(Settlement(id, number, Done()) for _, id, number, _ in ended)
+                done = tuple(Settlement(id, number, Done(), consumer=who) for _, id, number, who in ended)
                 self._see(bench.do(Settle(done)))
                 for name, credits in Counter(consumer for *_, consumer in ended).items():
                     self._see(bench.demand(name, LANE, credits))

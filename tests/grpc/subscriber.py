@@ -59,13 +59,16 @@ class Subscriber:
         kind: str = "stream",
         name: str = "tester",
         token: str | None = None,
+        earlier: Iterable[str] = (),
     ) -> None:
         self.stream = stream
         self.kind = kind
         self._channel = channel_to(address)
         self._call = DuetimeStub(self._channel).Deliveries(metadata=metadata(token))
         mode = pb.ACK_MODE_AUTO if auto else pb.ACK_MODE_MANUAL
-        self._hello = pb.Hello(consumer=name, ack_mode=mode, credits=[credit(stream, credits, kind)])
+        self._hello = pb.Hello(
+            consumer=name, ack_mode=mode, credits=[credit(stream, credits, kind)], earlier=earlier
+        )
         self._kept: deque[pb.ServerMessage] = deque()
         self.welcome = pb.Welcome()
 

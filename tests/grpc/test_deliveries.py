@@ -163,6 +163,28 @@ def test_never_more_are_out_than_there_are_credits(server: ServerProcess):
     asyncio.run(main())
 
 
+def test_only_the_connection_that_holds_a_delivery_settles_it_and_reports_on_it(server: ServerProcess):
+    async def main() -> None:
+        async with (
+            calling(server.grpc) as stub,
+            Subscriber(server.grpc, "held", 1) as holder,
+            Subscriber(server.grpc, "held-other", 1) as other,
+        ):
+            await create(stub, ["held-1"], "held")
+            delivery = await holder.one()
+            refused = (await other.ack(done(delivery, b'"mine"'))).stale
+            assert [each.intent_id for each in refused] == ["held-1"]
+            word = pb.ProgressReport.Word(intent_id="held-1", delivery=delivery.delivery, done=1)
+            await other.send(progress=pb.ProgressReport(words=[word]))
+            await other.ack()
+            intent = await stub.Get(intents_pb2.GetRequest(intent_id="held-1"))
+            assert intent.status == intents_pb2.STATUS_DISPATCHING
+            assert not intent.HasField("progress")
+            assert (await holder.ack(done(delivery))).counted == 1
+
+    asyncio.run(main())
+
+
 def test_who_leaves_without_an_ack_loses_nothing(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:

@@ -88,7 +88,13 @@ def test_a_killed_server_keeps_the_leases_and_a_late_outcome_counts(own):
                 held = {each.intent_id: each for each in await subscriber.take(2)}
                 own.kill()
         with own:
-            async with calling(own.grpc) as stub, Subscriber(own.grpc, "work", 5) as back:
+            async with Subscriber(own.grpc, "other", 5) as stranger:
+                assert (await stranger.ack(done(held["kept"]))).counted == 0
+            earlier = ["nobody~", subscriber.welcome.consumer]
+            async with (
+                calling(own.grpc) as stub,
+                Subscriber(own.grpc, "work", 5, earlier=earlier) as back,
+            ):
                 # The same client on a new connection: its number is still the one that is out.
                 assert (await back.ack(done(held["kept"]))).counted == 1
                 again = await back.one()

@@ -145,7 +145,8 @@ def _settlement(state: State, id: str, b: int) -> Settlement:
     )  # fmt: skip
     intent = state.store.get(id)
     delivery = intent.delivery if intent is not None else 1
-    return Settlement(id, delivery - (b == 7), outcomes[b])
+    holder = intent.consumer if intent is not None else ""
+    return Settlement(id, delivery - (b == 7), outcomes[b], consumer="stranger" if b == 9 else holder)
 
 
 def _patch(id: str, b: int, c: int, now_ms: int) -> Patch:

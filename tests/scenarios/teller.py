@@ -131,7 +131,9 @@ class Teller:
 
     def do_settle(self, place: str, word: str, *words: str) -> None:
         id, _, delivery = place.partition("#")
-        self.apply(c.Settle((Settlement(id, int(delivery), _outcome(word, words)),)))
+        intent = self.kernel.state.store.get(id)
+        consumer = "" if intent is None else intent.consumer
+        self.apply(c.Settle((Settlement(id, int(delivery), _outcome(word, words), consumer=consumer),)))
 
     def do_advance(self, ms: str) -> None:
         self.now_ms += int(ms)

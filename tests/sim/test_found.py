@@ -64,7 +64,7 @@ class Rig:
     def done(self, id: str) -> Applied:
         intent = self.kernel.state.store.get(id)
         assert intent is not None
-        return self.apply(Settle((Settlement(id, intent.delivery, Done()),)))
+        return self.apply(Settle((Settlement(id, intent.delivery, Done(), consumer=intent.consumer),)))
 
     def status(self, id: str) -> object:
         intent = self.kernel.state.store.get(id)

@@ -45,6 +45,11 @@ def source_of(terms: Terms, credits: Container[str]) -> str:
     return terms.lane
 
 
+def _ended(delivery: Deliver, outcome: Outcome) -> Settlement:
+    """The channel ends a delivery on behalf of the consumer that it is for."""
+    return Settlement(delivery.id, delivery.delivery, outcome, consumer=delivery.consumer)
+
+
 class Connected(Struct, frozen=True):
     """A connection that takes deliveries, in numbers."""
 
@@ -102,7 +107,7 @@ class Subscriber:
             if 0 < delivery.deadline_ms <= self._channel.clock.now_ms():
                 del out[delivery.id, delivery.delivery]
                 text = "the deadline passed before it was sent"
-                late.append(Settlement(delivery.id, delivery.delivery, Expired(text)))
+                late.append(_ended(delivery, Expired(text)))
                 continue
             entry.written = True
             size += _DELIVERY_BYTES + len(delivery.payload)
@@ -117,7 +122,7 @@ class Subscriber:
         if not self.auto:
             return
         done = [
-            Settlement(each.id, each.delivery, _DONE)
+            _ended(each, _DONE)
             for each in deliveries
             if self._out.pop((each.id, each.delivery), None) is not None
         ]
@@ -175,7 +180,7 @@ class Subscriber:
         else:
             self.credits.pop(lane, None)
         if self.draining:
-            self._channel.settle([Settlement(delivery.id, delivery.delivery, _BACK)])
+            self._channel.settle([_ended(delivery, _BACK)])
             return
         terms, until_s = delivery.terms, _NEVER_S
         if type(terms.target) is Stream:  # a worker watches the time of its functions itself
@@ -205,7 +210,7 @@ class Subscriber:
         back: list[Settlement] = []
         for delivery in self._queue:
             if self._out.pop((delivery.id, delivery.delivery), None) is not None:
-                back.append(Settlement(delivery.id, delivery.delivery, _BACK))
+                back.append(_ended(delivery, _BACK))
         self._queue.clear()
         if back:
             self._channel.settle(back)
@@ -228,7 +233,7 @@ class Subscriber:
         late: list[Settlement] = []
         for place, entry in list(self._out.items()):
             if entry.until_s <= now_s:
-                late.append(Settlement(*place, self._too_late(entry)))
+                late.append(_ended(entry.delivery, self._too_late(entry)))
                 self._drop(place, entry, "timeout")
             elif entry.until_s < next_s:
                 next_s = entry.until_s
@@ -296,7 +301,7 @@ class StreamChannel:
             return
         subscriber = self._subscribers.get(delivery.consumer)
         if subscriber is None:  # it left while this was on its way to it
-            self.settle([Settlement(delivery.id, delivery.delivery, _BACK)])
+            self.settle([_ended(delivery, _BACK)])
             return
         subscriber.put(delivery)
         self._touched.add(subscriber)

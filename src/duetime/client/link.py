@@ -38,6 +38,7 @@ _OPTIONS = [
 ]
 _AGAIN_S, _AGAIN_S_MAX = 0.1, 5.0
 _GRPC_PORT = 7929
+_EARLIER_MAX = 8
 # How long a server may take to say Welcome.
 _WELCOME_S = 30.0
 _logger = logging.getLogger("duetime.worker")
@@ -74,6 +75,8 @@ class Link:
         self._unanswered: dict[int, list[Settlement]] = {}
         self._words: dict[Place, Word] = {}
         self._unpacker = Unpacker()
+        self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
+        """What the server called this link's connections: it may settle what they hold."""
         self._beat: asyncio.TimerHandle | None = None
         self._beat_due = False
         self._connected = False
@@ -152,6 +155,7 @@ class Link:
             metadata = () if self._token is None else (("x-duetime-token", self._token),)
             call: Any = DuetimeStub(channel).Deliveries(metadata=metadata)
             hello = _hello(self._options)
+            hello.earlier.extend(self._earlier)
             writer: asyncio.Task[None] | None = None
             try:
                 async with asyncio.timeout(_WELCOME_S):
@@ -181,6 +185,7 @@ class Link:
 
     def _welcome(self, welcome: pb.Welcome) -> None:
         _logger.info("Connected to %s as %r.", self.address, welcome.consumer)
+        self._earlier.append(welcome.consumer)
         self._ever = self._connected = True
         self._drain_said = False
         self._beat_ms = welcome.heartbeat_ms

@@ -55,4 +55,5 @@ class Dispatcher:
     def _refuse(self, delivery: Deliver) -> None:
         kind = type(delivery.terms.target).__name__.lower()
         text = f"this engine has no channel for a {kind}"
-        self._settle([Settlement(delivery.id, delivery.delivery, Rejected("no-channel", text))])
+        outcome = Rejected("no-channel", text)
+        self._settle([Settlement(delivery.id, delivery.delivery, outcome, consumer=delivery.consumer)])

@@ -118,7 +118,7 @@ class Inbox:
         self.settlements[:0] = [
             settlement
             if _writable(settlement)
-            else Settlement(settlement.id, settlement.delivery, Failed("outcome", "it could not be stored"))
+            else replace(settlement, outcome=Failed("outcome", "it could not be stored"), log=None)
             for settlement in batch.settlements
         ]
 
@@ -161,7 +161,7 @@ class Inbox:
         size = count = 0
         for settlement in self.settlements[:BATCH_ITEMS_MAX]:
             outcome = settlement.outcome
-            size += _ITEM_BYTES + len(settlement.id)
+            size += _ITEM_BYTES + len(settlement.id) + len(settlement.consumer)
             if type(outcome) is not Done or outcome.result is not None:
                 size += _outcome_bytes(outcome)
             if count and size > BATCH_BYTES_MAX:

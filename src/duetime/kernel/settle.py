@@ -1,4 +1,5 @@
-"""Outcomes came back. An outcome counts only if it names the delivery that is out: the fence."""
+"""Outcomes came back. An outcome counts only if it names the delivery that is out (the fence), and comes from
+the consumer that holds it."""
 
 from __future__ import annotations
 
@@ -17,12 +18,16 @@ from duetime.protocol.terms import Guarantee, OnInterrupt
 def apply(state: State, command: Settle) -> list[bool]:
     """For each outcome whether it counted."""
     get = state.store.get
+    held = state.rules >= 2  # before, whoever knew its number could settle a delivery
     counted: list[bool] = []
     for settlement in command.settlements:
         intent = get(settlement.id)
         if (
-            intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery
-        ):  # a late or repeated outcome: it changes nothing, and is counted
+            intent is None
+            or intent.status is not DISPATCHING
+            or intent.delivery != settlement.delivery
+            or (held and intent.consumer != settlement.consumer)
+        ):  # a late or repeated outcome, or one of somebody else: it changes nothing, and is counted
             state.stale += 1
             counted.append(False)
             continue

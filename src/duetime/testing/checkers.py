@@ -182,6 +182,7 @@ class History:
                 seen is not None
                 and seen.status is DISPATCHING
                 and seen.delivery == settlement.delivery
+                and seen.holder == settlement.consumer
                 and seen.id not in self.outcomes
             )
             if counted:
@@ -372,7 +373,7 @@ class History:
         assert stopped == aborted, f"cancelled {stopped}, asked to abort {aborted}"
         for effect in applied.effects:
             if isinstance(effect, Deliver):
-                assert effect.attempt == self.seen[effect.id].attempt, (
-                    f"{effect.id!r}: attempt {effect.attempt}"
-                )
+                seen = self.seen[effect.id]
+                seen.holder = effect.consumer
+                assert effect.attempt == seen.attempt, f"{effect.id!r}: attempt {effect.attempt}"
                 assert effect.late_ms >= 0, f"{effect.id!r} is {-effect.late_ms} ms early"

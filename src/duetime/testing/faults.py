@@ -43,6 +43,7 @@ class Fault(StrEnum):
     LATE_OUTCOME = "late outcome"
     DOUBLE_OUTCOME = "double outcome"
     WRONG_DELIVERY = "outcome with a wrong number"
+    WRONG_CONSUMER = "outcome of somebody else's delivery"
     WORKER_VANISHED = "worker vanished"
 
 
@@ -69,6 +70,7 @@ _RATES: dict[Fault, tuple[float, float]] = {
     Fault.LATE_OUTCOME: (0.03, 0.15),
     Fault.DOUBLE_OUTCOME: (0.05, 0.3),
     Fault.WRONG_DELIVERY: (0.02, 0.1),
+    Fault.WRONG_CONSUMER: (0.02, 0.1),
     Fault.WORKER_VANISHED: (0.01, 0.05),
 }
 assert set(_RATES) == set(Fault), "every fault has its rates"

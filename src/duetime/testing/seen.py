@@ -38,6 +38,8 @@ class Seen:
         self.runs = 0
         """Hand-overs that were not given back by a snooze, in this life."""
         self.permit = -1
+        self.holder = ""
+        """The consumer of its newest hand-over; empty: the engine itself."""
         self.requests: list[str] = [item.request] if item.request is not None else []
 
     def requested(self, request: str | None) -> None:

@@ -57,7 +57,7 @@ class Workers:
 
     def _forget(self, effect: Deliver) -> None:
         if len(self._late) < _LATE_MAX:
-            self._late.append(Settlement(effect.id, effect.delivery, self._outcome()))
+            self._late.append(_settlement(effect, self._outcome()))
 
     def _outcome(self) -> Outcome:
         random = self._random
@@ -85,12 +85,15 @@ class Workers:
             outcome = self._outcome()
             if isinstance(outcome, Failed) and random.random() < 0.1:
                 outcome = Failed("http", "429", 429, -1, now_ms + random.randint(0, 9_000))
-            settlement = Settlement(*place, outcome, f"{place[0]} ran" if place[1] % 2 else None)
-            found.append(settlement)
+            found.append(_settlement(effect, outcome, f"{place[0]} ran" if place[1] % 2 else None))
             if strikes(Fault.DOUBLE_OUTCOME):
-                found.append(Settlement(*place, self._outcome()))
+                found.append(_settlement(effect, self._outcome()))
             if strikes(Fault.WRONG_DELIVERY):
-                found.insert(0, Settlement(effect.id, effect.delivery + random.choice((-1, 1, 2)), Done()))
+                wrong = effect.delivery + random.choice((-1, 1, 2))
+                found.insert(0, Settlement(effect.id, wrong, Done(), consumer=effect.consumer))
+            if strikes(Fault.WRONG_CONSUMER):
+                other = random.choice([name for name in ("", *NAMES) if name != effect.consumer])
+                found.insert(0, Settlement(*place, Done(), consumer=other))
             if random.random() < 0.2:
                 self._forget(effect)
         if self._late and strikes(Fault.LATE_OUTCOME):
@@ -101,9 +104,9 @@ class Workers:
         """Everybody answers, mostly well."""
         found = []
         for place in list(self.held):
-            del self.held[place]
+            effect = self.held.pop(place).effect
             outcome: Outcome = Done() if self._random.random() < 0.9 else Failed("http", "503", 503)
-            found.append(Settlement(*place, outcome))
+            found.append(_settlement(effect, outcome))
         return found
 
     def words(self, lanes: list[str]) -> Command | None:
@@ -128,3 +131,8 @@ class Workers:
             if held.effect.consumer == name:
                 del self.held[place]
                 self._forget(held.effect)
+
+
+def _settlement(effect: Deliver, outcome: Outcome, log: str | None = None) -> Settlement:
+    """What the one that holds a delivery says of it."""
+    return Settlement(effect.id, effect.delivery, outcome, log, effect.consumer)

@@ -50,16 +50,18 @@ class Function(_message.Message):
     def __init__(self, name: _Optional[str] = ..., queue: _Optional[str] = ..., entity: _Optional[str] = ..., signature: _Optional[str] = ..., schema: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("consumer", "ack_mode", "credits", "functions")
+    __slots__ = ("consumer", "ack_mode", "credits", "functions", "earlier")
     CONSUMER_FIELD_NUMBER: _ClassVar[int]
     ACK_MODE_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_FIELD_NUMBER: _ClassVar[int]
     consumer: str
     ack_mode: AckMode
     credits: _containers.RepeatedCompositeFieldContainer[Credit]
     functions: _containers.RepeatedCompositeFieldContainer[Function]
-    def __init__(self, consumer: _Optional[str] = ..., ack_mode: _Optional[_Union[AckMode, str]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[Function, _Mapping]]] = ...) -> None: ...
+    earlier: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, consumer: _Optional[str] = ..., ack_mode: _Optional[_Union[AckMode, str]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[Function, _Mapping]]] = ..., earlier: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Credits(_message.Message):
     __slots__ = ("credits",)

@@ -26,7 +26,7 @@ OUTCOMES = [
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
 def test_an_outcome_arrives_as_it_was(outcome):
     sent = pb.ClientMessage.FromString(pack([Settlement("a", 3, outcome)]).SerializeToString())
-    assert settlement(sent.acks.acks[0], 0, 1_000) == Settlement("a", 3, outcome)
+    assert settlement(sent.acks.acks[0], 0, 1_000, "me") == Settlement("a", 3, outcome, consumer="me")
 
 
 @pytest.mark.parametrize("tags", [None, {"b": "2", "a": "1"}])

@@ -94,8 +94,9 @@ class Bench:
 
     def settle(self, id: str, outcome: Outcome, delivery: int | None = None) -> Applied:
         """An outcome of the delivery that is out, or of another one."""
-        number = self.intent(id).delivery if delivery is None else delivery
-        return self.do(Settle((Settlement(id, number, outcome),)))
+        intent = self.intent(id)
+        number = intent.delivery if delivery is None else delivery
+        return self.do(Settle((Settlement(id, number, outcome, consumer=intent.consumer),)))
 
     def done(self, id: str, result: bytes | None = None) -> Applied:
         return self.settle(id, Done(result))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.limits import ERROR_CHARS_MAX
-from duetime.protocol.command import Settle
+from duetime.protocol.command import Settle, Start
 from duetime.protocol.intent import Status
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Backoff, ExpiredAction, Guarantee, OnInterrupt, Redelivery
@@ -42,6 +42,34 @@ def test_an_outcome_of_another_delivery_changes_nothing():
     assert bench.status("a") is Status.DISPATCHING
     assert bench.state.stale == 3
     assert bench.settle("a", Done(), 2).answer == [True]
+
+
+def test_only_the_consumer_that_holds_a_delivery_settles_it():
+    bench = Bench(pushed=("callback",))
+    bench.submit("a", on=stream())
+    bench.demand("mine", "stream:s")
+    for stranger in ("other", "", "mine "):
+        applied = bench.do(Settle((Settlement("a", 1, Done(b"1"), "a log", stranger),)))
+        assert (applied.answer, applied.effects, applied.changes) == ([False], [], [])
+    assert bench.status("a") is Status.DISPATCHING
+    assert bench.intent("a").rare is None, "no log of a stranger is kept"
+    assert bench.state.stale == 3
+    assert bench.do(Settle((Settlement("a", 1, Done(), consumer="mine"),))).answer == [True]
+
+
+def test_no_consumer_settles_what_the_engine_pushes():
+    bench = Bench()
+    bench.submit("a")
+    assert bench.do(Settle((Settlement("a", 1, Done(), consumer="other"),))).answer == [False]
+    assert bench.do(Settle((Settlement("a", 1, Done()),))).answer == [True]
+
+
+def test_by_the_first_rules_the_number_of_the_delivery_is_enough():
+    bench = Bench(pushed=("callback",))
+    bench.do(Start(2, rules=1))
+    bench.submit("a", on=stream())
+    bench.demand("mine", "stream:s")
+    assert bench.do(Settle((Settlement("a", 1, Done()),))).answer == [True]
 
 
 def test_an_outcome_that_comes_twice_counts_once():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 from typing import Any
 
 import grpc.aio
@@ -12,10 +11,11 @@ from msgspec import Struct
 
 from duetime.api.auth import Role
 from duetime.api.functions import checked
-from duetime.api.grpc import parcels
+from duetime.api.grpc import names, parcels
 from duetime.api.grpc.calls import Door, read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
+from duetime.api.quotas import bearer
 from duetime.api.service import Service
 from duetime.channels.stream import StreamChannel
 from duetime.errors import Busy, DuetimeError, InvalidField, NotReady
@@ -28,7 +28,6 @@ from duetime.v1 import deliveries_pb2 as pb
 _HELLO_S = 30.0
 # How long a client may take to read the last words.
 _LAST_WORDS_S = 2.0
-_CONSUMER_CHARS_MAX = 100
 
 
 class DeliveriesParts(Struct):
@@ -78,7 +77,7 @@ class DeliveryCalls:
 
     async def _run(self, context: Context, hello: pb.Hello) -> None:
         parts = self._parts
-        name = f"{_name(hello.consumer)}~{secrets.token_hex(6)}"
+        name = names.new(hello.consumer, bearer.get())
         session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
         if self._stopping:
             raise NotReady("The server stops.")
@@ -87,7 +86,7 @@ class DeliveryCalls:
         book = parts.service.functions
         try:
             book.join(name, checked(parcels.functions(hello)))
-            await session.run(name, hello)
+            await session.run(name, hello, names.own(hello.earlier, bearer.get()))
         finally:
             book.leave(name)
             self._sessions.discard(session)
@@ -134,9 +133,3 @@ async def _hello(context: Context) -> pb.Hello | None:
     if message.WhichOneof("message") != "hello":
         raise InvalidField("The first message is not Hello.", hint="Say Hello first.")
     return message.hello
-
-
-def _name(consumer: str) -> str:
-    if not (1 <= len(consumer) <= _CONSUMER_CHARS_MAX and consumer.isprintable()):
-        raise InvalidField(f"A consumer's name has 1 to {_CONSUMER_CHARS_MAX} printable characters.")
-    return consumer

@@ -140,9 +140,9 @@ def _lane(source: pb.Source) -> str:
     return lane_of(target)
 
 
-def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Settlement:
+def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int, consumer: str) -> Settlement:
     log = _log(ack.log) if ack.log else None
-    return Settlement(ack.intent_id, ack.delivery, _outcome(ack, now_ms, result_bytes_max), log)
+    return Settlement(ack.intent_id, ack.delivery, _outcome(ack, now_ms, result_bytes_max), log, consumer)
 
 
 def _log(text: str) -> str:

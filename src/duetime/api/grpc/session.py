@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc.aio
+from msgspec.structs import replace
 
 from duetime.api.grpc import parcels
 from duetime.api.grpc.calls import read
@@ -40,7 +41,7 @@ _logger = logging.getLogger("duetime.api")
 _ANSWERS_MAX = 64
 # Every message is a sign of life; so often it is written down when it says nothing else.
 _SIGN_S = 1.0
-# What an outcome costs on the log besides its id and its result, at the most.
+# What an outcome costs on the log besides its texts, at the most.
 _SETTLEMENT_BYTES = 64
 # How soon to say again that a consumer left, when the log had no room for it.
 _AGAIN_S = 1.0
@@ -71,13 +72,15 @@ class Session:
         self.quiet = asyncio.Event()
         """Draining, and nothing is out any more."""
 
-    async def run(self, name: str, hello: pb.Hello) -> None:
-        """See it through. What was sent and has no outcome in the end is tried again."""
+    async def run(self, name: str, hello: pb.Hello, earlier: tuple[str, ...] = ()) -> None:
+        """See it through. What was sent and has no outcome in the end is tried again. What the connections
+        named in `earlier` still hold may be settled here."""
         if hello.ack_mode not in (pb.ACK_MODE_AUTO, pb.ACK_MODE_MANUAL):
             raise InvalidField("Hello must say ACK_MODE_AUTO or ACK_MODE_MANUAL.")
         credits = parcels.credits_of(hello.credits)
         if not credits:
             raise InvalidField("Hello must name at least one stream or queue.")
+        self._earlier = earlier
         self._subscriber = self._channel.join(name, auto=hello.ack_mode == pb.ACK_MODE_AUTO)
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -180,12 +183,15 @@ class Session:
             raise InvalidField(f"{len(acks.acks)} acks are in one message; {ACKS_MAX} are allowed.")
         credits = parcels.credits_of(acks.credits)
         now_ms = self._engine.now_ms()
-        settlements = [parcels.settlement(ack, now_ms, self._result_bytes) for ack in acks.acks]
+        name = self._subscriber.name
+        settlements = [parcels.settlement(ack, now_ms, self._result_bytes, name) for ack in acks.acks]
+        if self._earlier:
+            settlements = [self._of_earlier(each) for each in settlements]
         self._subscriber.answered((each.id, each.delivery) for each in settlements)
         if self._engine.meter is not None and settlements:
             self._engine.meter.settled(settlements)
         self._engine.expecting.durations.settled(settlements)
-        parts = list(_chunks(settlements))
+        parts = list(_chunks(settlements, _SETTLEMENT_BYTES + len(name.encode())))
         waiting: list[Any] = [self._count(part, size) for part, size in parts]
         if credits:
             waiting.append(self._demand(credits))
@@ -193,6 +199,16 @@ class Session:
         flat = [each for part in counted[: len(parts)] for each in part]
         await self._answer(parcels.results(acks.number, settlements, flat))
         await self._alive()
+
+    def _of_earlier(self, settlement: Settlement) -> Settlement:
+        """An outcome in the name of the connection that holds its delivery, if this client had that one."""
+        out = self._engine.pump.kernel.state.out
+        self._earlier = tuple(name for name in self._earlier if out.get(name))
+        for name in self._earlier:
+            intent = out[name].get(settlement.id)
+            if intent is not None and intent.delivery == settlement.delivery:
+                return replace(settlement, consumer=name)
+        return settlement
 
     async def _count(self, settlements: list[Settlement], size: int) -> list[bool]:
         """Hand in outcomes, and learn which of them counted."""
@@ -298,12 +314,12 @@ def leave(engine: Engine, name: str) -> None:
     engine.request(Leave(name), AckLevel.ASYNC, reply)
 
 
-def _chunks(settlements: list[Settlement]) -> Iterator[tuple[list[Settlement], int]]:
+def _chunks(settlements: list[Settlement], each_bytes: int) -> Iterator[tuple[list[Settlement], int]]:
     """Parts that each fit a frame of the log, and their bytes."""
     part: list[Settlement] = []
     size = 0
     for each in settlements:
-        more = _bytes(each)
+        more = each_bytes + _bytes(each)
         if part and (len(part) >= BATCH_ITEMS_MAX or size + more > BATCH_BYTES_MAX):
             yield part, size
             part, size = [], 0
@@ -315,7 +331,7 @@ def _chunks(settlements: list[Settlement]) -> Iterator[tuple[list[Settlement], i
 
 def _bytes(settlement: Settlement) -> int:
     outcome = settlement.outcome
-    size = _SETTLEMENT_BYTES + 4 * len(settlement.id)
+    size = 4 * len(settlement.id)
     if settlement.log is not None:
         size += 4 * len(settlement.log)
     if type(outcome) is Done:

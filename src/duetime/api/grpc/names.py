@@ -1,0 +1,35 @@
+"""Names of connections that take deliveries. The kernel accepts outcomes by them, so nobody may choose one.
+
+A name has three parts: what the client calls itself, a mark of its token, and random digits. A client that
+reconnects gets a new name. It may still settle what an earlier connection of its own holds, and names that
+connection; the mark proves that both came with the same token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+
+from duetime.errors import InvalidField
+from duetime.limits import EARLIER_NAMES_MAX
+
+_CONSUMER_CHARS_MAX = 100
+_MARK_BYTES = 4
+
+
+def new(consumer: str, bearer: str) -> str:
+    """A name for a connection of the bearer of a token (its hash; empty: no token was needed)."""
+    if not (1 <= len(consumer) <= _CONSUMER_CHARS_MAX and consumer.isprintable()):
+        raise InvalidField(f"A consumer's name has 1 to {_CONSUMER_CHARS_MAX} printable characters.")
+    return f"{consumer}~{_mark(bearer)}{secrets.token_hex(6)}"
+
+
+def own(names: Iterable[str], bearer: str) -> tuple[str, ...]:
+    """Those of the names that were given to this bearer; of too many, the newest."""
+    mark = _mark(bearer)
+    return tuple(name for name in names if name.rpartition("~")[2].startswith(mark))[-EARLIER_NAMES_MAX:]
+
+
+def _mark(bearer: str) -> str:
+    return hashlib.blake2b(bearer.encode(), digest_size=_MARK_BYTES).hexdigest()
