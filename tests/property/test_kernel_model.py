@@ -23,7 +23,7 @@ from duetime.protocol.intent import (
     Item,
     Status,
 )
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Returned, Settlement, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import Backoff, Bare, Entity, Redelivery, Target, Terms, Tier, lane_of
@@ -49,6 +49,7 @@ class Naive:
     status: Status = SCHEDULED
     delivery: int = 0
     attempt: int = 0
+    lost: bool = False
     holds: bool = False
 
 
@@ -128,8 +129,15 @@ class Model:
             case Snoozed(delay_ms):
                 intent.attempt -= 1
                 self.again(intent, self.now_ms + delay_ms)
-            case Failed() | Lost() if intent.attempt < POLICY.max_attempts:
+            case Returned():
+                intent.attempt -= 1
+                self.again(intent, self.now_ms)
+            case Lost() if intent.attempt < POLICY.max_attempts:
+                self.again(intent, self.now_ms + (DELAY_MS if intent.lost else 0))
+                intent.lost = True
+            case Failed() if intent.attempt < POLICY.max_attempts:
                 self.again(intent, self.now_ms + DELAY_MS)
+                intent.lost = False
             case _:
                 self.end(intent, DEAD_LETTERED)
         return True
@@ -137,7 +145,16 @@ class Model:
 
 IDS = Bundle("ids")
 OUTCOMES = st.sampled_from(
-    [Done(), Failed("x", "y"), Failed("x", "y"), Failed("x", "y"), Snoozed(30), Rejected("x", "y"), Lost("z")]
+    [
+        Done(),
+        Failed("x", "y"),
+        Failed("x", "y"),
+        Failed("x", "y"),
+        Snoozed(30),
+        Rejected("x", "y"),
+        Lost("z"),
+        Returned("z"),
+    ]
 )
 
 
@@ -243,6 +260,7 @@ class KernelAgainstModel(RuleBasedStateMachine):
         refused = intent.status is not DEAD_LETTERED
         if not refused:
             intent.attempt = intent.deadline_ms = 0
+            intent.lost = False
             self.model.plan(intent, self.now_ms + wait)
         assert isinstance(self.apply(Revive(id, 0, self.now_ms + wait, 0)).answer, Refusal) == refused
 

@@ -231,12 +231,13 @@ def test_attempts_are_not_counted(monkeypatch):
 
 
 def test_an_interrupted_at_most_once_runs_again(monkeypatch):
-    def lost(state, intent, message):
-        delay_ms = retry.delay_ms(intent.terms.redelivery, intent.id, intent.attempt)
-        readying.wait_again(state, intent, state.at_ms + delay_ms, message)
+    monkeypatch.setattr(settle, "_once", lambda intent: False)
+    assert re.search("at most once|: attempt|would run again", first_violation())
 
-    monkeypatch.setattr(settle, "_lost", lost)
-    assert re.search("at most once|: attempt", first_violation())
+
+def test_a_delivery_that_was_handed_back_costs_an_attempt(monkeypatch):
+    monkeypatch.setattr(settle, "_returned", settle._lost)
+    assert re.search("given up|more than its policy|: attempt", first_violation())
 
 
 def test_at_most_once_is_started_before_the_medium_has_it(monkeypatch):

@@ -7,9 +7,11 @@ import threading
 
 import pytest
 
-from duetime import Status
+from duetime import Retry, Status
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
+
+TEN_MINUTES = Retry(initial_delay="10m", max_delay="10m")
 
 
 def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, told, tmp_path):
@@ -21,6 +23,20 @@ def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, 
     (tmp_path / "go").touch()
     with WorkerProcess(server):
         assert {handle.result(WAIT_S).wait() for handle in handles} == {2}
+
+
+def test_a_killed_worker_s_delivery_runs_again_at_once_though_its_retry_has_a_delay(
+    server, app, told, tmp_path
+):
+    with WorkerProcess(server) as first:
+        task = functions.held.options(lease="1h", retry=TEN_MINUTES)
+        handle = task.schedule(told.address, str(tmp_path / "go")).wait()
+        told.next()
+        first.kill()
+    (tmp_path / "go").touch()
+    with WorkerProcess(server):
+        assert handle.result(WAIT_S).wait() == 2
+    assert handle.view().wait().attempts == 2
 
 
 def test_at_most_once_is_never_run_again(server, app, told, tmp_path):
@@ -101,7 +117,31 @@ class TestDraining:
         with WorkerProcess(server):
             assert sorted(handle.result(WAIT_S).wait() for handle in handles) == [1, 1, 2, 2, 2]
         views = [handle.view().wait() for handle in handles]
-        assert sum("stopped before it was done" in v.last_error.message for v in views if v.last_error) == 3
+        assert [(view.attempts, view.last_error) for view in views] == [(1, None)] * 5
+
+    @pytest.mark.parametrize("retry", [TEN_MINUTES, Retry(max_attempts=1)])
+    def test_a_retry_with_a_delay_or_a_single_attempt_is_handed_back_at_once_too(
+        self, server, app, told, tmp_path, retry
+    ):
+        with WorkerProcess(server, options=("--drain", "0.2")) as worker:
+            task = functions.held.options(lease="1h", retry=retry)
+            handle = task.schedule(told.address, str(tmp_path / "go")).wait()
+            told.next()
+            assert worker.stop() == 0
+        (tmp_path / "go").touch()
+        with WorkerProcess(server):
+            assert handle.result(WAIT_S).wait() == 2
+        assert handle.view().wait().attempts == 1
+
+    def test_at_most_once_that_had_begun_is_a_dead_letter(self, server, app, told, tmp_path):
+        with WorkerProcess(server, options=("--drain", "0.2")) as worker:
+            once = functions.held.options(lease="1h", guarantee="AT_MOST_ONCE")
+            handle = once.schedule(told.address, str(tmp_path / "go")).wait()
+            told.next()
+            assert worker.stop() == 0
+        view = handle.view().wait()
+        assert view.status is Status.DEAD_LETTERED
+        assert view.last_error is not None and "stopped before it was done" in view.last_error.message
 
     def test_what_had_not_begun_costs_no_attempt(self, server, app, told):
         """Two processes for heavy functions: the others wait in the worker, and go back untouched."""
@@ -113,8 +153,8 @@ class TestDraining:
         for handle in handles:
             view = handle.view().wait()
             waits = (Status.SCHEDULED, Status.DUE)  # the one becomes the other at the next tick
-            assert view.status in ((Status.DEAD_LETTERED,) if handle.id in began else waits)
-            assert view.attempts == (handle.id in began)
+            assert (view.status in waits, view.attempts) == (True, 0)
+            assert view.delivery == 1, "this one began" if handle.id in began else "it came and went back"
 
     def test_a_function_that_blocks_the_loop_does_not_keep_it(self, server, app, told):
         with WorkerProcess(server, options=("--drain", "0")) as worker:
@@ -122,6 +162,8 @@ class TestDraining:
             told.next()
             assert worker.stop() == 0
             worker.says("A function blocks the loop; leaving without it")
+        view = handle.view().wait()
+        assert (view.status in (Status.SCHEDULED, Status.DUE), view.attempts) == (True, 0)
         assert handle.cancel().wait().status is Status.CANCELED
 
     def test_a_second_signal_stops_it_at_once(self, server, app, told, tmp_path):

@@ -7,7 +7,7 @@ from typing import Any
 
 from duetime.client.reports import Place, Word, words_of
 from duetime.protocol.effect import Deliver
-from duetime.protocol.outcome import Done, Expired, Failed, Lost, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Rejected, Returned, Settlement, Snoozed
 from duetime.protocol.said import PROGRESS_MAX
 from duetime.protocol.terms import Entity, Redelivery, Task, Terms, Tier, lane_of
 from duetime.v1 import deliveries_pb2 as pb
@@ -107,6 +107,8 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
                 ack.rejected.kind, ack.rejected.message = kind, text
             case Lost(text) | Expired(text):  # no function of ours says Expired
                 ack.lost.message = text
+            case Returned(text):
+                ack.lost.message, ack.lost.returned = text, True
     return message
 
 

@@ -21,7 +21,7 @@ from duetime.client.reports import Place, Word
 from duetime.client.worker_parts import Running, WorkerOptions
 from duetime.errors import DuetimeError
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Done, Lost, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
 from duetime.protocol.said import PROGRESS_MS
 from duetime.protocol.terms import Entity, type_lane
 
@@ -35,7 +35,7 @@ _BLOCKED_S = 1.0
 _AGAIN_S = 1.0
 _BUSY = Snoozed(0, "its worker had no room for it")
 _STOPPED = Snoozed(0, "its worker stopped before it began")
-_LOST = Lost("its worker was stopped before it was done")
+_UNFINISHED = Returned("its worker was stopped before it was done")
 EXIT_AT_ONCE = 1
 _logger = logging.getLogger("duetime.worker")
 
@@ -124,6 +124,7 @@ class Worker:
         if self._loop_answers():
             return
         _logger.warning("A function blocks the loop; leaving without it. Its delivery is handed back.")
+        self._return_held()
         await self._leave_links()
         self._app.functions.kill()
         os._exit(0)
@@ -380,12 +381,17 @@ class Worker:
         except TimeoutError:
             _logger.warning("%d were not finished in time: they are handed back.", len(self._held))
         await self._channel.close()
+        left = self._return_held()
+        leaving = asyncio.run_coroutine_threadsafe(self._leave_links(), self._links_loop)
+        await asyncio.wrap_future(leaving)
+        _logger.info("Stopped; %d were handed back unfinished.", left)
+
+    def _return_held(self) -> int:
+        """Hand back everything that has no outcome yet; how many."""
         left, self._held = self._held, {}
         by_link: dict[Link, list[Settlement]] = {}
         for (id, delivery), link in left.items():
-            by_link.setdefault(link, []).append(Settlement(id, delivery, _LOST))
+            by_link.setdefault(link, []).append(Settlement(id, delivery, _UNFINISHED))
         for link, some in by_link.items():
             link.send(some, {})
-        leaving = asyncio.run_coroutine_threadsafe(self._leave_links(), self._links_loop)
-        await asyncio.wrap_future(leaving)
-        _logger.info("Stopped; %d were handed back unfinished.", len(left))
+        return len(left)

@@ -148,7 +148,7 @@ class Engine(Planner):
         )
 
     async def close(self, drain_ms: int | None = None) -> None:
-        """Drain, write a checkpoint, let go of everything. What did not end in time is Lost.
+        """Drain, write a checkpoint, let go of everything. What did not end in time is handed back.
 
         Once begun it goes on to its end, also when the caller is cancelled; who calls again waits for it.
         """

@@ -17,7 +17,17 @@ from duetime.kernel.kernel import Answer
 from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX, FRAME_BYTES_MAX
 from duetime.protocol.command import Advance, Command, Settle, Submit
 from duetime.protocol.intent import Item
-from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import (
+    Done,
+    Expired,
+    Failed,
+    Lost,
+    Outcome,
+    Rejected,
+    Returned,
+    Settlement,
+    Snoozed,
+)
 from duetime.protocol.record import encode
 from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Terms
@@ -189,7 +199,7 @@ def _outcome_bytes(outcome: Outcome) -> int:
             return len(result) if result is not None else 0
         case Failed(kind, message) | Rejected(kind, message):
             return 4 * (len(kind) + len(message))
-        case Lost(message) | Expired(message) | Snoozed(_, message):
+        case Lost(message) | Expired(message) | Returned(message) | Snoozed(_, message):
             return 4 * len(message)
 
 

@@ -23,7 +23,17 @@ from duetime.limits import HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE
-from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import (
+    Done,
+    Expired,
+    Failed,
+    Lost,
+    Outcome,
+    Rejected,
+    Returned,
+    Settlement,
+    Snoozed,
+)
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 
@@ -47,10 +57,10 @@ TIME_S = (
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_096)
 
 CHANNELS = ("callback", "task", "entity", "stream", "bare")
-OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost", "expired")
+OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost", "expired", "returned")
 _TIERS = range(len(TIER_NAMES))
 _CHANNEL = {Callback: 0, Task: 1, Entity: 2, Stream: 3, Bare: 4}
-_OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4, Expired: 5}
+_OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4, Expired: 5, Returned: 6}
 assert set(_OUTCOME) == set(get_args(Outcome)), "a settlement that cannot be counted would not be settled"
 # Where the tally has moves to the dead letters.
 _DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]

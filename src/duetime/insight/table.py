@@ -157,7 +157,7 @@ METRICS: tuple[Spec, ...] = (
         "duetime_deliveries_total",
         COUNTER,
         ("tier", "channel", "outcome"),
-        "Deliveries that came back, by outcome: done, failed, snoozed, rejected, lost.",
+        "Deliveries that came back, by outcome: done, failed, snoozed, rejected, lost, expired, returned.",
         _deliveries,
     ),
     Spec(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from duetime.limits import TIER_NAMES
 from duetime.protocol.effect import Deliver
-from duetime.protocol.outcome import Done, Outcome, Snoozed
+from duetime.protocol.outcome import Done, Outcome, Returned, Snoozed
 
 
 class Span(Protocol):
@@ -40,7 +40,7 @@ class _OpenSpan:
     def end(self, outcome: Outcome) -> None:
         kind = type(outcome).__name__.lower()
         self._span.set_attribute("duetime.outcome", kind)
-        if not isinstance(outcome, Done | Snoozed):
+        if not isinstance(outcome, Done | Returned | Snoozed):
             self._span.set_status(self._failed, getattr(outcome, "message", kind))
         self._span.end()
 

@@ -10,7 +10,7 @@ from duetime.kernel.settle import settle
 from duetime.kernel.state import State
 from duetime.limits import PERMITS_MAX
 from duetime.protocol.command import Configure, LaneSettings, Order, Pause, Resize, Resume, SetLane, Start
-from duetime.protocol.outcome import Lost
+from duetime.protocol.outcome import Lost, Outcome, Returned
 from duetime.protocol.reply import Refusal
 
 
@@ -77,16 +77,20 @@ def drain(state: State) -> None:
 
 
 def start(state: State, command: Start) -> None:
-    """A new writer. What its predecessor ran in its own process is lost; leases of others go on."""
+    """A new writer. What its predecessor ran in its own process was handed back if it was told to stop, and
+    is lost otherwise; leases of others go on."""
     assert command.epoch > state.epoch, "epochs are integers that grow"
     state.epoch, state.rules = command.epoch, command.rules
+    outcome: Outcome = Lost("the engine stopped while it ran")
+    if state.draining and state.rules >= 2:
+        outcome = Returned("the engine was stopped while it ran")
     if state.draining:
         state.draining = False
         for lane in state.lanes.values():
             _stir(state, lane)
     drop_connections(state)
     for intent in sorted(state.out[""].values(), key=lambda intent: intent.seq):
-        settle(state, intent, Lost("the engine stopped while it ran"))
+        settle(state, intent, outcome)
 
 
 def _stir(state: State, lane: Lane) -> None:

@@ -11,7 +11,7 @@ from duetime.kernel.state import State
 from duetime.limits import ERROR_CHARS_MAX
 from duetime.protocol.command import Settle
 from duetime.protocol.intent import ACKED, DEAD_LETTERED, DISPATCHING, Error, Intent
-from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Returned, Snoozed
 from duetime.protocol.terms import Guarantee, OnInterrupt
 
 
@@ -53,6 +53,8 @@ def settle(state: State, intent: Intent, outcome: Outcome, log: str | None = Non
             _failed(state, intent, outcome)
         case Lost(message):
             _lost(state, intent, message)
+        case Returned(message):
+            _returned(state, intent, message)
         case Snoozed(delay_ms, reason):
             intent.attempt -= 1
             note = f"snoozed for {span(delay_ms)}" + (f" ({reason})" if reason else "")
@@ -82,16 +84,34 @@ def _failed(state: State, intent: Intent, outcome: Failed) -> None:
 
 
 def _lost(state: State, intent: Intent, message: str) -> None:
-    """Nobody knows how far it got: only an intent that may run twice is tried again."""
+    """Nobody knows how far it got: only an intent that may run twice is tried again. At once the first time,
+    for it is rarely the intent that killed its worker; then with back-off, for perhaps it is."""
     terms = intent.terms
     error = _error(state, intent, "lost", message, 0)
-    once = terms.guarantee is Guarantee.AT_MOST_ONCE or terms.on_interrupt is OnInterrupt.DEAD_LETTER
-    if once or intent.attempt >= terms.redelivery.max_attempts:
+    if _once(intent) or intent.attempt >= terms.redelivery.max_attempts:
         finish(state, intent, DEAD_LETTERED, error)
         return
-    rare_of(intent).last_error = error
-    delay_ms = retry.delay_ms(terms.redelivery, intent.id, intent.attempt)
+    rare = rare_of(intent)
+    last = rare.last_error if intent.attempt > 1 else None
+    first = state.rules >= 2 and (last is None or last.kind != "lost")
+    delay_ms = 0 if first else retry.delay_ms(terms.redelivery, intent.id, intent.attempt)
+    rare.last_error = error
     wait_again(state, intent, state.at_ms + delay_ms, f"lost: {message}")
+
+
+def _returned(state: State, intent: Intent, message: str) -> None:
+    """It was stopped on purpose, and nothing speaks against the intent."""
+    if _once(intent):
+        finish(state, intent, DEAD_LETTERED, _error(state, intent, "lost", message, 0))
+        return
+    intent.attempt -= 1
+    wait_again(state, intent, state.at_ms, f"handed back: {message}"[:ERROR_CHARS_MAX])
+
+
+def _once(intent: Intent) -> bool:
+    """Whether an attempt that was cut off is the last."""
+    terms = intent.terms
+    return terms.guarantee is Guarantee.AT_MOST_ONCE or terms.on_interrupt is OnInterrupt.DEAD_LETTER
 
 
 def _error(state: State, intent: Intent, kind: str, message: str, http_status: int) -> Error:

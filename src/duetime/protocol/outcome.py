@@ -45,13 +45,19 @@ class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):
     message: str
 
 
+class Returned(Struct, frozen=True, array_like=True, tag="returned", gc=False):
+    """Handed back on purpose: whoever ran it was told to stop. Costs no attempt and no delay."""
+
+    message: str
+
+
 class Expired(Struct, frozen=True, array_like=True, tag="expired", gc=False):
     """Its time is over: what its `expired_action` says happens to it."""
 
     message: str = ""
 
 
-Outcome = Done | Failed | Snoozed | Rejected | Lost | Expired
+Outcome = Done | Failed | Snoozed | Rejected | Lost | Expired | Returned
 
 
 class Settlement(Struct, frozen=True, array_like=True, gc=False):

@@ -12,6 +12,7 @@ from duetime.protocol.command import (
     Cancel,
     Command,
     Configure,
+    Drain,
     FireNow,
     Patch,
     Purge,
@@ -20,6 +21,7 @@ from duetime.protocol.command import (
     SetLane,
     Settings,
     Settle,
+    Start,
     Submit,
 )
 from duetime.protocol.effect import Abort, Change, Deliver
@@ -37,7 +39,7 @@ from duetime.protocol.intent import (
     Item,
     Status,
 )
-from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Returned, Snoozed
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import Guarantee, Terms
@@ -74,6 +76,7 @@ class History:
         self.at_ms = 0
         self.number = 0
         self.outcomes: dict[str, Outcome] = {}
+        self.draining = False
         self.timed = ""
         """The intent whose time was set by the record's command."""
         self.moves: dict[tuple[Status | None, Status], int] = {}
@@ -105,6 +108,8 @@ class History:
                 seen = self.seen[command.id]
                 seen.execute_at_ms = min(seen.execute_at_ms, self.at_ms)
                 self._set_time(seen)
+            case Drain():
+                self.draining = True
             case Resize() if answer is None:
                 self.limits[command.tier] = command.permits
             case Configure():
@@ -122,6 +127,8 @@ class History:
                 self._new(change, peek)
             self._changed(change, record, peek)
         self.claims.newest_wins()
+        if isinstance(command, Start):
+            self.draining = False
         new = [change.id for change in applied.changes if change.old is None]
         self.ticks.observe(command, answer, self.seen, running, new)
         if isinstance(command, Purge) and isinstance(answer, list):
@@ -251,9 +258,9 @@ class History:
             self.shares.go(seen, started=new is DISPATCHING)
         elif old is DISPATCHING:
             row.running.pop(id)
+            self._ended_delivery(seen, new, record, peek)
             self._give_back(seen)
             self.rates.back(seen)
-            self._ended_delivery(seen, new, record, peek)
         elif old is BLOCKED and new is SCHEDULED:
             self.groups.goes_on(seen)
         seen.status = new
@@ -313,6 +320,8 @@ class History:
     def _ended_delivery(self, seen: Seen, new: Status, record: Record, peek: Peek) -> None:
         """A delivery ended: by its outcome, by a cancel, or because nobody knows any more."""
         id, outcome = seen.id, self.outcomes.get(seen.id)
+        if outcome is None and self.draining and seen.permit >= 0 and isinstance(record.command, Start):
+            outcome = Returned("")  # who is told to stop hands back what it runs
         if new is ACKED:
             assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
         elif new is CANCELED:
@@ -325,6 +334,11 @@ class History:
                 seen.attempt -= 1
                 seen.runs -= 1
                 seen.not_before_ms = self.at_ms + outcome.delay_ms
+            elif isinstance(outcome, Returned):
+                assert seen.guarantee is not Guarantee.AT_MOST_ONCE, f"{id!r} ran and would run again"
+                seen.attempt -= 1
+                seen.runs -= 1
+                seen.not_before_ms = self.at_ms
             elif id != self.timed:
                 failed = outcome if isinstance(outcome, Failed) else None
                 check_retry(seen, failed, self.at_ms, peek(id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duetime.protocol.intent import SCHEDULED, Intent
-from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected
+from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Returned
 from duetime.protocol.terms import Backoff, Guarantee, OnInterrupt, Redelivery
 from duetime.testing.seen import Seen
 
@@ -22,7 +22,7 @@ def delays(policy: Redelivery, attempt: int) -> tuple[int, int]:
 
 def check_dead(seen: Seen, outcome: Outcome | None) -> None:
     """It was given up: nothing was left to try, or nothing may be tried."""
-    exhausted = seen.attempt >= seen.redelivery.max_attempts
+    exhausted = seen.attempt >= seen.redelivery.max_attempts and not isinstance(outcome, Returned)
     once = seen.guarantee is Guarantee.AT_MOST_ONCE
     if isinstance(outcome, Failed):
         assert exhausted or once, f"{seen.id!r} has attempts left and was given up"
@@ -34,6 +34,9 @@ def check_dead(seen: Seen, outcome: Outcome | None) -> None:
 def check_retry(seen: Seen, failed: Failed | None, at_ms: int, intent: Intent | None) -> None:
     """It waits for the next attempt, as long as its policy says."""
     least_ms, most_ms = delays(seen.redelivery, seen.attempt)
+    if failed is None and not seen.lost:
+        least_ms = most_ms = 0  # the first loss says nothing against the intent
+    seen.lost = failed is None
     if failed is not None and failed.delay_ms >= 0:
         least_ms = most_ms = failed.delay_ms
     seen.not_before_ms = at_ms + least_ms

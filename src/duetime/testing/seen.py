@@ -37,6 +37,8 @@ class Seen:
         """No hand-over before this: the end of a retry's or snooze's wait."""
         self.runs = 0
         """Hand-overs that were not given back by a snooze, in this life."""
+        self.lost = False
+        """Whether the newest attempt of this life that counts was lost."""
         self.permit = -1
         self.holder = ""
         """The consumer of its newest hand-over; empty: the engine itself."""
@@ -51,6 +53,7 @@ class Seen:
     def revived(self, command: Revive, at_ms: int) -> None:
         """A dead letter lives again, with what was said to be different."""
         self.attempt = self.runs = self.not_before_ms = 0
+        self.lost = False
         self.execute_at_ms = command.execute_at_ms or at_ms
         if command.deadline_ms is not None:
             self.deadline_ms = command.deadline_ms

@@ -10,7 +10,17 @@ from msgspec import Struct
 
 from duetime.protocol.command import Beat, Command, Demand, Leave
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import (
+    Done,
+    Expired,
+    Failed,
+    Lost,
+    Outcome,
+    Rejected,
+    Returned,
+    Settlement,
+    Snoozed,
+)
 from duetime.testing.faults import Dice, Fault
 
 NAMES = ("w0", "w1", "w2")
@@ -73,7 +83,7 @@ class Workers:
                 return Rejected("bad", "it can never work")
             case 4:
                 return Expired("too late for it")
-        return Lost("nobody knows")
+        return Lost("nobody knows") if random.random() < 0.7 else Returned("it was told to stop")
 
     def outcomes(self, now_ms: int) -> list[Settlement]:
         """What comes back now: answers, and some that nobody should believe."""

@@ -104,10 +104,12 @@ class Rejected(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Lost(_message.Message):
-    __slots__ = ("message",)
+    __slots__ = ("message", "returned")
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
     message: str
-    def __init__(self, message: _Optional[str] = ...) -> None: ...
+    returned: bool
+    def __init__(self, message: _Optional[str] = ..., returned: _Optional[bool] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected", "lost", "log")

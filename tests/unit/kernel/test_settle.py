@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.limits import ERROR_CHARS_MAX
-from duetime.protocol.command import Settle, Start
+from duetime.protocol.command import Drain, Settle, Start
 from duetime.protocol.intent import Status
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Backoff, ExpiredAction, Guarantee, OnInterrupt, Redelivery
 from tests.unit.kernel.bench import T0, Bench, delivered, stream, terms
 
@@ -218,7 +219,7 @@ def test_a_lost_delivery_counts_as_an_attempt():
     bench.settle("a", Lost("gone"))
     assert (bench.status("a"), bench.intent("a").attempt) == (Status.SCHEDULED, 1)
     assert last_error(bench).kind == "lost"
-    assert delivered(bench.at(100)) == ["a"]
+    assert delivered(bench.at(0)) == ["a"]
     bench.settle("a", Lost("gone"))
     assert bench.status("a") is Status.DEAD_LETTERED
 
@@ -237,7 +238,7 @@ def test_with_on_interrupt_a_plain_failure_is_still_tried_again():
     assert bench.status("a") is Status.SCHEDULED
 
 
-@pytest.mark.parametrize("outcome", [Failed("x", "no"), Lost("gone"), Rejected("x", "no")])
+@pytest.mark.parametrize("outcome", [Failed("x", "no"), Lost("gone"), Rejected("x", "no"), Returned("stop")])
 @pytest.mark.parametrize("on_interrupt", OnInterrupt)
 def test_at_most_once_is_never_run_again(outcome, on_interrupt):
     bench = Bench()
@@ -275,7 +276,8 @@ def test_an_error_has_a_length():
 
 
 def test_the_permit_and_the_lane_are_free_after_every_outcome():
-    for outcome in (Done(), Failed("x", "no"), Snoozed(5), Rejected("x", "no"), Lost("gone")):
+    ends = (Done(), Failed("x", "no"), Snoozed(5), Rejected("x", "no"), Lost("gone"), Returned("stop"))
+    for outcome in ends:
         bench = Bench()
         bench.submit("a")
         assert bench.state.tiers.all[3].used == 1
@@ -297,3 +299,104 @@ def test_the_log_of_the_newest_attempt_is_kept():
     bench.later(2_000)
     bench.do(Settle((Settlement("a", 3, Done(), "the last"),)))
     assert bench.intent("a").rare.log == "the last"  # type: ignore[union-attr]
+
+
+TEN_MINUTES = Redelivery(3, Backoff.FIXED, 600_000, 600_000, jitter=False)
+
+
+def test_a_delivery_that_is_handed_back_costs_no_attempt_and_no_delay():
+    bench = Bench()
+    bench.submit("a", on=terms(redelivery=TEN_MINUTES))
+    bench.settle("a", Returned("its worker was stopped"))
+    intent = bench.intent("a")
+    assert (intent.status, intent.attempt) == (Status.SCHEDULED, 0)
+    assert intent.rare is not None and intent.rare.last_error is None, "nothing went wrong"
+    assert intent.rare.history is not None
+    assert intent.rare.history[-1].note == "handed back: its worker was stopped"
+    assert bench.next() == 0
+    assert delivered(bench.at(0)) == ["a"]
+    assert (bench.intent("a").attempt, bench.intent("a").delivery) == (1, 2)
+
+
+def test_with_one_attempt_a_delivery_that_is_handed_back_is_no_dead_letter():
+    bench = Bench()
+    bench.submit("a", on=terms(redelivery=Redelivery(max_attempts=1)))
+    for delivery in (2, 3, 4):
+        bench.settle("a", Returned("its worker was stopped"))
+        assert delivered(bench.at(0)) == ["a"]
+        assert (bench.intent("a").attempt, bench.intent("a").delivery) == (1, delivery)
+
+
+@pytest.mark.parametrize(
+    "once", [{"guarantee": Guarantee.AT_MOST_ONCE}, {"on_interrupt": OnInterrupt.DEAD_LETTER}]
+)
+def test_what_must_not_run_twice_is_a_dead_letter_when_it_was_stopped_on_purpose_too(once):
+    bench = Bench()
+    bench.submit("a", on=terms(**once))
+    bench.settle("a", Returned("its worker was stopped"))
+    assert bench.status("a") is Status.DEAD_LETTERED
+    assert (last_error(bench).kind, last_error(bench).message) == ("lost", "its worker was stopped")
+
+
+def test_a_lost_delivery_is_tried_again_at_once_the_first_time_then_with_back_off():
+    bench = Bench()
+    bench.submit("a", on=terms(redelivery=TEN_MINUTES))
+    bench.settle("a", Lost("gone"))
+    assert bench.next() == 0
+    assert delivered(bench.at(0)) == ["a"]
+    assert bench.intent("a").attempt == 2, "its budget counts"
+    bench.settle("a", Lost("gone"))
+    assert bench.next() == 600_000
+    assert delivered(bench.at(600_000)) == ["a"]
+    bench.settle("a", Lost("gone"))
+    assert bench.status("a") is Status.DEAD_LETTERED
+
+
+def test_a_failure_between_two_losses_makes_the_next_loss_a_first_one():
+    bench = Bench()
+    bench.submit("a", on=terms(redelivery=replace(TEN_MINUTES, max_attempts=9)))
+    bench.settle("a", Lost("gone"))
+    bench.at(0)
+    bench.fail("a", delay_ms=0)
+    bench.at(0)
+    bench.settle("a", Lost("gone"))
+    assert bench.next() == 0
+
+
+def test_after_a_revival_the_first_loss_is_the_first_again():
+    bench = Bench()
+    bench.submit("a", on=terms(redelivery=Redelivery(1, Backoff.FIXED, 600_000, 600_000, jitter=False)))
+    bench.settle("a", Lost("gone"))
+    assert bench.status("a") is Status.DEAD_LETTERED
+    bench.revive("a", redelivery=TEN_MINUTES)
+    bench.settle("a", Lost("gone"))
+    assert bench.next() == 0
+
+
+def test_under_the_first_rules_a_lost_delivery_waits_for_its_delay():
+    bench = Bench()
+    bench.do(Start(1, 1))
+    bench.submit("a", on=terms(redelivery=TEN_MINUTES))
+    bench.settle("a", Lost("gone"))
+    assert bench.next() == 600_000
+
+
+@pytest.mark.parametrize(("drained", "attempt", "next_ms"), [(True, 1, 0), (False, 2, 0)])
+def test_what_an_engine_ran_when_it_was_told_to_stop_was_handed_back(drained, attempt, next_ms):
+    bench = Bench()
+    bench.submit("a", on=terms(redelivery=TEN_MINUTES))
+    if drained:
+        bench.do(Drain())
+    bench.start()
+    assert bench.next() == next_ms
+    assert delivered(bench.at(0)) == ["a"]
+    assert bench.intent("a").attempt == attempt
+
+
+def test_under_the_first_rules_a_stopped_engine_lost_what_it_ran():
+    bench = Bench()
+    bench.do(Start(1, 1))
+    bench.submit("a", on=terms(redelivery=TEN_MINUTES))
+    bench.do(Drain())
+    bench.do(Start(2, 1))
+    assert (bench.intent("a").attempt, bench.next()) == (1, 600_000)

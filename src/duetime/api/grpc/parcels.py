@@ -23,7 +23,7 @@ from duetime.limits import (
     SOURCES_MAX,
 )
 from duetime.protocol.effect import Deliver
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Stream, Target, Task, Terms, Tier, lane_of, type_lane
 from duetime.protocol.view import Progress
 from duetime.v1 import deliveries_pb2 as pb
@@ -206,7 +206,8 @@ def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
             rejected = ack.rejected
             return Rejected(rejected.kind[:_KIND_CHARS_MAX] or "rejected", rejected.message[:ERROR_CHARS_MAX])
         case "lost":
-            return Lost(ack.lost.message[:ERROR_CHARS_MAX])
+            text = ack.lost.message[:ERROR_CHARS_MAX]
+            return Returned(text) if ack.lost.returned else Lost(text)
     raise InvalidField(f"The ack of {ack.intent_id[:128]!r} says no outcome.")
 
 
