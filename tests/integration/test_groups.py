@@ -197,6 +197,40 @@ def test_what_cannot_be_bound_together(app):
     run(main())
 
 
+def test_calls_that_are_scheduled_already_are_told_how_to_write_them(app):
+    double, total, *_ = functions(app)
+
+    async def main():
+        async with app:
+            for wrong in (
+                lambda: app.chain(double.schedule(1)),
+                lambda: app.chain(double(1)),
+                lambda: app.group([double.schedule(1)], then=total.bind()),
+                lambda: app.group([double.bind(1)], then=total.schedule()),
+                lambda: app.group([double], then=total.bind()),
+            ):
+                with pytest.raises(errors.InvalidField, match=r"not scheduled yet, not a .*task\.bind"):
+                    wrong()
+            assert await app.find() == []
+
+    run(main())
+
+
+def test_a_tree_is_cancelled_from_a_step_that_has_ended(app):
+    double, total, *_ = functions(app)
+
+    async def main():
+        async with app:
+            chain = await app.chain(double.bind(1), total.delay("1h").bind(), total.bind())
+            await chain.steps[0].result(SOON)
+            assert (await chain.steps[0].cancel(tree=True)).status is Status.ACKED
+            assert [await step.status() for step in chain.steps[1:]] == [Status.CANCELED] * 2
+            with pytest.raises(errors.StateForbids):
+                await chain.steps[0].cancel(tree=True)
+
+    run(main())
+
+
 def test_a_group_that_cannot_be_made_whole_leaves_nothing_behind(app):
     double, total, *_ = functions(app)
 

@@ -41,7 +41,7 @@ def _cancel(state: State, intent: Intent) -> None:
 
 
 def _tree(state: State, root: Intent) -> list[Intent]:
-    """It, everything that waits for it, the members if it is a group's callback; and so on from each."""
+    """It, what waits or waited for it, the members if it is a group's callback; and so on from each."""
     found = {root.id: root}
     todo = [root]
     for intent in todo:  # which grows meanwhile
@@ -55,8 +55,11 @@ def _tree(state: State, root: Intent) -> list[Intent]:
 
 
 def _dependents(state: State, intent: Intent) -> list[Intent]:
+    """Those that wait for it, and those that waited until it ended."""
     waiting = intent.rare.dependents if intent.rare is not None else None
     found = [(state.store.get(id), seq) for id, seq in (waiting or {}).items()]
     return [
-        child for child, seq in found if child is not None and child.seq == seq and child.status is BLOCKED
+        child
+        for child, seq in found
+        if child is not None and child.seq == seq and (state.rules >= 2 or child.status is BLOCKED)
     ]

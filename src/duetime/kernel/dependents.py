@@ -30,7 +30,7 @@ def check(state: State, item: Item) -> Refusal | None:
         if parent is None:
             return Refusal("InvalidField", f"`after` names {id!r}, and there is no such intent.")
         dependents = parent.rare.dependents if parent.rare is not None else None
-        if dependents is not None and len(dependents) >= DEPENDENTS_MAX:
+        if dependents is not None and len(dependents) >= DEPENDENTS_MAX and parent.status not in FINAL:
             return Refusal("InvalidField", f"{id!r} has {DEPENDENTS_MAX} dependents, the most it may have.")
     return None
 
@@ -66,7 +66,9 @@ def release(state: State) -> None:
             if callback.status is BLOCKED:
                 _go_on_or_end(state, parent, callback)
         rare = rare_of(parent)
-        dependents, rare.dependents = rare.dependents or {}, None
+        dependents = rare.dependents or {}
+        if state.rules < 2:
+            rare.dependents = None  # newer rules keep them: they are cancelled with its tree
         for id, seq in dependents.items():
             child = state.store.get(id)
             # A namesake may be there: the one that waited was forgotten, and its id used again.

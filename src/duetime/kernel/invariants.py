@@ -337,12 +337,11 @@ def _check_blocked(state: State, intent: Intent) -> None:
             continue  # acknowledged; or that one is forgotten, and this is a younger one with its id
         any_end = intent.terms.after_on is AfterOn.END
         dependents = parent.rare.dependents if parent.rare is not None else None
-        if any_end and (dependents is None or dependents.get(intent.id) != intent.seq):
+        known = dependents is not None and dependents.get(intent.id) == intent.seq
+        if any_end and (not known or parent.status in FINAL):
             continue  # it has ended, and was revived perhaps
         assert parent.status not in FINAL, f"{intent.id!r} waits for {id!r}, which is {parent.status.name}"
-        assert dependents and dependents.get(intent.id) == intent.seq, (
-            f"{id!r} does not know that {intent.id!r} waits"
-        )
+        assert known, f"{id!r} does not know that {intent.id!r} waits"
         waits += 1
     if intent.rare.ties is not None:
         waits += intent.rare.waiting if intent.rare.ties.members else 0  # looked at with its members

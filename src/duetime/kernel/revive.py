@@ -41,6 +41,8 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     intent.deadline_ms = deadline_ms
     intent.attempt = 0
     intent.ended = intent.finished_at_ms = 0
+    if intent.rare is not None:
+        intent.rare.dependents = None  # those of its former life went on or ended with it
     groups.rejoin(state, intent)
     state.alive += 1
     state.count_in(intent.terms)

@@ -89,7 +89,7 @@ class Groups:
 
     def root(self, random: Random) -> str | None:
         """Something that others hang on."""
-        waited = [id for each in self._seen.values() if each.status is BLOCKED for id in each.after]
+        waited = [id for each in self._seen.values() for id in each.after]
         found = [*waited, *self.members, *(id for members in self.members.values() for id in members)]
         return random.choice(found) if found else None
 
@@ -132,14 +132,15 @@ class Groups:
         )
 
     def _below(self, root: str, *, sure: bool) -> set[str]:
-        """What hangs on it. Who ended once may have others waiting only if they came after its revival."""
+        """What hangs on it, or may. What waits for one that ended once came after its revival; what waits for
+        nothing any more hangs on it only if it waited."""
         found, todo = {root}, [root]
         while todo:
             id = todo.pop()
             waiting = [
                 each.id
                 for each in self._seen.values()
-                if id in each.after and each.status is BLOCKED and not (sure and self._seen[id].ends)
+                if id in each.after and not (sure and (each.status is not BLOCKED or self._seen[id].ends))
             ]
             for below in (*waiting, *self.members.get(id, ())):
                 if below not in found:

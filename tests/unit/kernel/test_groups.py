@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.kernel import invariants, query, reasons
-from duetime.protocol.command import Cancel, Purge
+from duetime.protocol.command import Cancel, Purge, Revive
 from duetime.protocol.intent import Status, Ties
 from duetime.protocol.outcome import Rejected
 from duetime.protocol.reply import Existing
@@ -264,6 +264,64 @@ def test_a_tree_is_cancelled_with_all_that_waits_for_it():
     assert bench.status("z") is Status.DISPATCHING
     bench.done("z")
     invariants.check(bench.state)
+
+
+def test_a_tree_is_cancelled_from_a_root_that_has_ended():
+    bench = Bench()
+    bench.submit("a")
+    bench.submit("b", "side", after=("a",))
+    bench.submit("c", after=("b",))
+    bench.submit("d", after=("c",))
+    bench.submit("later", after=("a", "c"))
+    bench.done("a")
+    assert bench.statuses("b", "side", "c") == ["DISPATCHING", "DISPATCHING", "BLOCKED"]
+    bench.done("b")
+    bench.done("side")
+    invariants.check(bench.state)
+    assert error(bench.do(Cancel("a"))) == "StateForbids"
+    applied = bench.do(Cancel("a", tree=True, request="r"))
+    assert error(applied) == "" and aborted(applied) == [("c", 1)]
+    assert bench.statuses("a", "b", "side") == ["ACKED"] * 3
+    assert bench.statuses("c", "d", "later") == ["CANCELED"] * 3
+    assert isinstance(bench.do(Cancel("a", tree=True, request="r")).answer, Existing)
+    assert error(bench.do(Cancel("a", tree=True))) == "StateForbids"
+    invariants.check(bench.state)
+
+
+def test_older_rules_forget_who_waited_for_one_that_has_ended():
+    bench = Bench()
+    bench.state.rules = 1
+    bench.submit("a")
+    bench.submit("b", after=("a",))
+    bench.done("a")
+    assert error(bench.do(Cancel("a", tree=True))) == "StateForbids"
+    assert bench.status("b") is Status.DISPATCHING
+
+
+def test_one_that_ended_takes_any_number_of_dependents(monkeypatch):
+    monkeypatch.setattr("duetime.kernel.dependents.DEPENDENTS_MAX", 1)
+    bench = Bench()
+    bench.submit("a")
+    assert errors(bench.submit("b", after=("a",))) == [""]
+    assert errors(bench.submit("c", after=("a",))) == ["InvalidField"]
+    bench.done("a")
+    assert errors(bench.submit("c", after=("a",))) == [""]
+
+
+def test_a_revived_intent_does_not_release_twice_who_waited_in_its_former_life():
+    bench = Bench()
+    bench.submit("a", "z")
+    bench.submit("c", on=queue("q", after_on=END), after=("a", "z"))
+    bench.settle("a", Rejected("x", "y"))
+    assert bench.status("c") is Status.BLOCKED
+    invariants.check(bench.state)
+    bench.do(Revive("a"))
+    invariants.check(bench.state)
+    bench.done("a")
+    assert bench.status("c") is Status.BLOCKED
+    invariants.check(bench.state)
+    bench.done("z")
+    assert bench.status("c") is Status.DISPATCHING
 
 
 def test_a_tree_from_a_callback_has_its_members_and_those_that_wait_for_them():
