@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from duetime.sentence import one_stop
+
 
 class DuetimeError(Exception):
     """Something went wrong in Duetime."""
@@ -19,14 +21,19 @@ class DuetimeError(Exception):
     hint: ClassVar[str] = "This is a bug in Duetime: please report it with the text above."
 
     def __init__(self, message: str = "", *, hint: str | None = None, **details: object) -> None:
-        self.message = message or (self.__doc__ or "").split("\n")[0]
+        self.message = one_stop(message) or (self.__doc__ or "").split("\n")[0]
         self.details = details
         if hint is not None:
             self.hint = hint  # type: ignore[misc]  # an instance may say it more exactly
         super().__init__(self.message)
 
+    @property
+    def advice(self) -> str:
+        """The hint, unless the message says it already, as one does that quotes another error."""
+        return "" if self.hint.rstrip(".") in self.message else self.hint
+
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        return f"{self.message} {self.advice}".strip()
 
 
 class Refused(DuetimeError):

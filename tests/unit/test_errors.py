@@ -8,6 +8,7 @@ import pytest
 
 from duetime import errors
 from duetime.errors import Busy, DuetimeError, Fatal, LaneFull, Refused, Unavailable
+from duetime.sentence import one_stop
 from tools.generate_docs import every_error
 
 each_error = pytest.mark.parametrize("error", every_error(), ids=lambda error: error.__name__)
@@ -37,6 +38,31 @@ def test_the_text_is_message_and_hint():
     error = LaneFull("The lane 'mail' holds 5 intents, its limit.")
     assert str(error) == "The lane 'mail' holds 5 intents, its limit. " + Busy.hint
     assert error.message == "The lane 'mail' holds 5 intents, its limit."
+
+
+@each_error
+def test_one_that_quotes_another_doubles_neither_stop_nor_hint(error):
+    for quoted in (other(text) for other in every_error() for text in ("What happened.", "It happened")):
+        told = error(f"It failed: {quoted}.")
+        assert ".." not in str(told) and str(told).endswith(".")
+        assert str(told).count(error.hint) == 1
+        assert told.advice in ("", error.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (".", "."),
+        ("a..", "a."),
+        ("a?.", "a?"),
+        ("a!.", "a!"),
+        ("a...", "a..."),
+        ("a....", "a..."),
+        ("a", "a"),
+    ],
+)
+def test_a_sentence_has_one_stop(text, told):
+    assert one_stop(text) == told
 
 
 def test_without_a_message_the_title_speaks():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,6 +11,7 @@ import msgspec
 
 from duetime import errors
 from duetime.api.fields import nearest
+from duetime.api.forms import FORMS
 from duetime.api.wire import HintOut, Problem
 from duetime.errors import DuetimeError
 from duetime.kernel.transitions import TRANSITIONS
@@ -41,6 +43,7 @@ _WAIT_MS: Final = 1_000
 _PLACE = re.compile(r" - at `([^`]*)`$")
 # What is not there may be left out, or be null: of no interest to who has sent something else.
 _OR_NULL = re.compile(r" \| null(?=[^`]*`, got)")
+_REGEX = re.compile(r"`str` matching regex ('.*')$")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 
@@ -105,13 +108,19 @@ def invalid(text: str, prefix: str = "$", kind: Any = Any) -> DuetimeError:
     found = _PLACE.search(text)
     inside = found.group(1) if found else "$"
     place = inside.replace("$", prefix, 1)
-    message = f"{_OR_NULL.sub('', _PLACE.sub('', text))}, at {place}."
+    words = _REGEX.sub(_form, _PLACE.sub("", text))
+    message = f"{_OR_NULL.sub('', words)}, at {place}."
     details: dict[str, Any] = {"path": place}
     unknown = _UNKNOWN.search(text)
     meant = nearest(kind, inside, unknown.group(1)) if unknown else None
     return errors.InvalidField(
         message, hint=None if meant is None else f"Did you mean {meant}? Nothing was stored.", **details
     )
+
+
+def _form(found: re.Match[str]) -> str:
+    """A form that works in the place of the pattern, which msgspec shows as Python's repr."""
+    return FORMS.get(ast.literal_eval(found.group(1)), found.group())
 
 
 def nobody_counts(error: DuetimeError) -> None:

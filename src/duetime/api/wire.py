@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime import limits
+from duetime.api import forms
 from duetime.api.claims import Collapse, Key, UniqueIn, UniqueOut
 from duetime.api.report_wire import ProgressOut
 from duetime.api.shapes import In, Out
@@ -22,7 +23,7 @@ Id = Annotated[
     Meta(
         min_length=1,
         max_length=limits.ID_CHARS_MAX,
-        pattern=r"^[A-Za-z0-9_.:-]+\Z",  # not $, which lets a line break pass
+        pattern=forms.ID,
         description="1 to 128 letters, digits or _ . : -",
     ),
 ]
@@ -31,7 +32,7 @@ KnownId = Annotated[
     Meta(
         min_length=1,
         max_length=limits.ID_CHARS_MAX,
-        pattern=r"^[A-Za-z0-9_.:@-]+\Z",
+        pattern=forms.KNOWN_ID,
         description="The id of an intent that is there; those of schedules are named schedule@time.",
     ),
 ]
@@ -104,7 +105,7 @@ class TaskIn(In, frozen=True):
 class EntityIn(In, frozen=True):
     """A message to one entity: its messages run one at a time, in order."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX, pattern="^[^/]+$")]
+    type: Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX, pattern=forms.TYPE)]
     id: Name
     message: Name
 
@@ -136,7 +137,7 @@ class RedeliveryIn(In, frozen=True):
 Rate = Annotated[
     str,
     Meta(
-        pattern=r"^[1-9][0-9]{0,6}/[1-9]?[0-9]{0,4}(ms|s|m|h|d)\Z",
+        pattern=forms.RATE,
         description="So many in a time: 20/s, 100/m, 5/10s.",
         examples=["20/s"],
     ),

@@ -285,7 +285,7 @@ def _each(
     """Change one after the other. What fails is said, and the others are still done."""
 
     async def run(client: Client) -> DuetimeError | None:
-        failure: DuetimeError | None = None
+        failure, failures = None, 0
         for id in ids:
             try:
                 found = await change(client, id)
@@ -293,12 +293,14 @@ def _each(
                 if len(ids) == 1:
                     raise
                 output.words(f"{id}: {error.message}", style="red")
-                failure = error
+                failure, failures = error, failures + 1
                 continue
             if as_json:
                 output.json_line(found)
             else:
                 output.text(f"{found.intent_id}  {found.status}")
+        if failure is not None:  # each has been told: what is left is their number and the hint
+            failure.message = f"{failures} of {len(ids)} could not be changed."
         return failure
 
     failure = server.ask(url, token, run, as_sent=as_json)

@@ -139,5 +139,5 @@ def fail(error: DuetimeError) -> None:
     """What went wrong and what to do about it, on stderr."""
     console = _console(sys.stderr)
     console.print(Text.assemble(("error: ", "bold red"), plain(error.message)))
-    if error.hint:
-        console.print(Text.assemble(("hint: ", "bold"), plain(error.hint)))
+    if error.advice:
+        console.print(Text.assemble(("hint: ", "bold"), plain(error.advice)))

@@ -59,7 +59,7 @@ def new(
         output.json({"name": name, "role": role, "token": token} | limit)
         return
     output.text(token)
-    output.words(f"A token for {name!r} that may {role}, for the server on {folder}. It is not shown again.")
+    output.words(f"A token for {name!r}, role {role}, for the server on {folder}. It is not shown again.")
 
 
 @app.command("list")

@@ -7,7 +7,7 @@ is handed in together, and written in one append where it fits one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from msgspec import Struct
@@ -91,6 +91,7 @@ class Grouping:
 
     def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
         """One after the other, each when the one before is acknowledged: `app.chain(a.bind(1), b.bind())`."""
+        _check_bound("chain", calls)
         return self.call(self._chain(list(calls)))
 
     def group(
@@ -100,7 +101,9 @@ class Grouping:
 
         With an `id` of your own the same call may be repeated: what is there already is not made again.
         """
-        return self.call(self._group(list(members), then, on, id))
+        found = list(members)
+        _check_bound("group", (*found, then))
+        return self.call(self._group(found, then, on, id))
 
     def parents(self) -> Call[list[Parent]]:
         """In a running function: how those ended that it came after, or its members, in order."""
@@ -149,6 +152,18 @@ class Grouping:
                     await self.backend.ask(Cancel(group, tree=True))
             raise
         return Group(app, group, then.returns, size)
+
+
+def _check_bound(what: str, calls: Sequence[Any]) -> None:
+    """All are calls not made yet; one who has scheduled or made them already is told how to write it."""
+    for each in calls:
+        if not isinstance(each, Bound):
+            if isinstance(each, Coroutine):
+                each.close()  # it would never be awaited
+            raise InvalidField(
+                f"A {what} takes calls that are not scheduled yet, not a {type(each).__name__}.",
+                hint="Write task.bind(...) in the place of task.schedule(...) or task(...).",
+            )
 
 
 class _Batch:

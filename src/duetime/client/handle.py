@@ -118,7 +118,7 @@ class Handle(Generic[R]):
             raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
         if view.status is not Status.ACKED:
             error = view.last_error
-            reason = f": {error.kind}: {error.message}" if error is not None else "."
+            reason = f": {error.kind}: {error.message}." if error is not None else "."
             raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
         if view.result_gone:
             raise ResultGone(f"The result of {self.id!r} is not shown any more: its time is over.", view=view)

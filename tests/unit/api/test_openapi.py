@@ -18,6 +18,7 @@ from duetime.api.auth import Role
 from duetime.api.compose import Composer, Defaults
 from duetime.api.events import EventStream
 from duetime.api.examples import BODIES
+from duetime.api.forms import FORMS
 from duetime.api.insights import HealthRoutes, InsightRoutes
 from duetime.api.intents import Intents
 from duetime.api.openapi import document
@@ -204,3 +205,17 @@ def test_every_example_belongs_to_an_operation_and_fits_its_body():
     for name, examples in BODIES.items():
         for _, body in examples.values():
             msgspec.json.decode(json.dumps(body), type=bodies[name])
+
+
+def within(value: object) -> Iterator[dict[str, Any]]:
+    """Every object of a document."""
+    if isinstance(value, dict):
+        yield value
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in children:
+        yield from within(each)
+
+
+def test_every_pattern_has_a_form_that_a_refusal_can_name():
+    found = {each["pattern"] for each in within(document(all_routes())) if "pattern" in each}
+    assert found and found <= {pattern.replace(r"\Z", "$") for pattern in FORMS}

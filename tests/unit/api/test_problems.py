@@ -7,6 +7,7 @@ import pytest
 
 from duetime import errors
 from duetime.api import problems
+from duetime.api.admin_wire import LanePatch
 from duetime.api.wire import NewIntent, PatchIntent
 
 
@@ -59,3 +60,23 @@ def test_an_address_has_a_title_of_its_own_and_the_code_of_targets():
 def test_a_missing_time_is_named_as_the_api_names_it():
     title = problems.problem(errors.TimeMissing("There is none.")).title
     assert "executeAt" in title and "delayMs" in title
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        (LanePatch, b'{"rate": "5"}', "Expected a rate such as 20/s, 100/m or 5/10s, at $.rate."),
+        (
+            NewIntent,
+            b'{"intentId": "a b"}',
+            "Expected letters, digits and _ . : - as in order-7, at $.intentId.",
+        ),
+        (
+            NewIntent,
+            b'{"entity": {"type": "a/b"}}',
+            "Expected a name without a slash, such as Account, at $.entity.type.",
+        ),
+    ],
+)
+def test_a_refusal_names_a_form_that_works(kind, body, message):
+    assert refused(kind, body).message == message

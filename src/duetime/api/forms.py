@@ -1,0 +1,17 @@
+"""How texts in a body must look, and how a refusal says it: a form that works, not the pattern."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ID: Final = r"^[A-Za-z0-9_.:-]+\Z"  # not $, which lets a line break pass
+KNOWN_ID: Final = r"^[A-Za-z0-9_.:@-]+\Z"
+TYPE: Final = "^[^/]+$"
+RATE: Final = r"^[1-9][0-9]{0,6}/[1-9]?[0-9]{0,4}(ms|s|m|h|d)\Z"
+
+FORMS: Final = {
+    ID: "letters, digits and _ . : - as in order-7",
+    KNOWN_ID: "letters, digits and _ . : - @ as in order-7",
+    TYPE: "a name without a slash, such as Account",
+    RATE: "a rate such as 20/s, 100/m or 5/10s",
+}
