@@ -69,11 +69,11 @@ def _lifecycles(*terms: Terms) -> float:
     for submit in submits:
         apply(submit)
     at_ms += 101
-    out = apply(Advance())
     settled = 0
-    while out:
-        settled += len(out)
-        out = apply(Settle(tuple(Settlement(each.id, each.delivery, done) for each in out)))
+    while out := apply(Advance()):  # each wakes a slice of what is due
+        while out:
+            settled += len(out)
+            out = apply(Settle(tuple(Settlement(each.id, each.delivery, done) for each in out)))
     seconds = time.perf_counter() - start
     assert settled == COUNT, f"{settled} of {COUNT} settled"
     assert TIER_PERMITS[Tier.ULTRA] < BATCH

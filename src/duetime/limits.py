@@ -121,6 +121,9 @@ TIER_WINDOW_MS: Final = (10, 50, 100, 500, 1_000)
 TIER_SLOT_MS: Final = (1, 1, 10, 50, 100)
 TIER_PERMITS: Final = (200, 150, 50, 50, 50)
 PERMITS_MAX: Final = 100_000
+# Intents that one record wakes: some 20 ms of work. What is due beyond that follows with the next record, so
+# that others have their turn in between; the tiers share a record.
+WAKES_MAX: Final = 2_000
 
 # Admission and retention defaults.
 PENDING_MAX: Final = 10_000_000

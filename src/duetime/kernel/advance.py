@@ -8,7 +8,9 @@ from duetime.kernel.consumers import void_credits
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.settle import settle
 from duetime.kernel.state import State
+from duetime.kernel.timers import ALL
 from duetime.kernel.transitions import touch
+from duetime.limits import WAKES_MAX
 from duetime.protocol.intent import DISPATCHING, SCHEDULED, Intent
 from duetime.protocol.outcome import Lost
 
@@ -17,7 +19,12 @@ _by_wake = attrgetter("wake_at_ms")
 
 
 def apply(state: State) -> None:
-    woken = state.timers.expire(state.at_ms)
+    sliced = state.rules >= 2
+    woken = state.timers.expire(state.at_ms, WAKES_MAX - state.woken if sliced else ALL)
+    if not woken:
+        return
+    if sliced:
+        state.woken += len(woken)
     # Cohorts are filled in another order after a restart; what ends here must end in one order.
     # The order in which most of them will go saves their lanes the sorting.
     woken.sort(key=_by_seq)

@@ -312,8 +312,10 @@ def _check_wake(state: State, intent: Intent) -> None:
         assert not intent.armed, f"{id!r} is armed behind the edge"
     else:
         size = TIER_SLOT_MS[intent.terms.tier]
-        assert 0 <= intent.armed - wake_at_ms < size, f"{id!r} wakes at {wake_at_ms}, armed {intent.armed}"
-        cohort = state.timers._cohorts.get(intent.armed, ())
+        slot, tier = intent.armed >> 3, intent.armed & 7
+        assert tier == intent.terms.tier, f"{id!r} is armed for tier {tier}"
+        assert 0 <= slot - wake_at_ms < size, f"{id!r} wakes at {wake_at_ms}, armed {slot}"
+        cohort = state.timers.armed(intent.armed)
         assert any(each is intent for each in cohort), f"{id!r} is not in the cohort it is armed in"
 
 

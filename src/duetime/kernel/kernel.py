@@ -89,6 +89,8 @@ class Kernel:
         state = self.state
         assert record.seq == state.records + 1, "the log has no gaps"
         state.records = record.seq
+        if record.at_ms != state.at_ms or type(record.command) is Advance:
+            state.woken = 0  # records of one frame have one stamp, and share the bound
         state.flow.pass_ms(record.at_ms - state.at_ms)
         state.at_ms = record.at_ms
         if record.at_ms < state.latest_ms:

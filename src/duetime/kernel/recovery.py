@@ -16,7 +16,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     """Make `state` what it was at the checkpoint's position."""
     state.records, state.at_ms, state.epoch = checkpoint.records, checkpoint.at_ms, checkpoint.epoch
     state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
-    state.seq, state.ended = checkpoint.seq, checkpoint.ended
+    state.seq, state.ended, state.woken = checkpoint.seq, checkpoint.ended, checkpoint.woken
     state.settings, state.marks = checkpoint.settings, checkpoint.marks
     state.tally = list(checkpoint.tally)
     state.alive = sum(checkpoint.counts[status] for status in LIVE)

@@ -55,6 +55,8 @@ class State:
         self.latest_ms = 0
         """The latest stamp so far. Behind it, the clock was set back."""
         self.behind = False
+        self.woken = 0
+        """Intents woken by the records with this stamp: see `limits.WAKES_MAX`."""
         self.draining = False
         self.epoch = 0
         self.rules = RULES
@@ -169,4 +171,5 @@ class State:
                 if track.shares is not None
             ),
             rules=self.rules,
+            woken=self.woken,
         )

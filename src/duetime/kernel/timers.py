@@ -1,30 +1,40 @@
 """When to look at an intent again. Owns the cohorts; the only writer of `Intent.armed`.
 
-A *cohort* is all intents whose wake falls in the same small slot of time: they share one entry, one
-wake-up and one `Advance`. A slot is a small part of the tier's window and ends never before the wake,
-so nothing is early and little is late. Only what wakes up to the store's edge is armed; the rest is
-on disk and comes with the next window.
+A *cohort* is all intents of a tier whose wake falls in the same small slot of time: they share one entry
+and one wake-up. A slot is a small part of the tier's window and ends never before the wake, so nothing is
+early and little is late. Only what wakes up to the store's edge is armed; the rest is on disk and comes with
+the next window. The *place* of a cohort is one number: the end of its slot, then its tier.
+
+One record wakes only so many. What ended and is more than that waits in `runs` for the next record.
 
 An entry in a cohort may be stale (the intent was cancelled, or moved to another slot): it counts only
-while `intent.armed` names the slot. So disarming costs nothing.
+while `intent.armed` names the place. So disarming costs nothing.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from duetime.kernel.runs import Part, Runs, part_of
 from duetime.limits import TIER_SLOT_MS
 from duetime.protocol.intent import Intent
 from duetime.store.store import SEQ_MAX, Store
 
+ALL = 1 << 62
+# A cohort is kept in parts of this size: each is put in order by itself, in a few milliseconds.
+_PART = 4_096
+
 
 class Timers:
-    """Cohorts by the end of their slot."""
+    """Cohorts by their place."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._slots: list[int] = []
+        self._places: list[int] = []
         self._cohorts: dict[int, list[Intent]] = {}
+        self._parts: dict[int, list[Part]] = {}
+        """Of large cohorts, what came before what is in `_cohorts`."""
+        self._runs = Runs()
         self._shared: dict[int, int] = {}
         # The first wake known to lie behind the edge; 0: ask the store.
         self._far_ms: int | None = 0
@@ -43,17 +53,22 @@ class Timers:
             if far_ms is None or (far_ms and wake_at_ms < far_ms):
                 self._far_ms = wake_at_ms
             return
-        size = TIER_SLOT_MS[intent.terms.tier]
-        slot = -(-wake_at_ms // size) * size
-        if intent.armed != slot:
+        tier = intent.terms.tier
+        size = TIER_SLOT_MS[tier]
+        place = -(-wake_at_ms // size) * size << 3 | tier
+        # One that moves inside a large cohort, or one that has ended, has another place in its order.
+        if intent.armed != place or place in self._parts or self._runs:
             # One object for the whole cohort: an intent does not pay for a number of its own.
-            intent.armed = slot = self._shared.setdefault(slot, slot)
-            cohort = self._cohorts.get(slot)
+            intent.armed = place = self._shared.setdefault(place, place)
+            cohort = self._cohorts.get(place)
             if cohort is None:
-                self._cohorts[slot] = [intent]
-                heappush(self._slots, slot)
+                self._cohorts[place] = [intent]
+                heappush(self._places, place)
             else:
                 cohort.append(intent)
+                if len(cohort) == _PART:
+                    self._parts.setdefault(place, []).append(part_of(cohort))
+                    self._cohorts[place] = []
 
     def extend(self, until_ms: int, limit: int) -> bool:
         """Arm what wakes up to `until_ms`, about `limit` intents; True if there may be more."""
@@ -63,24 +78,54 @@ class Timers:
         self._far_ms = 0
         return self._store.edge < (until_ms, SEQ_MAX)  # what was found says nothing: rows may be stale
 
-    def expire(self, at_ms: int) -> list[Intent]:
-        """Every intent whose slot has ended, disarmed. Their order means nothing: lanes have their own."""
+    def expire(self, at_ms: int, most: int = ALL) -> list[Intent]:
+        """Intents whose slot has ended, disarmed, `most` of them. The order in the list means nothing: lanes
+        have their own. Which of too many they are follows from the intents alone (see `runs`)."""
         while self._store.edge < (at_ms, SEQ_MAX):
             self.extend(at_ms, 1 << 30)
-        slots, cohorts = self._slots, self._cohorts
+        last = at_ms << 3 | 7
+        places, runs = self._places, self._runs
+        if last < runs.latest:
+            self._put_back(last)
+        ended: list[tuple[int, list[Intent], Part | None]] = []
+        count = 0
+        while places and places[0] <= last:
+            place = heappop(places)
+            del self._shared[place]
+            for part in self._parts.pop(place, ()):
+                ended.append((place, part[2], part))
+                count += _PART
+            cohort = self._cohorts.pop(place)
+            ended.append((place, cohort, None))
+            count += len(cohort)
+        if count > most or runs:
+            for place, intents, known in ended:
+                if intents:
+                    runs.add(place, known if known is not None else part_of(intents))
+            return runs.take(most)
         woken: list[Intent] = []
-        while slots and slots[0] <= at_ms:
-            slot = heappop(slots)
-            del self._shared[slot]
-            for intent in cohorts.pop(slot):
-                if intent.armed == slot:
+        for place, intents, _ in ended:
+            for intent in intents:
+                if intent.armed == place:
                     intent.armed = 0
                     woken.append(intent)
         return woken
 
+    def _put_back(self, last: int) -> None:
+        """The clock was set back: some slots have not ended any more."""
+        for place, intents in self._runs.put_back(last):
+            if place not in self._cohorts:
+                self._cohorts[place] = []
+                self._shared.setdefault(place, place)
+                heappush(self._places, place)
+            if intents:
+                self._parts.setdefault(place, []).append(part_of(intents))
+
     def next_ms(self) -> int | None:
-        """The end of the first slot in memory."""
-        return self._slots[0] if self._slots else None
+        """The end of the first slot in memory; of one that has ended while there is more of such."""
+        if self._runs:
+            return self._runs.latest >> 3
+        return self._places[0] >> 3 if self._places else None
 
     def far_ms(self) -> int | None:
         """The first wake behind the edge: the next window must be there before it."""
@@ -90,4 +135,11 @@ class Timers:
 
     @property
     def cohorts(self) -> int:
-        return len(self._slots)
+        return len(self._places)
+
+    def armed(self, place: int) -> list[Intent]:
+        """Whoever was armed for a place, stale ones included. For looking at, not for the way of an intent."""
+        found = list(self._cohorts.get(place, ()))
+        for part in self._parts.get(place, ()):
+            found += part[2]
+        return found + [intent for run in self._runs if run.place == place for intent in run.left()]

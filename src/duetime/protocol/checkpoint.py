@@ -76,3 +76,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     """Where fairness keys take turns."""
     rules: int = 1
     """Which rules the newest `Start` asked for (see `command.RULES`)."""
+    woken: int = 0
+    """Intents that the records with the stamp `at_ms` have woken."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from duetime.kernel.timers import Timers
-from duetime.limits import DAY_MS, TIER_SLOT_MS, TIER_WINDOW_MS
+from duetime.kernel.invariants import check
+from duetime.limits import DAY_MS, TIER_SLOT_MS, TIER_WINDOW_MS, WAKES_MAX
+from duetime.protocol.command import Patch
 from duetime.protocol.intent import Intent, Status
 from duetime.store.memory import MemoryStore
 from duetime.store.store import SEQ_MAX
@@ -83,7 +85,7 @@ def test_an_intent_far_away_is_not_armed_until_its_window_comes():
     bench.at(500)
     assert bench.next() == DAY_MS, "the first wake behind the edge"
     bench.state.timers.extend(T0 + DAY_MS, 10)
-    assert bench.intent("far").armed == T0 + DAY_MS
+    assert bench.intent("far").armed >> 3 == T0 + DAY_MS
     assert delivered(bench.at(DAY_MS)) == ["far"]
 
 
@@ -187,3 +189,102 @@ def test_a_window_that_ended_in_the_middle_of_a_millisecond_is_completed_when_th
     bench.state.timers.extend(T0 + 1_000, 2)
     assert bench.store.edge == (T0 + 1_000, 2)
     assert delivered(bench.at(1_000)) == ["a", "b", "c"]
+
+
+# More is due than one record wakes.
+
+
+def many(bench: Bench, count: int, prefix: str = "i", **on: object) -> None:
+    bench.submit(*(f"{prefix}{n}" for n in range(count)), on=queue("q", **on), delay=1_000)
+
+
+def due(bench: Bench) -> int:
+    return bench.state.counts[Status.DUE] + bench.state.counts[Status.DISPATCHING]
+
+
+def test_one_record_wakes_a_slice_and_the_next_goes_on():
+    bench = Bench()
+    many(bench, 3 * WAKES_MAX + 1)
+    for slice in (1, 2, 3):
+        bench.at(1_000)
+        assert due(bench) == slice * WAKES_MAX
+        assert bench.next() == 1_000, "there is more, now"
+    bench.at(1_000)
+    assert due(bench) == 3 * WAKES_MAX + 1
+    assert bench.next() is None
+    check(bench.state)
+
+
+def test_records_of_one_frame_share_the_slice():
+    bench = Bench()
+    many(bench, 3 * WAKES_MAX)
+    bench.ms = 1_000
+    for n in range(5):
+        bench.cancel(f"i{3 * WAKES_MAX - 1 - n}")
+        assert due(bench) == WAKES_MAX
+    bench.ms = 1_001
+    bench.submit("late")
+    assert due(bench) == 2 * WAKES_MAX + 1
+    bench.at(1_001)
+    assert due(bench) == 3 * WAKES_MAX - 4
+    check(bench.state)
+
+
+def test_a_slice_has_a_part_of_every_tier():
+    bench = Bench()
+    for tier in (4, 3, 0):
+        many(bench, 2 * WAKES_MAX, f"t{tier}-", tier=tier)
+    bench.at(1_000)
+    woken = [
+        sum(bench.intent(f"t{tier}-{n}").status is not Status.SCHEDULED for n in range(2 * WAKES_MAX))
+        for tier in (0, 3, 4)
+    ]
+    assert woken == [WAKES_MAX * 3 // 5, WAKES_MAX // 5, WAKES_MAX // 5]
+    bench.at(1_000)
+    assert bench.intent(f"t0-{2 * woken[0] - 1}").status is not Status.SCHEDULED
+
+
+def test_slices_go_by_wake_and_acceptance_however_the_cohort_was_filled():
+    """Filled in disorder, in parts, and moved inside the cohort meanwhile: the same slices as after a restart."""
+    count = 3 * 4_096
+    bench = Bench()
+    bench.state.timers.extend(T0 + DAY_MS, 10)
+    order = sorted(range(count), key=lambda n: n * 7_919 % count)
+    for n in order:
+        bench.submit(f"i{n}", on=queue("q", tier=4), delay=1_901 + n % 100)
+    bench.do(Patch("i0", execute_at_ms=T0 + 2_000))
+    bench.do(Patch("i99", execute_at_ms=T0 + 1_901))
+    bench.cancel("i1")
+    bench.save()
+    again = bench.thawed()
+    again.state.timers.extend(T0 + DAY_MS, count)
+    while (wake := bench.next()) is not None:
+        assert again.next() == wake
+        first, second = bench.at(wake), again.at(wake)
+        assert first.changes == second.changes
+        wakes = [bench.intent(change.id).due_at_ms for change in first.changes if change.new is Status.DUE]
+        assert wakes == sorted(wakes)
+    assert due(bench) == count - 1
+
+
+def test_the_clock_is_set_back_between_two_slices():
+    bench = Bench()
+    many(bench, 2 * WAKES_MAX)
+    bench.at(1_000)
+    bench.at(500)
+    assert bench.next() == 1_000
+    bench.cancel("i0")
+    bench.cancel(f"i{WAKES_MAX}")
+    assert due(bench) < WAKES_MAX, "none more woke, and those not handed out wait again"
+    check(bench.state)
+    while (wake := bench.next()) is not None and wake <= 1_000:
+        bench.at(wake)
+    assert due(bench) == 2 * WAKES_MAX - 2
+
+
+def test_under_the_first_rules_one_record_wakes_all():
+    bench = Bench()
+    bench.state.rules = 1
+    many(bench, 2 * 4_096 + 1)
+    bench.at(1_000)
+    assert due(bench) == 2 * 4_096 + 1

@@ -1,0 +1,117 @@
+"""Cohorts whose slot has ended and which were too many for one record. Owns the order in which they are taken.
+
+By tier, and inside a tier by (wake, seq): an order that does not depend on how the cohorts were filled, which
+is another one after a restart. A *run* is a part of a cohort; it is put in order when its first is next, so
+that the work of sorting a large cohort is spread as well.
+
+Like a cohort's, an entry counts only while the intent is armed for this place and wakes at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
+from operator import attrgetter
+
+from duetime.limits import TIER_NAMES
+from duetime.protocol.intent import Intent
+
+Part = tuple[int, int, list[Intent]]
+"""Intents of one place, and a wake and a seq that none of them is below."""
+
+_NEVER = (1 << 62, 0)
+
+_wake = attrgetter("wake_at_ms")
+_seq = attrgetter("seq")
+
+
+def part_of(intents: list[Intent]) -> Part:
+    return min(map(_wake, intents)), min(map(_seq, intents)), intents
+
+
+class Run:
+    """The intents of one part: first as they came, then as entries, the last of them first."""
+
+    __slots__ = ("entries", "intents", "place")
+
+    def __init__(self, place: int, intents: list[Intent]) -> None:
+        self.place = place
+        self.intents = intents
+        self.entries: list[tuple[int, int, Intent]] | None = None
+
+    def sort(self) -> list[tuple[int, int, Intent]]:
+        place = self.place
+        found = [(each.wake_at_ms, each.seq, each) for each in self.intents if each.armed == place]
+        found.sort(reverse=True)
+        self.entries, self.intents = found, []
+        return found
+
+    def left(self) -> list[Intent]:
+        """Whoever may still count, in no order."""
+        return self.intents if self.entries is None else [entry[2] for entry in self.entries]
+
+
+class Runs:
+    """All runs, a heap for each tier."""
+
+    def __init__(self) -> None:
+        self._tiers: list[list[tuple[int, int, int, Run]]] = [[] for _ in TIER_NAMES]
+        self._number = count()
+        self.latest = 0
+        """No run's place is behind this one."""
+
+    def __bool__(self) -> bool:
+        return any(self._tiers)
+
+    def __iter__(self) -> Iterator[Run]:
+        return (run for heap in self._tiers for _, _, _, run in heap)
+
+    def add(self, place: int, part: Part) -> None:
+        wake_at_ms, seq, intents = part
+        heappush(self._tiers[place & 7], (wake_at_ms, seq, next(self._number), Run(place, intents)))
+        self.latest = max(self.latest, place)
+
+    def take(self, most: int) -> list[Intent]:
+        """The first of all tiers, disarmed: an equal part of each, and then by tier. A tier in a flood holds up
+        no other."""
+        woken: list[Intent] = []
+        share = most // len(self._tiers)
+        for heap in self._tiers:
+            _take(heap, share, woken)
+        for heap in self._tiers:
+            _take(heap, most - len(woken), woken)
+        return woken
+
+    def put_back(self, last: int) -> Iterable[tuple[int, list[Intent]]]:
+        """The runs behind this place, with their intents: their slots have not ended any more."""
+        self.latest = last
+        for heap in self._tiers:
+            for _, _, _, run in heap:
+                if run.place > last:
+                    yield run.place, run.left()
+            heap[:] = [entry for entry in heap if entry[3].place <= last]
+            heapify(heap)
+
+
+def _take(heap: list[tuple[int, int, int, Run]], most: int, woken: list[Intent]) -> None:
+    left = most
+    while heap and left:
+        _, _, number, run = heap[0]
+        entries = run.entries
+        if entries is None:
+            entries = run.sort()
+        else:
+            place = run.place
+            second = min(heap[1:3]) if len(heap) > 1 else _NEVER
+            until = (second[0], second[1] + 1)
+            while left and entries and entries[-1] < until:
+                wake_at_ms, _, intent = entries.pop()
+                if intent.armed == place and intent.wake_at_ms == wake_at_ms:
+                    intent.armed = 0
+                    woken.append(intent)
+                    left -= 1
+        if entries:
+            heapreplace(heap, (entries[-1][0], entries[-1][1], number, run))
+        else:
+            heappop(heap)
