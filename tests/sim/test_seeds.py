@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from duetime.cli import main as cli
+from duetime.kernel import advance, timers
 from duetime.testing.report import EXPECTED, Report, merged
 from duetime.testing.simulator import STEPS, Violation, run_seed, run_seeds
 from tests.tidy.source import ROOT
@@ -21,6 +22,14 @@ SEEDS_LEAST = 60
 def test_no_law_is_broken(seeds, chunk):
     # A little more than elsewhere: this is the test that finds what nobody thought of.
     for seed in range(seeds.start, max(seeds.stop, seeds.start + SEEDS_LEAST))[chunk::CHUNKS]:
+        assert run_seed(seed).seeds == 1
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_law_is_broken_when_a_record_wakes_few(seeds, most, monkeypatch):
+    monkeypatch.setattr(advance, "WAKES_MAX", most)
+    monkeypatch.setattr(timers, "_PART", 4)
+    for seed in range(seeds.start, seeds.start + 15):
         assert run_seed(seed).seeds == 1
 
 
