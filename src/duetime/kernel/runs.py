@@ -1,4 +1,4 @@
-"""Cohorts whose slot has ended and which were too many for one record. Owns the order in which they are taken.
+"""Ended cohorts that were too many for one record. Owns the order in which they are taken.
 
 By tier, and inside a tier by (wake, seq): an order that does not depend on how the cohorts were filled, which
 is another one after a restart. A *run* is a part of a cohort; it is put in order when its first is next, so
@@ -73,7 +73,7 @@ class Runs:
         self.latest = max(self.latest, place)
 
     def take(self, most: int) -> list[Intent]:
-        """The first of all tiers, disarmed: an equal part of each, and then by tier. A tier in a flood holds up
+        """The first of all tiers, disarmed: an equal part of each, then by tier. A flooded tier holds up
         no other."""
         woken: list[Intent] = []
         share = most // len(self._tiers)

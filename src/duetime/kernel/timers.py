@@ -138,7 +138,7 @@ class Timers:
         return len(self._places)
 
     def armed(self, place: int) -> list[Intent]:
-        """Whoever was armed for a place, stale ones included. For looking at, not for the way of an intent."""
+        """Whoever was armed for a place, stale ones included. For checks, not for the way of an intent."""
         found = list(self._cohorts.get(place, ()))
         for part in self._parts.get(place, ()):
             found += part[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.kernel.timers import Timers
 from duetime.kernel.invariants import check
+from duetime.kernel.timers import Timers
 from duetime.limits import DAY_MS, TIER_SLOT_MS, TIER_WINDOW_MS, WAKES_MAX
 from duetime.protocol.command import Patch
 from duetime.protocol.intent import Intent, Status
@@ -245,7 +245,7 @@ def test_a_slice_has_a_part_of_every_tier():
 
 
 def test_slices_go_by_wake_and_acceptance_however_the_cohort_was_filled():
-    """Filled in disorder, in parts, and moved inside the cohort meanwhile: the same slices as after a restart."""
+    """Filled in disorder, in parts, with moves inside the cohort: the same slices as after a restart."""
     count = 3 * 4_096
     bench = Bench()
     bench.state.timers.extend(T0 + DAY_MS, 10)
