@@ -27,7 +27,7 @@ from duetime.api.quotas import Quotas
 from duetime.api.repeats import Repeats
 from duetime.api.routes import event_routes, intent_routes
 from duetime.api.schedules import Schedules, schedule_routes
-from duetime.api.server import Listening, Parts, Server, Side, check_exposure, is_loopback, on_signals
+from duetime.api.server import Listening, Parts, Server, Side, check_exposure, on_signals
 from duetime.api.service import Service
 from duetime.channels.channel import Channel
 from duetime.channels.stream import StreamChannel
@@ -156,7 +156,7 @@ def _webhooks(config: Config, clock: Clock) -> WebhookChannel:
         WebhookOptions(
             secret=settings.secret,
             connections_per_host_max=settings.connections_per_host_max,
-            refuse_link_local=settings.refuse_link_local and not is_loopback(config.server.host),
+            refuse_link_local=settings.refuse_link_local,
             result_bytes_max=config.intents.result_bytes_max,
         ),
         clock,

@@ -168,5 +168,5 @@ class WebhooksSettings(Struct, frozen=True, kw_only=True):
     ] = limits.CONNECTIONS_PER_HOST
     refuse_link_local: Annotated[
         bool,
-        Meta(description="Refuse link-local and metadata addresses when listening beyond loopback."),
+        Meta(description="Refuse callbacks to link-local addresses and to the metadata services of clouds."),
     ] = True

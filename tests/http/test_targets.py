@@ -108,6 +108,14 @@ def send(life):
     return Sent(life)
 
 
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fd20:ce::254]", "[64:ff9b:1::a9fe:a9fe]"])
+def test_a_metadata_service_is_not_called_by_a_server_on_loopback_either(send, host):
+    """It may stand behind a proxy, reached by strangers."""
+    url = f"http://{host}/latest/meta-data/"
+    _, shown = send(callback={"url": url}, status="DEAD_LETTERED")
+    assert shown["lastError"]["kind"] == "address" and shown["attempts"] == 1
+
+
 class TestRequest:
     def test_what_it_carries(self, send):
         id, shown = send(payload={"a": 1}, tags={"t": "v"}, traceparent=TRACE)

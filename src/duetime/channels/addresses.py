@@ -15,19 +15,34 @@ from concurrent.futures import ThreadPoolExecutor
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-# Metadata services that are not at a link-local address: AWS over IPv6, Alibaba, Oracle, Azure's wire server.
+# Metadata services of clouds that are not at a link-local address.
 _METADATA = frozenset(
     ipaddress.ip_address(text)
-    for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+    for text in (
+        "fd00:ec2::254",  # AWS
+        "fd00:ec2::23",  # AWS: credentials of ECS and EKS
+        "fd20:ce::254",  # Google Cloud
+        "168.63.129.16",  # Azure's wire server
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle
+        "fd00:c1::a9fe:a9fe",  # Oracle
+        "fd00:42::42",  # Scaleway
+    )
 )
-# IPv6 addresses that carry an IPv4 address in their last 32 bits.
+# IPv6 addresses that carry an IPv4 address, and how far it stands from the right: mapped, translated, NAT64,
+# compatible, 6to4. A network may put NAT64's local prefix at any length that RFC 6052 knows; then the octet
+# in the middle is skipped.
 _CARRIERS = (
-    ipaddress.IPv6Network("::ffff:0:0/96"),
-    ipaddress.IPv6Network("::ffff:0:0:0/96"),
-    ipaddress.IPv6Network("64:ff9b::/96"),
-    ipaddress.IPv6Network("::/96"),
+    (ipaddress.IPv6Network("::ffff:0:0/96"), (0,)),
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), (0,)),
+    (ipaddress.IPv6Network("64:ff9b::/96"), (0,)),
+    (ipaddress.IPv6Network("64:ff9b:1::/48"), (0, 24)),
+    (ipaddress.IPv6Network("::/96"), (0,)),
+    (ipaddress.IPv6Network("2002::/16"), (80,)),
 )
-_SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
+_NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
+# The interface identifiers of ISATAP, whose last half is an IPv4 address.
+_ISATAP = frozenset((0x0000_5EFE, 0x0200_5EFE))
 # Names are looked up by threads of our own: a name server that does not answer holds up nothing else.
 _LOOKUPS_MAX = 16
 
@@ -124,12 +139,16 @@ def _address(host: str) -> Address | None:
 
 
 def _meanings(address: Address) -> list[Address]:
-    """The address, and the IPv4 address it may carry."""
-    meanings: list[Address] = [address]
-    if isinstance(address, ipaddress.IPv6Address):
-        number = int(address)
-        if any(address in carrier for carrier in _CARRIERS):
-            meanings.append(ipaddress.IPv4Address(number & 0xFFFFFFFF))
-        if address in _SIX_TO_FOUR:
-            meanings.append(ipaddress.IPv4Address(number >> 80 & 0xFFFFFFFF))
-    return meanings
+    """The address, and the IPv4 addresses it may carry."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return [address]
+    number = int(address)
+    carried = [number >> bits for carrier, places in _CARRIERS if address in carrier for bits in places]
+    if address in _NAT64_LOCAL:  # prefixes of 48 and 56 bits: around the octet that is skipped
+        carried.append(number >> 48 & 0xFFFF0000 | number >> 40 & 0xFFFF)
+        carried.append(number >> 40 & 0xFF000000 | number >> 32 & 0xFFFFFF)
+    if number >> 32 & 0xFFFFFFFF in _ISATAP:
+        carried.append(number)
+    if address.teredo is not None:
+        carried += map(int, address.teredo)
+    return [address, *(ipaddress.IPv4Address(each & 0xFFFFFFFF) for each in carried)]
