@@ -177,11 +177,15 @@ ANSWERS_MS: Final = 3 * SECOND_MS
 # How long a request id keeps its answer.
 REQUEST_ID_MS: Final = 15 * MINUTE_MS
 
-# Webhooks.
+# Webhooks. The callbacks of one host hold at most so many times the permits of a tier that are free: alone
+# four fifths, so that however many hosts hang, something is left for the next one.
+HOST_SHARE: Final = 4
 CONNECTIONS_PER_HOST: Final = 100
 CALLBACK_BATCH_MAX: Final = 200
 CALLBACK_LINGER_MS: Final = (2, 5, 10, 50, 100)
 RESPONSE_BYTES_MAX: Final = 256 * 1024
+# Endpoints whose newest call failed, over all hosts; the one that failed longest ago is forgotten first.
+ENDPOINTS_MAX: Final = 4_096
 
 # gRPC. Calls and streams of one connection at a time; streams of transitions and deliveries of all of them.
 GRPC_STREAMS_PER_CONNECTION: Final = 1_000

@@ -175,7 +175,7 @@ def test_one_host_has_its_share(small, hooks, fresh):
     small.create(intentId=id, delayMs=0, callback={"url": hooks.url(id)})
     found = why(small, id)
     assert found["code"] == "host-busy", found
-    assert re.match(r"4 callbacks to 127\.0\.0\.1:\d+ are under way;", found["sentence"])
+    assert re.match(r"4 callbacks of STANDARD to 127\.0\.0\.1:\d+ are under way, and 1 of", found["sentence"])
     for each in held:
         hooks.let_go(each)
 
@@ -184,7 +184,7 @@ def failed(id: str, seen: Seen) -> bool:
     return seen.data.get("intentId") == id and bool(seen.data["error"])
 
 
-def test_its_host_is_left_alone(tmp_path, fresh):
+def test_its_endpoint_is_left_alone(tmp_path, fresh):
     """Twenty failures in a row open the breaker; the next one is put off, and says why."""
     with Hooks() as broken, ServerProcess(tmp_path / "data") as server, Listener(server) as events:
         url = broken.says("broken", Say(500))
@@ -202,8 +202,8 @@ def test_its_host_is_left_alone(tmp_path, fresh):
         found = why(server, id)
         assert found["code"] == "snoozed"
         assert re.fullmatch(
-            r"It was snoozed for .+ \(http://127\.0\.0\.1:\d+ failed too often in a row; it was not asked\);"
-            r" it is due again in .+\.",
+            r"It was snoozed for .+ \(http://127\.0\.0\.1:\d+/\S+ failed 20 times in a row; it was not"
+            r" called\); it is due again in .+\.",
             found["sentence"],
         )
 

@@ -77,7 +77,7 @@ def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
             assert kinds == [Failed] * 3 + [Snoozed] * 7, "their attempts are given back"
             assert len(receiver.requests) == 3
             held = channel.outcomes["i9", 1]
-            assert isinstance(held, Snoozed) and 1_000 <= held.delay_ms <= 1_500
+            assert isinstance(held, Snoozed) and 1_000 <= held.delay_ms <= 2_000
             assert await channel.send(Callback(other.url), "other") == Done()
 
             assert isinstance(await not_held_back(channel, receiver.url), Failed)
@@ -87,6 +87,33 @@ def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
             channel.deliver(Callback(receiver.url), *(f"again{n}" for n in range(5)))
             await channel.until(lambda: all((f"again{n}", 1) in channel.outcomes for n in range(5)))
             assert all(channel.outcomes[f"again{n}", 1] == Done() for n in range(5))
+
+    asyncio.run(main())
+
+
+def test_a_failing_path_holds_back_nobody_else_on_its_host():
+    """A thousand callbacks, a tenth of them to a path that always fails: all others are called, in order."""
+
+    async def main():
+        async def answer(request, writer):
+            await http(500 if request.path.startswith("/bad") else 200)(request, writer)
+
+        async with receiving(answer) as receiver, sending(connections_per_host_max=4) as channel:
+            url = receiver.url.removesuffix("/hook")
+            for number in range(1_000):
+                path = f"/bad?id={number}" if number % 10 == 0 else "/fine"
+                channel.deliver(Callback(url + path), f"i{number:03}")
+            await channel.answered(1_000)
+            fine = [f"i{number:03}" for number in range(1_000) if number % 10]
+            assert all(channel.outcomes[id, 1] == Done() for id in fine)
+            called = [request.headers["x-duetime-intent-id"] for request in receiver.requests]
+            place = {id: number for number, id in enumerate(called)}
+            moved = [place[id] - number for number, id in enumerate(fine)]
+            assert max(moved) <= 24 + 4, "no healthy one waits for more than the few that found out"
+            assert len(called) - 900 <= 20 + 4, "then the failing path was left alone"
+            held = [outcome for outcome in channel.outcomes.values() if isinstance(outcome, Snoozed)]
+            assert len(held) >= 100 - 24 and all("/bad" in each.reason for each in held)
+            assert channel.channel.left_alone() == [f"{url}/bad"]
 
     asyncio.run(main())
 

@@ -9,7 +9,8 @@ from duetime import limits
 from duetime.channels.calls import GroupKey, Plan
 from duetime.protocol.effect import Deliver
 
-Item = tuple[Deliver, bytes]
+Item = tuple[Deliver, bytes, float]
+"""A delivery, its body, and when it was taken by the loop's clock."""
 
 
 class Group:
@@ -45,7 +46,7 @@ class Batches:
             group = self._groups[plan.group] = Group(plan)
             linger_s = limits.CALLBACK_LINGER_MS[plan.tier] / 1000
             group.timer = self._loop.call_later(linger_s, self._close, plan.group)
-        group.items.append((delivery, body))
+        group.items.append((delivery, body, self._loop.time()))
         group.bytes += len(body)
         if len(group.items) >= limits.CALLBACK_BATCH_MAX:
             self._close(plan.group)
@@ -66,4 +67,4 @@ class Batches:
 
 def array_of(items: list[Item]) -> bytes:
     """The bodies as one JSON array."""
-    return b"[%b]" % b",".join([body for _, body in items])
+    return b"[%b]" % b",".join([body for _, body, _ in items])

@@ -1,20 +1,25 @@
-"""A breaker: after many failures in a row, a host is left alone for a while, then asked once.
+"""A breaker: after many failures in a row, calls are held back for a while; then one finds out.
 
-What waits for a dead host would otherwise hold permits that others need, each until its time limit.
+What waits for a dead host would otherwise hold permits that others need, each until its time limit. Probes
+are spread: the next one goes when the last has failed, or after a second if it has another key. Where others
+are held back too, the key whose probe failed lets them go first: one failing path cannot keep a host shut.
 """
 
 from __future__ import annotations
 
-# A host that fails again and again is left alone for longer each time, up to so many times the first.
+# What fails again and again is left alone for longer each time, up to so many times the first.
 _LONGER_MAX = 12
 # How long others wait while one call finds out.
 _PROBE_S = 1.0
 
 
 class Breaker:
-    """Counts one host's failures in a row. Times are of a clock that never goes back."""
+    """Counts failures in a row. Times are of a clock that never goes back."""
 
-    __slots__ = ("_failures", "_failures_max", "_first_s", "_open_s", "_probing", "_until_s")
+    __slots__ = (
+        "_failures", "_failures_max", "_first_s", "_key", "_next_s", "_open_s", "_others", "_probes",
+        "_until_s",
+    )  # fmt: skip
 
     def __init__(self, failures_max: int, open_s: float) -> None:
         self._failures_max = failures_max
@@ -22,43 +27,65 @@ class Breaker:
         self._failures = 0
         self._open_s = open_s
         self._until_s = 0.0
-        self._probing = False
+        self._probes = 0
+        """Probes under way."""
+        self._next_s = 0.0
+        """When a probe of another key may follow one that has no answer yet."""
+        self._key = ""
+        """Of the newest probe."""
+        self._others = False
+        """Whether a call of another key was held back since."""
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are held back. One that is let through all the same is the probe."""
+        """Whether calls are held back. One that is let through all the same is a probe."""
         return self._failures >= self._failures_max
 
-    def admits(self, now_s: float) -> bool:
+    def refuses(self, now_s: float) -> bool:
+        """Whether no call at all may go now. A call that is not refused must still be admitted."""
+        return self._failures >= self._failures_max and now_s < self._until_s
+
+    def admits(self, now_s: float, key: str = "") -> bool:
         """Whether a call may go. While open, one may once the time is over: the probe. Say how it ended."""
         if self._failures < self._failures_max:
             return True
-        if self._probing or now_s < self._until_s:
+        if not self._probe_may_go(now_s, key):
+            self._others = self._others or key != self._key
             return False
-        self._probing = True
+        self._probes += 1
+        self._key, self._others = key, False
+        self._next_s = now_s + _PROBE_S
         return True
+
+    def _probe_may_go(self, now_s: float, key: str) -> bool:
+        if now_s < self._until_s:
+            return False
+        if self._probes:
+            return key != self._key and now_s >= self._next_s
+        return key != self._key or not self._others or now_s >= self._until_s + _PROBE_S
 
     def wait_s(self, now_s: float) -> float:
         """How long a call that may not go should wait."""
         return max(self._until_s - now_s, _PROBE_S)
 
     def succeeded(self) -> None:
-        """The host answered."""
-        self._failures = 0
+        """There was an answer."""
+        self._failures = self._probes = 0
         self._open_s = self._first_s
-        self._probing = False
+        self._others = False
 
     def failed(self, now_s: float, probe: bool) -> None:
-        """The host did not answer, or not sensibly."""
+        """There was no answer, or not a good one."""
         self._failures += 1
-        if probe:  # it is still down: longer this time
-            self._probing = False
-            self._open_s = min(self._open_s * 2, self._first_s * _LONGER_MAX)
-            self._until_s = now_s + self._open_s
+        if probe and self._probes:  # it is still down: longer this time
+            self._probes -= 1
+            if now_s >= self._until_s:  # unless another probe has just said so
+                self._open_s = min(self._open_s * 2, self._first_s * _LONGER_MAX)
+                self._until_s = now_s + self._open_s
         elif self._failures == self._failures_max:
             self._until_s = now_s + self._open_s
 
     def abandoned(self, probe: bool) -> None:
-        """A call ended without telling anything about the host."""
-        if probe:
-            self._probing = False
+        """A call ended without telling anything."""
+        if probe and self._probes:
+            self._probes -= 1

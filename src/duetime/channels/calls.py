@@ -37,7 +37,8 @@ class Plan:
     """How the callbacks of one set of terms are sent."""
 
     __slots__ = (
-        "batch", "body", "group", "headers", "method", "origin", "problem", "tail", "tier", "timeout", "url",
+        "batch", "body", "endpoint", "group", "headers", "method", "origin", "problem", "tail", "tier",
+        "timeout", "url",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, callback: Callback, connect_s: float, guarded: bool) -> None:
@@ -51,6 +52,7 @@ class Plan:
             self.problem = Rejected("address", reason)
             return
         self.origin = str(self.url.origin())
+        self.endpoint = self.origin + self.url.raw_path
         self.method = callback.method.upper()
         self.batch = callback.batch
         self.tier = int(terms.tier)
@@ -68,8 +70,8 @@ class Plan:
     def sends_body(self) -> bool:
         return self.body is not None or self.method not in _BODILESS
 
-    def body_of(self, delivery: Deliver) -> bytes:
-        """What is sent for this delivery: the callback's own body, or the intent."""
+    def body_of(self, delivery: Deliver, waited_ms: int = 0) -> bytes:
+        """What is sent for this delivery: the callback's own body, or the intent, called so late."""
         if self.body is not None:
             return self.body
         seconds, ms = divmod(delivery.execute_at_ms, 1000)
@@ -83,7 +85,7 @@ class Plan:
                 delivery.attempt,
                 _second(seconds),
                 ms,
-                delivery.late_ms,
+                delivery.late_ms + (waited_ms if delivery.attempt == 1 else 0),
                 delivery.payload or b"null",
                 self.tail,
             )

@@ -1,8 +1,8 @@
 """Webhooks: an HTTP request for each callback, or one for many of them.
 
-Each host has a queue, connections and a breaker of its own. Every delivery is in `_open` from the moment it
-is taken until it has its outcome or is not wanted any more: whoever takes it out of there answers for it,
-so there is one answer and no second.
+Each host has a queue, connections and a breaker of its own; an endpoint that fails is slowed down alone (see
+`gates`). Every delivery is in `_open` from the moment it is taken until it has its outcome or is not wanted
+any more: whoever takes it out of there answers for it, so there is one answer and no second.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from msgspec import Struct
 from duetime import limits
 from duetime.channels.answers import Answer, outcome_of, outcomes_of_batch
 from duetime.channels.batch import Batches, Item, array_of
-from duetime.channels.breaker import Breaker
 from duetime.channels.calls import Plan, time_limit
 from duetime.channels.channel import Settler
+from duetime.channels.gates import Gates, Probes, Shut
 from duetime.channels.host import Call, Host
 from duetime.channels.sender import Sender
 from duetime.channels.signing import Signer
@@ -58,8 +58,8 @@ _HOSTS_MAX = 1_024
 _SNOOZES_MAX = 20
 # How long a call that is cancelled may take to let go when the channel closes.
 _CLOSE_S = 5.0
-# Failures that say that a host is not well; what else it answers shows that it lives.
-_UNWELL = frozenset(("timeout", "connect", "dns", "tls", "protocol"))
+# What a settlement says of a delivery that was never called.
+_NOT_CALLED = -1
 
 
 class WebhookOptions(Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     batch_bytes_max: int = 1024 * 1024
     """A batch is closed before its body grows beyond this: what many servers take without being told."""
     breaker_failures: int = 20
-    """So many failures in a row, and a host is left alone for a while."""
+    """Failures in a row after which a host, or an endpoint, is left alone for a while."""
     breaker_open_ms: int = 5_000
     """How long, at first."""
 
@@ -101,6 +101,7 @@ class WebhookChannel:
         self._connect_s = options.connect_timeout_ms / 1000
         self._plans: dict[int, tuple[Terms, Plan]] = {}
         self._hosts: dict[str, Host] = {}
+        self._gates = Gates(options.breaker_failures, options.breaker_open_ms / 1000)
         self._open: dict[tuple[str, int], Call | None] = {}
         self._touched: set[Host] = set()
         self._outcomes: list[Settlement] = []
@@ -126,8 +127,13 @@ class WebhookChannel:
             elif plan.batch:
                 self._batches.add(plan, delivery)
             else:
-                call = self._open[place] = Call(plan, [(delivery, b"")])
+                item = (delivery, b"", self._loop.time())
                 host = self._host(plan)
+                shut = self._gates.shut(host.breaker, plan.origin, plan.endpoint, item[2])
+                if shut is not None:
+                    self._hold_back(shut, [item])  # at once: it keeps no permit while it waits
+                    return
+                call = self._open[place] = Call(plan, [item])
                 host.queue.append(call)
                 self._touched.add(host)
         except Exception as error:
@@ -147,8 +153,9 @@ class WebhookChannel:
         return len(self._open) + len(self._outcomes)
 
     def left_alone(self) -> list[str]:
-        """The hosts whose breaker is open."""
-        return [origin for origin, host in self._hosts.items() if host.breaker.is_open]
+        """The hosts and endpoints whose breaker is open."""
+        hosts = [origin for origin, host in self._hosts.items() if host.breaker.is_open]
+        return hosts + self._gates.slowed()
 
     async def close(self) -> None:
         self._closed = True
@@ -181,9 +188,8 @@ class WebhookChannel:
         if host is None:
             if len(self._hosts) >= _HOSTS_MAX:
                 self._forget_hosts()
-            options = self._options
-            breaker = Breaker(options.breaker_failures, options.breaker_open_ms / 1000)
-            host = Host(plan.origin, options.connections_per_host_max, breaker, self._carry)
+            connections = self._options.connections_per_host_max
+            host = Host(plan.origin, connections, self._gates.breaker(), self._carry)
             self._hosts[plan.origin] = host
         host.used_s = self._loop.time()
         return host
@@ -208,15 +214,17 @@ class WebhookChannel:
             items = self._wanted(call.items)
             if not items:
                 return
-            if not host.breaker.admits(self._loop.time()):
-                self._hold_back(host, items)
+            plan = call.plan
+            probes = self._gates.admit(host.breaker, plan.origin, plan.endpoint, self._loop.time())
+            if isinstance(probes, Shut):
+                self._hold_back(probes, items)
                 return
             call.task = runner
-            await self._exchange(host, call.plan, items)
+            await self._exchange(host, plan, items, probes)
         except Exception as error:
             outcome = _bug(call.items[0][0], error)
-            for delivery, _ in call.items:
-                self._end(delivery, outcome)
+            for item in call.items:
+                self._end(item[0], outcome)
         finally:
             call.task = None
 
@@ -234,19 +242,17 @@ class WebhookChannel:
             wanted.append(item)
         return wanted
 
-    def _hold_back(self, host: Host, items: list[Item]) -> None:
-        wait_ms = int(1000 * host.breaker.wait_s(self._loop.time()))
-        text = f"{host.origin} failed too often in a row; it was not asked"
-        for delivery, _ in items:
-            delay_ms = int(wait_ms * (1 + random.random() / 2))
+    def _hold_back(self, shut: Shut, items: list[Item]) -> None:
+        wait_ms, text = int(1000 * shut.breaker.wait_s(self._loop.time())), shut.text
+        for delivery, _, _ in items:
+            delay_ms = int(wait_ms * (1 + random.random()))  # spread, so that they do not come back together
             if delivery.delivery - delivery.attempt < _SNOOZES_MAX:
                 self._end(delivery, Snoozed(delay_ms, text))
             else:
                 self._end(delivery, Failed("breaker", text, not_before_ms=self._clock.now_ms() + delay_ms))
 
-    async def _exchange(self, host: Host, plan: Plan, items: list[Item]) -> None:
-        probe = host.breaker.is_open
-        started_s = self._loop.time()
+    async def _exchange(self, host: Host, plan: Plan, items: list[Item], probes: Probes) -> None:
+        began_s = self._loop.time()
         told = False
         first = items[0][0]
         span = None if self._tracer is None else self._tracer(first)
@@ -256,26 +262,25 @@ class WebhookChannel:
             if plan.batch:
                 answer = await self._ask_batch(plan, items, more)
             else:
-                answer = await self._ask(plan, first, more)
+                answer = await self._ask(plan, first, _waited_ms(items[0], began_s), more)
             ended_s = self._loop.time()
-            if _unwell(answer):
-                host.breaker.failed(ended_s, probe)
-            else:
-                host.breaker.succeeded()
+            self._gates.ended(host.breaker, plan.endpoint, answer, probes, ended_s)
             told = True
-            outcome = self._answered(plan, items, answer)
+            outcome = self._answered(plan, items, answer, began_s)
         finally:
             if not told:
-                host.breaker.abandoned(probe)
+                self._gates.abandoned(host.breaker, plan.endpoint, probes)
             if span is not None:
                 span.end(outcome)
         if self._on_call is not None:
-            self._on_call(host.origin, plan.tier, ended_s - started_s, _kind(answer))
+            self._on_call(host.origin, plan.tier, ended_s - began_s, _kind(answer))
 
-    async def _ask(self, plan: Plan, delivery: Deliver, more: dict[str, str]) -> Answer | Failed | Rejected:
+    async def _ask(
+        self, plan: Plan, delivery: Deliver, waited_ms: int, more: dict[str, str]
+    ) -> Answer | Failed | Rejected:
         assert self._sender is not None
         headers = plan.headers_of(delivery)
-        body = plan.body_of(delivery) if plan.sends_body else None
+        body = plan.body_of(delivery, waited_ms) if plan.sends_body else None
         if more:
             headers.update(more)
         if self._signer is not None:
@@ -292,35 +297,35 @@ class WebhookChannel:
             headers.update(more)
         if self._signer is not None:
             headers.update(self._signer.headers(f"batch_{uuid.uuid4().hex}", self._clock.now_ms(), body))
-        timeout_ms = min(delivery.terms.timeout_ms for delivery, _ in items)
+        timeout_ms = min(item[0].terms.timeout_ms for item in items)
         return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
 
-    def _answered(self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected) -> Outcome:
+    def _answered(
+        self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected, began_s: float
+    ) -> Outcome:
         """Hand in what the answer means for each; the outcome of the first."""
-        if not isinstance(answer, Answer):
-            for delivery, _ in items:
-                self._end(delivery, answer)
-            return answer
         now_ms = self._clock.now_ms()
-        if not plan.batch:
-            outcome = outcome_of(answer, now_ms, self._options.result_bytes_max)
-            self._end(items[0][0], outcome)
-            return outcome
-        outcomes = outcomes_of_batch(answer, [delivery.id for delivery, _ in items], now_ms)
-        for delivery, _ in items:
-            self._end(delivery, outcomes[delivery.id])
+        if not isinstance(answer, Answer):
+            outcomes: dict[str, Outcome] = dict.fromkeys((item[0].id for item in items), answer)
+        elif plan.batch:
+            outcomes = outcomes_of_batch(answer, [item[0].id for item in items], now_ms)
+        else:
+            outcomes = {items[0][0].id: outcome_of(answer, now_ms, self._options.result_bytes_max)}
+        for item in items:
+            self._end(item[0], outcomes[item[0].id], _waited_ms(item, began_s))
         return outcomes[items[0][0].id]
 
     # Handing outcomes in: those of one turn of the loop together.
 
-    def _end(self, delivery: Deliver, outcome: Outcome) -> None:
+    def _end(self, delivery: Deliver, outcome: Outcome, waited_ms: int = _NOT_CALLED) -> None:
         place = (delivery.id, delivery.delivery)
         if place not in self._open:  # it is not wanted any more, or has its outcome
             return
         del self._open[place]
         if not self._outcomes:
             self._loop.call_soon(self._report)
-        self._outcomes.append(Settlement(delivery.id, delivery.delivery, outcome))
+        settlement = Settlement(delivery.id, delivery.delivery, outcome, None, "", waited_ms)
+        self._outcomes.append(settlement)
 
     def _report(self) -> None:
         outcomes, self._outcomes = self._outcomes, []
@@ -328,10 +333,9 @@ class WebhookChannel:
             self._settle(outcomes)
 
 
-def _unwell(answer: Answer | Failed | Rejected) -> bool:
-    if isinstance(answer, Answer):
-        return answer.status >= 500
-    return isinstance(answer, Failed) and answer.kind in _UNWELL
+def _waited_ms(item: Item, began_s: float) -> int:
+    """How long a delivery waited here before it was called."""
+    return int(1000 * (began_s - item[2]))
 
 
 def _kind(answer: Answer | Failed | Rejected) -> str:

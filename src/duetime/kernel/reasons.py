@@ -11,7 +11,7 @@ from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.spans import span
 from duetime.kernel.state import State
-from duetime.limits import TIER_NAMES
+from duetime.limits import HOST_SHARE, TIER_NAMES
 from duetime.protocol.intent import (
     ACKED,
     BLOCKED,
@@ -206,12 +206,12 @@ def _no_permit(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[st
     name = TIER_NAMES[intent.terms.tier]
     data |= {"permits_max": tier.max, "used": tier.used}
     if lane.polite and tier.used < tier.max and tier.held_back(track):
-        data["out"] = track.out
-        return (
-            "host-busy",
-            f"{_count(track.out, 'callback')} to {_host(lane)} are under way;"
-            f" the rest of {name}'s {tier.max} permits is left to other hosts.",
-        )
+        free, share = tier.max - tier.used, tier.share
+        data |= {"out": track.out, "free": free, "share_max": share}
+        out = f"{_count(track.out, 'callback')} of {name} to {_host(lane)} {_are(track.out)} under way"
+        left = f"{free} of its {_count(tier.max, 'permit')} {_are(free)} left to other hosts"
+        rule = f"one host takes at most {HOST_SHARE} times what is free, alone {share} of {tier.max}"
+        return "host-busy", f"{out}, and {left}: {rule}."
     if tier.used < tier.max:
         return "waiting-for-turn", "Others go first."
     lent = f", {tier.lent} of them lent to higher tiers" if tier.lent else ""
@@ -281,6 +281,10 @@ def _ago(at_ms: int, now_ms: int) -> str:
 
 def _count(number: int, one: str, more: str = "") -> str:
     return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _listed(names: list[str]) -> str:

@@ -16,10 +16,7 @@ from __future__ import annotations
 from heapq import heappop
 
 from duetime.kernel.lanes import Track
-from duetime.limits import CALLBACK_BATCH_MAX, TIER_NAMES, TIER_PERMITS
-
-# How many times the free permits a polite track may hold.
-_SHARE = 4
+from duetime.limits import CALLBACK_BATCH_MAX, HOST_SHARE, TIER_NAMES, TIER_PERMITS
 
 
 class Permits:
@@ -58,8 +55,13 @@ class Permits:
         if not track.lane.polite:
             return False
         if not track.lane.packed:
-            return track.out >= _SHARE * (self.max - self.used)
-        return self.packed % self.pack == 0 and track.out // self.pack >= _SHARE * (self.max - self.used)
+            return track.out >= HOST_SHARE * (self.max - self.used)
+        return self.packed % self.pack == 0 and track.out // self.pack >= HOST_SHARE * (self.max - self.used)
+
+    @property
+    def share(self) -> int:
+        """How many permits a polite track gets when nobody else wants any."""
+        return -(-self.max * HOST_SHARE // (HOST_SHARE + 1))
 
     def take_packed(self) -> None:
         if self.packed % self.pack == 0:

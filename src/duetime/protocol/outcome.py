@@ -71,4 +71,5 @@ class Settlement(Struct, frozen=True, array_like=True, gc=False):
     consumer: str = ""
     """The consumer that sends this outcome. Empty: the engine's own channels."""
     waited_ms: int = 0
-    """How long the delivery waited in its channel before the call was made or the function began."""
+    """How long the delivery waited in its channel before the call was made or the function began.
+    -1: that never happened."""

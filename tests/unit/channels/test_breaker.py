@@ -67,3 +67,32 @@ def test_a_probe_without_an_answer_is_followed_by_another():
     assert breaker.admits(105.0)
     breaker.abandoned(probe=True)
     assert breaker.is_open and breaker.admits(105.0)
+
+
+def test_a_probe_without_an_answer_is_followed_by_one_of_another_key():
+    """A path that hangs until its time limit does not keep the others waiting as long."""
+    breaker = opened()
+    assert breaker.admits(105.0, "/hangs") and not breaker.admits(105.5, "/fine")
+    assert not breaker.admits(106.0, "/hangs") and breaker.admits(106.0, "/fine")
+    breaker.succeeded()
+    breaker.failed(135.0, probe=True)  # the one that hung
+    assert not breaker.is_open and breaker.admits(135.0)
+
+
+def test_who_failed_lets_others_find_out_first():
+    breaker = opened()
+    assert breaker.admits(105.0, "/bad")
+    breaker.failed(105.0, probe=True)
+    assert not breaker.admits(106.0, "/fine"), "it is held back, and remembered"
+    assert not breaker.admits(115.0, "/bad") and breaker.admits(115.0, "/fine")
+    breaker.failed(115.0, probe=True)
+    assert not breaker.admits(120.0, "/bad")
+    assert breaker.admits(136.0, "/fine"), "if no other comes within a second, it may after all"
+
+
+def test_two_probes_that_fail_together_count_once():
+    breaker = opened()
+    assert breaker.admits(105.0, "/a") and breaker.admits(106.0, "/b")
+    breaker.failed(107.0, probe=True)
+    breaker.failed(107.0, probe=True)
+    assert breaker.wait_s(107.0) == 10.0

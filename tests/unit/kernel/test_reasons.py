@@ -216,9 +216,13 @@ def test_its_host_has_its_share():
     answer = why(bench, "a11")
     assert answer.code == "host-busy"
     assert re.match(
-        r"\d+ callbacks to \S+ are under way; the rest of STANDARD's 5 permits is left to other hosts\.",
+        r"4 callbacks of STANDARD to \S+ are under way, and 1 of its 5 permits is left to other hosts:"
+        r" one host takes at most 4 times what is free, alone 4 of 5\.",
         answer.sentence,
     )
+    assert (answer.data["out"], answer.data["free"], answer.data["share_max"]) == (4, 1, 4)
+    bench.do(Resize(3, 7))
+    assert len(bench.state.out[""]) == why(bench, "a11").data["share_max"] == 6, "it is the number that holds"
 
 
 def test_the_engine_stops():
