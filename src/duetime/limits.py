@@ -115,6 +115,21 @@ RETRY_DELAY_MS_MAX: Final = 365 * DAY_MS
 TIMEOUT_MS: Final = 30_000
 LEASE_MS: Final = 30_000
 
+# Clocks. A difference between the wall clock and the monotonic one that is a step, not drift: far above what
+# NTP slews between two records, far below any lease.
+LEAP_MS: Final = 250
+# A leap ahead is not believed by retention, keys and schedules until the clock has stood there for so long:
+# longer than an operator or NTP takes to put it right, short beside every retention.
+LEAP_BELIEVED_MS: Final = HOUR_MS
+# A smaller leap does not begin that time again: a clock that is nudged all the time is believed, too.
+LEAP_RENEWS_MS: Final = MINUTE_MS
+# While workers hold leases, the engine looks so often whether its event loop stood still, and calls it that
+# when a look comes this much too late.
+PULSE_MS: Final = 500
+STALL_MS: Final = 500
+# After a longer stall connections may be broken: workers get a whole lease to come back.
+STALL_RENEWS_MS: Final = 5 * SECOND_MS
+
 # Tiers: lateness window, timer slot (a small part of the window), delivery permits.
 TIER_NAMES: Final = ("ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY")
 TIER_WINDOW_MS: Final = (10, 50, 100, 500, 1_000)

@@ -27,6 +27,7 @@ from duetime.engine.options import Options
 from duetime.engine.parts import first_batch, resolver, split
 from duetime.engine.planner import Planner
 from duetime.engine.progress import Progresses
+from duetime.engine.pulse import Pulse
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.recovery import recover
 from duetime.engine.syncer import Syncer
@@ -37,7 +38,7 @@ from duetime.kernel import query
 from duetime.kernel.kernel import Answer, Kernel
 from duetime.log.log import Log
 from duetime.protocol import bounds
-from duetime.protocol.command import Advance, Command, Drain, SetLane
+from duetime.protocol.command import Command, Drain, SetLane
 from duetime.protocol.effect import Effect
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Settlement
@@ -113,6 +114,7 @@ class Engine(Planner):
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
             timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
             self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)
+            self._pulse = Pulse(self.pump, self.clock)
             self._started = True
             turn = await self.pump.turn(first_batch(kernel.state, self.options), kernel.state.epoch + 1)
             self._after(turn)
@@ -187,7 +189,7 @@ class Engine(Planner):
         if self._pump_task is not None:
             self._pump_task.cancel()
             await asyncio.gather(self._pump_task, return_exceptions=True)
-        for part in ("expecting", "_window", "_alarm", "_syncer", "_checkpointer"):
+        for part in ("expecting", "_window", "_pulse", "_alarm", "_syncer", "_checkpointer"):
             if hasattr(self, part):
                 closed = getattr(self, part).close()
                 if closed is not None:
@@ -297,6 +299,8 @@ class Engine(Planner):
             self._waiters.tell(turn.changes, self._view)
         self._set_alarm()
         self._window.plan()
+        self._pulse.plan()
+        self.rewind(turn)
         self.guard.after()
         if self.meter is not None:
             self.meter.turn(turn)
@@ -362,11 +366,6 @@ class Engine(Planner):
         if isinstance(answer, Existing):
             return query.view(answer.intent, self.now_ms())
         return query.view(answer, self.now_ms()) if isinstance(answer, Intent) else answer
-
-    async def advance(self) -> None:
-        """Write that time has passed, and wait until all that follows at once is done."""
-        self.look()
-        await self.ask(Advance(), AckLevel.ASYNC)
 
     async def wait(self, id: str) -> View:
         """The intent, once it has ended."""

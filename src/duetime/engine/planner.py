@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator
 
 from duetime.engine import calendar
 from duetime.engine.inbox import command_bytes
 from duetime.engine.intake import Intake
+from duetime.engine.pump import Turn
 from duetime.errors import InvalidField, NoSuchSchedule
 from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol import bounds
 from duetime.protocol.command import (
+    Advance,
     DropSchedule,
+    Leap,
     PauseSchedule,
     PutSchedule,
     ResumeSchedule,
+    Start,
     Tick,
     Trigger,
 )
 from duetime.protocol.schedule import Schedule, Timetable
+from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import View
 
 _logger = logging.getLogger("duetime")
@@ -32,6 +38,8 @@ class Planner(Intake):
     def __init__(self) -> None:
         self._ticking: set[tuple[str, int]] = set()
         """Ticks that are on their way to the log."""
+        self._rewind = False
+        """Whether schedules must be looked at as after a leap."""
 
     async def put_schedule(self, schedule: Schedule, revision: int = 0) -> Timetable:
         """A new schedule, or another rule for one. The same again changes nothing."""
@@ -86,6 +94,11 @@ class Planner(Intake):
             raise NoSuchSchedule(f"There is no schedule with the id {id[:128]!r}.")
         return table
 
+    async def advance(self) -> None:
+        """Write that time has passed, and wait until all that follows at once is done."""
+        self.look()
+        await self.ask(Advance(), AckLevel.ASYNC)
+
     def look(self) -> None:
         """Write down the ticks whose time has come."""
         for table in due(self._kernel().state, self.now_ms()):
@@ -94,6 +107,19 @@ class Planner(Intake):
                 continue
             self._ticking.add(key)
             self._write(table, key)
+
+    def rewind(self, turn: Turn) -> None:
+        """After a leap or a start: schedules that stand further ahead than their rule says go back."""
+        first = turn.batch.commands[0]
+        if not self._rewind and type(first) is not Leap and type(first) is not Start:
+            return
+        self._rewind = False
+
+        def written(answer: Answer | Exception) -> None:
+            self._rewind |= isinstance(answer, Exception)  # no room on the disk: again after the next turn
+
+        for command in rewound(self._kernel().state, self.now_ms()):
+            self.request(command, AckLevel.ASYNC, written, command_bytes(command))
 
     def _write(self, table: Timetable, key: tuple[str, int]) -> None:
         def written(answer: Answer | Exception) -> None:
@@ -117,3 +143,15 @@ def due(state: State, now_ms: int) -> Iterator[Timetable]:
     for table in list(tables.all.values()):
         if table.wake_ms and table.wake_ms <= now_ms and not table.paused:
             yield table
+
+
+def rewound(state: State, now_ms: int) -> Iterator[Tick]:
+    """The clock was ahead and came back: ticks that make nothing, but let a schedule begin from now again.
+    What it decided by a time that was believed stays decided."""
+    for table in state.timetables.all.values():
+        if table.next_ms <= now_ms or table.paused:
+            continue
+        with contextlib.suppress(Exception):  # a rule that cannot be resolved is found at its tick
+            next_ms = calendar.following(table.schedule, max(now_ms, table.last_ms))
+            if 0 < next_ms < table.next_ms:
+                yield Tick(table.id, table.revision, table.next_ms, (), 0, next_ms)

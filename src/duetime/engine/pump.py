@@ -12,15 +12,15 @@ from time import perf_counter  # tidy: how long it took, not what time it is
 
 from msgspec import Struct
 
-from duetime.clock import Clock
+from duetime.clock import Clock, ahead_of
 from duetime.engine.inbox import Batch
 from duetime.errors import Fatal, InDoubt, InvalidField, TooLarge
 from duetime.kernel.kernel import Answer, Kernel
-from duetime.limits import FRAME_BYTES_MAX
+from duetime.limits import FRAME_BYTES_MAX, LEAP_MS
 from duetime.log.frame import Frame
 from duetime.log.log import Log, Position
 from duetime.protocol import record as codec
-from duetime.protocol.command import Command
+from duetime.protocol.command import Command, Leap
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.record import Record
 
@@ -61,6 +61,12 @@ class Pump:
         self._log = log
         self._clock = clock
         self._nonce = nonce
+        self._ahead_of = ahead_of(clock)
+        self._ahead_ms: int | None = None
+        """How far the clock was ahead of the steady one at the last turn."""
+        self._still_ms = 0
+        self.stood_still: Callable[[], int] = lambda: 0
+        """Asked before each turn: how long nobody could be heard since the last time it was asked."""
         self.kernel = kernel
         self.position = position
         self.broken: Exception | None = None
@@ -69,6 +75,8 @@ class Pump:
         """Write a batch and apply it. `NoSpace` leaves everything as it was; other errors are final."""
         assert self.broken is None, "a broken pump is thrown away"
         state = self.kernel.state
+        ahead_ms = self._ahead_of()
+        self._notice(batch, ahead_ms)
         body = _encode(batch)
         frame = Frame(
             epoch or state.epoch,
@@ -89,7 +97,18 @@ class Pump:
             self.broken = error
             raise Fatal(f"The kernel failed on a record at position {self.position}: {error!r}.") from error
         self.position = position
+        self._ahead_ms, self._still_ms = ahead_ms, 0
         return turn
+
+    def _notice(self, batch: Batch, ahead_ms: int) -> None:
+        """If the clock was set since the last turn, or the engine stood still, the batch says so first."""
+        self._still_ms += self.stood_still()
+        by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
+        if abs(by_ms) < LEAP_MS:
+            by_ms = 0
+        if by_ms or self._still_ms:
+            batch.commands.insert(0, Leap(by_ms, self._still_ms))
+            batch.replies.insert(0, [])
 
     def _apply(self, turn: Turn, command: Command) -> None:
         applied = self.kernel.apply(Record(self.kernel.state.records + 1, turn.at_ms, command))

@@ -100,7 +100,7 @@ def _holder(state: State, key: str) -> Intent | None:
         return None
     claim = _claim_of(holder)
     assert claim is not None, "it was found by it"
-    return holder if holder.created_at_ms + claim.for_ms > state.at_ms else None
+    return holder if holder.created_at_ms + claim.for_ms > state.believed_ms() else None
 
 
 def _taken(holder: Intent, claim: Claim) -> Refusal:

@@ -19,6 +19,7 @@ from duetime.kernel import (
     dispatch,
     fire,
     flow,
+    leap,
     patch,
     purge,
     recovery,
@@ -40,6 +41,7 @@ from duetime.protocol.command import (
     Drain,
     DropSchedule,
     FireNow,
+    Leap,
     Leave,
     Patch,
     Pause,
@@ -89,9 +91,10 @@ class Kernel:
         state = self.state
         assert record.seq == state.records + 1, "the log has no gaps"
         state.records = record.seq
-        if record.at_ms != state.at_ms or type(record.command) is Advance:
+        command, before_ms = record.command, state.at_ms
+        if record.at_ms != before_ms or type(command) is Advance:
             state.woken = 0  # records of one frame have one stamp, and share the bound
-        state.flow.pass_ms(record.at_ms - state.at_ms)
+        state.flow.pass_ms(record.at_ms - before_ms)
         state.at_ms = record.at_ms
         if record.at_ms < state.latest_ms:
             state.behind = True  # the clock was set back: what is ready may not be due any more
@@ -99,17 +102,19 @@ class Kernel:
             state.behind = False
             state.latest_ms = record.at_ms
         state.effects, state.changes = [], []
+        if type(command) is Leap or type(command) is Start:
+            leap.apply(state, command, before_ms)  # before what is due by the new time
         advance.apply(state)
         flow.wake(state)
         _follow_up(state)  # before the verb, which may revive one that ended
-        answer = self._verb(record.command)
+        answer = self._verb(command)
         _follow_up(state)
         retention.apply(state)
         dispatch.hand_out(state)
         while _follow_up(state):  # deadlines are looked at while handing out, too
             dispatch.hand_out(state)
-        if isinstance(record.command, Demand) and not record.command.standing and answer is None:
-            consumers.end_claim(state, record.command)
+        if isinstance(command, Demand) and not command.standing and answer is None:
+            consumers.end_claim(state, command)
         return Applied(answer, state.effects, state.changes)
 
     def _verb(self, command: Command) -> Answer:
@@ -119,7 +124,7 @@ class Kernel:
                 return submit.apply(state, command)
             case Settle():
                 return settle.apply(state, command)
-            case Advance():
+            case Advance() | Leap():
                 pass
             case Patch():
                 return patch.apply(state, command)

@@ -75,6 +75,17 @@ def _early(state: State, intent: Intent) -> bool:
     if intent.due_at_ms <= state.at_ms:
         return False
     due_at_ms = intent.due_at_ms
+    lane = state.lanes[intent.terms.lane]
+    if (
+        lane.serial
+        and lane.holder is None
+        and intent.execute_at_ms <= intent.created_at_ms
+        and state.rules >= 2
+    ):
+        # It was ready when it was accepted: whatever was accepted behind it does not overtake it. A message
+        # that was delayed has no such place, and its entity does not wait for it.
+        touch(state, intent)
+        lane.holder, intent.holds = intent, True
     undo_due(state, intent)
     move(state, intent, SCHEDULED)
     intent.due_at_ms = 0

@@ -17,6 +17,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     state.records, state.at_ms, state.epoch = checkpoint.records, checkpoint.at_ms, checkpoint.epoch
     state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
     state.seq, state.ended, state.woken = checkpoint.seq, checkpoint.ended, checkpoint.woken
+    state.doubt_ms, state.doubt_until_ms = checkpoint.doubt_ms, checkpoint.doubt_until_ms
     state.settings, state.marks = checkpoint.settings, checkpoint.marks
     state.tally = list(checkpoint.tally)
     state.alive = sum(checkpoint.counts[status] for status in LIVE)

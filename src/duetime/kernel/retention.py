@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.kernel import leap
 from duetime.kernel.state import State
 from duetime.limits import MINUTE_MS
 from duetime.protocol.checkpoint import Marks
@@ -11,9 +12,12 @@ _STEP = 1_000
 
 
 def apply(state: State) -> None:
-    """Move the marks as far as the record's time and the settings say. They never move back."""
+    """Move the marks as far as the believed time and the settings say. They never move back."""
     settings, old = state.settings, state.marks
-    minute_ms = state.at_ms - state.at_ms % MINUTE_MS
+    if state.doubt_ms:
+        leap.believe(state)
+    at_ms = state.believed_ms()
+    minute_ms = at_ms - at_ms % MINUTE_MS
     finished_before_ms = minute_ms - settings.retention_ms
     dead_before_ms = minute_ms - settings.dead_letter_retention_ms
     ended_to = (state.ended - settings.retention_count) // _STEP * _STEP

@@ -144,7 +144,9 @@ def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
             wake_ms, why = state.at_ms + TICK_RETRY_MS, decided.message
             table = replace(table, next_ms=time_ms, wake_ms=wake_ms, refused=why)
             break
-        table = replace(decided, last_ms=time_ms)
+        # During a leap that is not believed, ticks are known by their ids alone: the clock may come back.
+        sure_ms = min(time_ms, state.believed_ms()) if state.doubt_ms else time_ms
+        table = replace(decided, last_ms=max(sure_ms, decided.last_ms))
     state.timetables.keep(table)
     return table
 

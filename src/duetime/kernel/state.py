@@ -57,6 +57,10 @@ class State:
         self.behind = False
         self.woken = 0
         """Intents woken by the records with this stamp: see `limits.WAKES_MAX`."""
+        self.doubt_ms = 0
+        """How far the clock leapt ahead without being believed yet."""
+        self.doubt_until_ms = 0
+        """When it is believed, by the flow's own clock."""
         self.draining = False
         self.epoch = 0
         self.rules = RULES
@@ -131,6 +135,10 @@ class State:
                     went[old] += times
         return [more - less for more, less in zip(came, went, strict=True)]
 
+    def believed_ms(self) -> int:
+        """The time as far as it is believed: a leap ahead counts only after a while."""
+        return self.at_ms - self.doubt_ms
+
     def live(self) -> int:
         """How many intents are not final."""
         return self.alive
@@ -172,4 +180,6 @@ class State:
             ),
             rules=self.rules,
             woken=self.woken,
+            doubt_ms=self.doubt_ms,
+            doubt_until_ms=self.doubt_until_ms,
         )

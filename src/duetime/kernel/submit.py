@@ -76,7 +76,7 @@ def _by_key(state: State, item: Item) -> Reply:
     """What the idempotency key says: a twin, a refusal, or None for a new key."""
     assert item.key is not None
     twin = state.store.by_key(item.key)
-    if twin is None or twin.created_at_ms + state.settings.key_window_ms <= state.at_ms:
+    if twin is None or twin.created_at_ms + state.settings.key_window_ms <= state.believed_ms():
         return None
     assert twin.rare is not None
     details: dict[str, object] = {"intentId": twin.id}

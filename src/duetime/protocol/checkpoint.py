@@ -78,3 +78,7 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     """Which rules the newest `Start` asked for (see `command.RULES`)."""
     woken: int = 0
     """Intents that the records with the stamp `at_ms` have woken."""
+    doubt_ms: int = 0
+    """How far the clock leapt ahead without being believed yet (see `kernel.leap`)."""
+    doubt_until_ms: int = 0
+    """When it is believed, by the flow's own clock."""

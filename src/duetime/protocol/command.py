@@ -123,6 +123,18 @@ class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
     """Nothing but the passing of time: the record's stamp is the message."""
 
 
+class Leap(Struct, frozen=True, array_like=True, tag="leap", gc=False):
+    """The time between the record before and this one did not all count.
+
+    Written first in a frame whose stamp cannot be taken at its word.
+    """
+
+    by_ms: int
+    """So much of it never passed: the wall clock was set ahead (or, negative, back) by this."""
+    still_ms: int = 0
+    """So much of it passed while the engine stood still and heard nobody."""
+
+
 class Demand(Struct, frozen=True, array_like=True, tag="demand", gc=False):
     """A consumer can take `credits` more deliveries of a lane.
 
@@ -279,4 +291,5 @@ Command = (
     | ResumeSchedule
     | Trigger
     | Tick
+    | Leap
 )

@@ -7,13 +7,14 @@ are left. Nothing here calls the kernel; each law is stated once more, in anothe
 from __future__ import annotations
 
 from duetime.kernel.kernel import Applied
-from duetime.limits import MINUTE_MS, TIER_PERMITS
+from duetime.limits import TIER_PERMITS
 from duetime.protocol.command import (
     Cancel,
     Command,
     Configure,
     Drain,
     FireNow,
+    Leap,
     Patch,
     Purge,
     Resize,
@@ -46,6 +47,7 @@ from duetime.protocol.terms import Guarantee, Terms
 from duetime.testing.claims import Claims
 from duetime.testing.delays import check_dead, check_retry
 from duetime.testing.groups import Groups
+from duetime.testing.leaps import Leaps
 from duetime.testing.logs import check_logs
 from duetime.testing.order import Peek, check_order
 from duetime.testing.rates import Rates
@@ -72,7 +74,7 @@ class History:
         self.claims = Claims()
         self.shares = Shares()
         self.shares.configured(self.settings.pushed, ())
-        self.key_mark_ms = 0
+        self.leaps = Leaps()
         self.at_ms = 0
         self.number = 0
         self.outcomes: dict[str, Outcome] = {}
@@ -87,7 +89,8 @@ class History:
     def observe(self, record: Record, applied: Applied, peek: Peek) -> None:
         """One more record, and what it came to. `peek` shows an intent right after it."""
         self.at_ms = record.at_ms
-        self.rates.pass_to(record.at_ms)
+        self.leaps.passes(record)
+        self.rates.pass_to(record.at_ms, record.command.by_ms if isinstance(record.command, Leap) else 0)
         self.outcomes, self.timed = {}, ""
         self.groups.begin(record)
         command, answer = record.command, applied.answer
@@ -118,8 +121,7 @@ class History:
                 self.shares.configured(command.settings.pushed, due)
             case SetLane(lane, settings) if answer is None:
                 self.rates.set_lane(lane, settings)
-        mark_ms = self.at_ms - self.at_ms % MINUTE_MS - self.settings.key_window_ms
-        self.key_mark_ms = max(self.key_mark_ms, mark_ms)
+        self.leaps.believes(self.settings)
         used, lent = self._used(), list(self.lent)
         running = {id for id, seen in self.seen.items() if "@" in id and seen.status not in FINAL}
         for change in applied.changes:
@@ -129,8 +131,9 @@ class History:
         self.claims.newest_wins()
         if isinstance(command, Start):
             self.draining = False
+        self.leaps.applied(record, applied, self.outcomes)
         new = [change.id for change in applied.changes if change.old is None]
-        self.ticks.observe(command, answer, self.seen, running, new)
+        self.ticks.observe(command, answer, self.seen, running, new, self.leaps)
         if isinstance(command, Purge) and isinstance(answer, list):
             for id, reply in zip(command.ids, answer, strict=True):
                 if not isinstance(reply, Refusal):
@@ -148,7 +151,7 @@ class History:
         if isinstance(reply, Existing) and reply.intent.id == item.id:
             same = item.request in self.seen[item.id].requests or self.groups.knows(item)
             assert same, f"{item.id!r} was not made by this request"
-        elif self.claims.said(item, reply, twins, self.seen, self.at_ms):
+        elif self.claims.said(item, reply, twins, self.seen, self.leaps.believed_ms):
             pass
         elif isinstance(reply, Existing):
             twin = next((twin for twin in twins if twin.id == reply.intent.id), None)
@@ -172,7 +175,7 @@ class History:
         """The intents a key may stand for now: the newest, and older ones if that may be forgotten."""
         found: list[Seen] = []
         for seen in reversed(self.keys.get(key, [])):
-            if seen.created_at_ms + self.settings.key_window_ms > self.at_ms:
+            if seen.created_at_ms + self.settings.key_window_ms > self.leaps.believed_ms:
                 found.append(seen)
             if not self._forgettable(seen):
                 break
@@ -180,7 +183,7 @@ class History:
 
     def _forgettable(self, seen: Seen) -> bool:
         """Whether it may be gone: finished, and its key's window was over at some time."""
-        return seen.status in FINAL and seen.created_at_ms < self.key_mark_ms
+        return seen.status in FINAL and seen.created_at_ms < self.leaps.key_mark_ms
 
     def _settled(self, command: Settle, answer: list[Reply] | list[bool], changes: list[Change]) -> None:
         for settlement, counted in zip(command.settlements, answer, strict=True):
@@ -218,6 +221,7 @@ class History:
     def _purged(self, id: str) -> None:
         """A dead letter is gone: its key is free, and so is its id."""
         seen = self.seen[id]
+        seen.purged = True
         assert seen.status is DEAD_LETTERED, f"{id!r} was purged and is {seen.status}"
         self.claims.purged(seen)
         if seen.key is not None:
@@ -240,7 +244,7 @@ class History:
         self.number += 1
         seen = self.seen[change.id]
         seen.number = self.number
-        self.claims.taken(seen, peek(change.id), self.at_ms, self.key_mark_ms)
+        self.claims.taken(seen, peek(change.id), self.leaps.believed_ms, self.leaps.key_mark_ms)
 
     def _changed(self, change: Change, record: Record, peek: Peek) -> None:
         seen, old, new = self.seen[change.id], change.old, change.new
@@ -264,8 +268,10 @@ class History:
         elif old is BLOCKED and new is SCHEDULED:
             self.groups.goes_on(seen)
         seen.status = new
+        if new is SCHEDULED and old is DUE and seen.waits_in_place(record.command):
+            row.holder = row.holder or id
         if old in FINAL:
-            self.claims.taken(seen, None, self.at_ms, self.key_mark_ms)
+            self.claims.taken(seen, None, self.leaps.believed_ms, self.leaps.key_mark_ms)
         if new is DUE:
             row.due[id] = None
             self.shares.come(seen)
@@ -273,6 +279,7 @@ class History:
             self._handed_out(seen, row, change, peek)
         elif new in FINAL:
             seen.ends += 1
+            seen.finished_at_ms = self.at_ms
             if row.holder == id:
                 row.holder = None
             self._ended(seen, old, record)

@@ -39,6 +39,8 @@ class Fault(StrEnum):
     STALE_WRITER = "stale writer"
     CLOCK_FORWARD = "clock set forward"
     CLOCK_BACK = "clock set back"
+    CLOCK_MOMENT = "clock ahead for a moment"
+    STALL = "engine stood still"
     SLOW_CHANNEL = "slow channel"
     LATE_OUTCOME = "late outcome"
     DOUBLE_OUTCOME = "double outcome"
@@ -66,6 +68,8 @@ _RATES: dict[Fault, tuple[float, float]] = {
     Fault.STALE_WRITER: (0.02, 0.08),
     Fault.CLOCK_FORWARD: (0.005, 0.02),
     Fault.CLOCK_BACK: (0.005, 0.03),
+    Fault.CLOCK_MOMENT: (0.005, 0.03),
+    Fault.STALL: (0.005, 0.03),
     Fault.SLOW_CHANNEL: (0.05, 0.4),
     Fault.LATE_OUTCOME: (0.03, 0.15),
     Fault.DOUBLE_OUTCOME: (0.05, 0.3),

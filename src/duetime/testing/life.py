@@ -65,6 +65,9 @@ class Life:
         run_now(log.open())
         kernel, position = run_now(recover(log, store))
         self.pump = Pump(log, kernel, clock, position, nonce)
+        self.pump.stood_still = self._stood_still
+        self.still_ms = 0
+        """How long it stood still, and has not noticed yet."""
 
     @property
     def state(self) -> State:
@@ -75,6 +78,10 @@ class Life:
         epoch = self.state.epoch + 1
         batch = Batch([Start(epoch), *commands], [[] for _ in (None, *commands)], AckLevel.DURABLE, [])
         self._after(run_now(self.pump.turn(batch, epoch)))
+
+    def _stood_still(self) -> int:
+        still_ms, self.still_ms = self.still_ms, 0
+        return still_ms
 
     def offer(self, sent: Sent) -> None:
         self.inbox.put(Request(sent.command, sent.ack, sent))

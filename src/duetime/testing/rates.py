@@ -44,9 +44,9 @@ class Rates:
         self._settings: dict[str, LaneSettings] = {}
         self._ms = self._at_ms = 0
 
-    def pass_to(self, at_ms: int) -> None:
-        """Time passes; a clock that is set back fills no bucket and empties none."""
-        self._ms += max(0, at_ms - self._at_ms)
+    def pass_to(self, at_ms: int, leap_ms: int) -> None:
+        """Time passes; a clock that is set, ahead or back, fills no bucket and empties none."""
+        self._ms += max(0, at_ms - self._at_ms - leap_ms)
         self._at_ms = at_ms
 
     def set_lane(self, lane: str, settings: LaneSettings) -> None:

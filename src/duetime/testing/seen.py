@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.protocol.command import Revive
+from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.intent import Item, Status
 from duetime.protocol.terms import PACKED_LANE, Terms, lane_of
 
@@ -25,6 +25,8 @@ class Seen:
         self.attempts_max = terms.redelivery.max_attempts
         self.execute_at_ms, self.deadline_ms = item.execute_at_ms, item.deadline_ms
         self.created_at_ms = at_ms
+        self.finished_at_ms = 0
+        self.purged = False
         self.expected_ms = item.expected_ms
         self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
         self.after_on = terms.after_on
@@ -65,6 +67,12 @@ class Seen:
         if command.redelivery is not None:
             self.redelivery = command.redelivery
         self.attempts_max = self.redelivery.max_attempts
+
+    def waits_in_place(self, command: Command) -> bool:
+        """Whether a message that is not due any more keeps its place, as one that was started does: the clock
+        was set back, and it was ready when it was accepted."""
+        patched = isinstance(command, Patch) and command.id == self.id
+        return self.serial and self.execute_at_ms <= self.created_at_ms and not patched
 
     @property
     def packed(self) -> bool:

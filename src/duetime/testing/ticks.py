@@ -19,10 +19,11 @@ from duetime.protocol.command import (
     Tick,
     Trigger,
 )
-from duetime.protocol.intent import Intent
+from duetime.protocol.intent import DEAD_LETTERED, FINAL, Intent
 from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable, tick_id
 from duetime.protocol.terms import Terms
+from duetime.testing.leaps import Leaps
 from duetime.testing.seen import Seen
 
 # The only cron rule of simulations.
@@ -76,11 +77,25 @@ class Ticks:
         self.kept: dict[str, Kept] = {}
         self.made: set[str] = set()
         """Every tick's intent that was ever made."""
+        self.doubtful: dict[str, Seen] = {}
+        """Those that were made by a clock which was not believed: they are known while they are kept."""
+        self.forgettable: set[str] = set()
 
     def observe(
-        self, command: Command, answer: object, seen: dict[str, Seen], running: set[str], new: list[str]
+        self,
+        command: Command,
+        answer: object,
+        seen: dict[str, Seen],
+        running: set[str],
+        new: list[str],
+        leaps: Leaps,
     ) -> None:
         """One more record: the intents of schedules that were live before, and those that it made."""
+        for id, each in list(self.doubtful.items()):
+            mark_ms = leaps.dead_mark_ms if each.status is DEAD_LETTERED else leaps.finished_mark_ms
+            if each.status in FINAL and (each.purged or each.finished_at_ms < mark_ms):
+                del self.doubtful[id]
+                self.forgettable.add(id)
         if isinstance(answer, Refusal):
             return
         match command:
@@ -107,28 +122,36 @@ class Ticks:
                 assert known != (intent.id in new), f"{intent.id!r} was made twice, or not at all"
             case Tick():
                 assert isinstance(answer, Timetable)
-                self._ticked(command, answer, running, new)
+                self._ticked(command, answer, running, new, leaps)
         if isinstance(answer, Timetable) and answer.id in self.kept:
             self.kept[answer.id].revision = answer.revision
         for id in new:
             if "@" in id and "@now-" not in id:
-                self._made(id, seen[id])
+                self._made(id, seen[id], leaps)
 
-    def _made(self, id: str, seen: Seen) -> None:
+    def _made(self, id: str, seen: Seen, leaps: Leaps) -> None:
         name, _, time = id.partition("@")
-        assert id not in self.made, f"{id!r} was made twice"
+        assert id not in self.made or id in self.forgettable, f"{id!r} was made twice"
         self.made.add(id)
+        self.forgettable.discard(id)
+        if leaps.in_doubt:
+            self.doubtful[id] = seen
         schedule = self.kept[name].schedule
         late_ms = seen.execute_at_ms - int(time)
         assert 0 <= late_ms <= schedule.jitter_ms, f"{id!r} is {late_ms} ms after its tick"
 
-    def _ticked(self, command: Tick, table: Timetable, running: set[str], new: list[str]) -> None:
+    def _ticked(
+        self, command: Tick, table: Timetable, running: set[str], new: list[str], leaps: Leaps
+    ) -> None:
         """Between where it stood and where it stands now every tick is made, or left out with a reason."""
         kept = self.kept[command.id]
         schedule, period_ms = kept.schedule, kept.schedule.every_ms or MINUTE_MS
         assert not kept.paused, f"{command.id!r} is paused and ticks"
         assert command.was_ms == kept.next_ms, f"a tick at {command.was_ms}, and {kept.next_ms} was next"
-        assert table.next_ms >= kept.next_ms, f"{command.id!r} went back"
+        if table.next_ms < kept.next_ms:  # the clock was ahead, and came back
+            sure = not command.times and not command.missed and table.next_ms > table.last_ms
+            assert sure, f"{command.id!r} went back"
+            kept.decided_ms = min(kept.decided_ms, table.last_ms)
         assert (table.next_ms - kept.next_ms) % period_ms == 0, f"{command.id!r} left its rhythm"
         passed = list(range(kept.next_ms, table.next_ms, period_ms)) if table.next_ms else []
         kept.next_ms = table.next_ms
@@ -150,7 +173,10 @@ class Ticks:
             assert id in new or id in self.made or overlaps, f"the tick {id!r} is lost"
         decided_ms = kept.decided_ms
         if passed:
-            kept.decided_ms = max(kept.decided_ms, passed[-1])
+            # What was decided by a clock that is not believed may be decided again when that comes back.
+            sure_ms = min(passed[-1], leaps.believed_ms) if leaps.in_doubt else passed[-1]
+            kept.decided_ms = max(kept.decided_ms, sure_ms)
+        assert table.last_ms <= kept.decided_ms, f"{command.id!r} decided what is not believed"
         for id in new:
             if id.startswith(f"{command.id}@") and "@now-" not in id:
                 time_ms = int(id.partition("@")[2])

@@ -34,12 +34,22 @@ class ManualClock:
 
     def __init__(self, now_ms: int = EPOCH_MS) -> None:
         self._now_ms = now_ms
+        self._steady_ms = 0
 
     def now_ms(self) -> int:
         return self._now_ms
 
+    def steady_ms(self) -> int:
+        return self._steady_ms
+
     def set_ms(self, now_ms: int) -> None:
+        """Time passes up to this moment."""
+        self._steady_ms += max(0, now_ms - self._now_ms)
         self._now_ms = now_ms
+
+    def leap(self, by_ms: int) -> None:
+        """Somebody sets the clock ahead, or back: no time passes."""
+        self._now_ms += by_ms
 
     def alarm(self, ring: Callable[[], None]) -> SilentAlarm:
         return SilentAlarm()

@@ -14,7 +14,7 @@ from duetime.engine.pump import Turn
 from duetime.errors import DuetimeError
 from duetime.kernel import invariants
 from duetime.kernel.kinds import type_of
-from duetime.limits import DAY_MS, HOUR_MS, TIER_PERMITS
+from duetime.limits import TIER_PERMITS
 from duetime.log.frame import Frame
 from duetime.log.log import Position
 from duetime.protocol import record as codec
@@ -27,6 +27,7 @@ from duetime.protocol.command import (
     Resume,
     Settings,
     Settle,
+    Start,
 )
 from duetime.protocol.effect import Deliver, Effect
 from duetime.protocol.reply import Refusal
@@ -38,7 +39,14 @@ from duetime.testing.life import Life, run_now
 from duetime.testing.outside import Outside, Sent
 from duetime.testing.report import Report
 from duetime.testing.shelf import MemoryShelf, Shelf, SqliteShelf
-from duetime.testing.simulated import BEGIN_MS, SimulatedClock, end_groups, end_schedules, offer_ticks
+from duetime.testing.simulated import (
+    BEGIN_MS,
+    Passing,
+    SimulatedClock,
+    end_groups,
+    end_schedules,
+    offer_ticks,
+)
 from duetime.testing.twin import Twin, check_same, compare, plain
 from duetime.testing.workers import NAMES, Workers
 from duetime.testing.workload import Workload, stuck
@@ -56,6 +64,7 @@ class Simulation:
         self.dice = Dice(seed)
         self.random = self.dice.random
         self.clock = SimulatedClock()
+        self.passing = Passing(self.clock, self.dice)
         self.ledger = Ledger()
         self.medium: Medium = FileMedium() if self.random.random() < 0.2 else MemoryMedium()
         self.shelf: Shelf = SqliteShelf() if self.random.random() < 0.1 else MemoryShelf()
@@ -87,6 +96,7 @@ class Simulation:
                     invariants.check_quick(self.life.state)
                 else:
                     invariants.check(self.life.state)
+                    self.history.leaps.check_kept(self.history.seen, self.life.store.get)
         self.dice.calm()
         self._finish()
 
@@ -170,19 +180,11 @@ class Simulation:
         return lane.partition(":")[0] not in life.state.settings.pushed or self.random.random() < 0.02
 
     def _pass_time(self, life: Life) -> None:
-        dice, random, clock = self.dice, self.random, self.clock
         next_ms = life.pump.kernel.next_ms()
-        if dice.strikes(Fault.CLOCK_BACK):
-            clock.move(-random.choice((5, 900, 30_000, HOUR_MS, 2 * DAY_MS)))
-            self.note("the clock is set back")
-        elif dice.strikes(Fault.CLOCK_FORWARD):
-            clock.move(random.choice((60_000, HOUR_MS, DAY_MS, 9 * DAY_MS)))
-            self.note("the clock is set forward")
-        elif next_ms is not None and clock.ms < next_ms < clock.ms + HOUR_MS and random.random() < 0.4:
-            clock.move(next_ms - clock.ms - random.choice((0, 0, 0, 1)))
-        else:
-            clock.move(random.choice((0, 0, 1, 4, 20, 75, 500, 2_000, 30_000)))
-        if next_ms is not None and next_ms <= clock.ms and random.random() < 0.9:
+        told = self.passing.time(life, next_ms)
+        if told:
+            self.note(told)
+        if next_ms is not None and next_ms <= self.clock.ms and self.random.random() < 0.9:
             life.inbox.time()
 
     # Lives and deaths.
@@ -202,6 +204,7 @@ class Simulation:
         self.life = life
         commands, self._first = self._first, []
         life.begin(commands)
+        self.passing.begin(life)
 
     def _nonce(self) -> int:
         return self.random.getrandbits(63)
@@ -265,6 +268,8 @@ class Simulation:
     def _turned(self, turn: Turn) -> None:
         """A turn was made: the twin must make the same of it."""
         self._catch_up(turn)
+        if self.life is not None and not isinstance(turn.batch.commands[0], Start):
+            self.passing.check(self.life)
 
     def _catch_up(self, turn: Turn | None) -> None:
         """Let the twin and the history see what is new on the log."""

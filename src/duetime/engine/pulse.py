@@ -1,0 +1,64 @@
+"""Notices that the event loop stood still: the process was stopped, the machine slept, a turn took long.
+
+Workers could not be heard then, so that time does not count against their leases. Looks only while somebody
+holds one; an idle engine has no pulse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from duetime.clock import Clock, monotonic_ns
+from duetime.engine.pump import Pump
+from duetime.limits import PULSE_MS, STALL_MS
+
+_MS_NS = 1_000_000
+
+
+class Pulse:
+    """Beats every `PULSE_MS` while deliveries are with workers; a beat that is late tells of a stall."""
+
+    def __init__(self, pump: Pump, clock: Clock) -> None:
+        self._state = pump.kernel.state
+        self._beats_at_all = not hasattr(clock, "alarm")
+        """With a clock set by hand, time is told by whoever sets it."""
+        pump.stood_still = self.stood_still
+        self._loop = asyncio.get_running_loop()
+        self._beat: asyncio.TimerHandle | None = None
+        self._due_ms = 0
+        self._still_ms = 0
+
+    def plan(self) -> None:
+        """After a turn: somebody may hold something."""
+        if self._beat is None and len(self._state.out) > 1 and self._beats_at_all:
+            self._arm()
+
+    def stood_still(self) -> int:
+        """How long the loop stood still since the last time this was asked."""
+        if self._beat is not None:
+            self._look()
+        still_ms, self._still_ms = self._still_ms, 0
+        return still_ms
+
+    def close(self) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+            self._beat = None
+
+    def _arm(self) -> None:
+        self._due_ms = monotonic_ns() // _MS_NS + PULSE_MS
+        self._beat = self._loop.call_later(PULSE_MS / 1000, self._beats)
+
+    def _beats(self) -> None:
+        self._look()
+        self._beat = None
+        if any(held for name, held in self._state.out.items() if name):
+            self._arm()
+
+    def _look(self) -> None:
+        """Called by a beat, or by a turn that comes before it."""
+        now_ms = monotonic_ns() // _MS_NS
+        late_ms = now_ms - self._due_ms
+        if late_ms >= STALL_MS:
+            self._still_ms += late_ms
+            self._due_ms = now_ms  # the beat itself is still to come, and must not tell it again
