@@ -304,7 +304,7 @@ def _body(body: bytes | None) -> Any:
         return None
     try:
         msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return body.decode(errors="replace")
     except RecursionError:  # as deep as it could be read when it came, from a place less deep than this
         pass

@@ -139,7 +139,7 @@ def _unreadable(body: bytes) -> Said:
     """Somebody wrote into the table by hand: it must not spoil the request the others go in."""
     try:
         fields = _fields.decode(body)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return NotJson(f"The row's body is not a JSON object: {error}.")
     if "idempotencyKey" not in fields:
         return InvalidField("The row's body has no idempotencyKey.")

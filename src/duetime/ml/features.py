@@ -43,7 +43,7 @@ def _shape(payload: bytes) -> tuple[int, int, int]:
         return 0, 0, 0
     try:
         value = _decode(payload)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return 0, 0, 0
     keys, longest = _size(value)
     return keys, longest, _depth(value)

@@ -35,5 +35,5 @@ def decode(body: bytes) -> tuple[Command, ...]:
     """The commands in a frame's body."""
     try:
         return _decoder.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(str(error)) from error

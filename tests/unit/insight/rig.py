@@ -58,11 +58,13 @@ class HandChannel:
         out, self.out = self.out, []
         done = outcome if outcome is not None else Done()
         if out:
-            self._settle([Settlement(each.id, each.delivery, done) for each in out])
+            self._settle([Settlement(each.id, each.delivery, done, consumer=each.consumer) for each in out])
         return len(out)
 
     def end_twice(self) -> None:
-        self._settle([Settlement(each.id, each.delivery, Done()) for each in self.out])
+        self._settle(
+            [Settlement(each.id, each.delivery, Done(), consumer=each.consumer) for each in self.out]
+        )
         self.end()
 
 

@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.protocol import record as codec
-from duetime.protocol.command import Advance, Cancel, Command, Demand, Patch, Revive, Settle, Start, Submit
+from duetime.protocol.command import (
+    Advance,
+    Cancel,
+    Command,
+    Demand,
+    Patch,
+    Pause,
+    Revive,
+    Settle,
+    Start,
+    Submit,
+)
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Bare, Callback, Entity, Redelivery, Stream, Task, Terms
@@ -64,6 +75,12 @@ def test_what_is_written_is_read(batch):
 def test_garbage_is_unreadable_and_nothing_else(body):
     with contextlib.suppress(codec.Unreadable):
         codec.decode(body)
+
+
+def test_text_that_is_not_utf8_is_unreadable():
+    body = codec.encode([Pause("stream:jobs")])
+    with pytest.raises(codec.Unreadable):
+        codec.decode(body.replace(b"jobs", b"\xff\xff\xff\xff"))
 
 
 @given(st.lists(commands, min_size=1, max_size=3), st.data())
