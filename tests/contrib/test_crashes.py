@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ import sqlalchemy as sa
 from tests.contrib.shop import metadata, orders, outbox, shop_of
 from tests.contrib.shop import sell as sell_orders
 from tests.e2e.process import ROOT, SOURCE, environment
+from tests.http.server import ServerProcess
+from tests.worker.waiting import until
 
 KILLED = -signal.SIGKILL
 WAIT_S = 60
@@ -144,6 +147,42 @@ def test_the_command(shop, sell, engine, database, server, receipts):
     assert relay("--once", "--batch", "2") == "3 relayed, 1 refused.\n"
     assert receipts() == [0, 1, 2]
     assert relay("--status", "--retry-refused") == "1 waiting, 0 refused.\n"
+
+
+def test_the_command_waits_for_its_server(sell, engine, database, tmp_path):
+    sell(3)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with subprocess.Popen(
+        [sys.executable, "-m", "duetime", "relay", database, "--url", f"http://127.0.0.1:{port}"],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as relay:  # fmt: skip
+        try:
+            assert relay.stderr is not None
+            assert any("waits for its server" in line for line in relay.stderr)
+            with ServerProcess(tmp_path / "later", "--port", str(port)) as server:
+                until(lambda: rows(engine, outbox.table) == 0)
+                assert len(server.ask("GET", "/v1/intents").json["items"]) == 3
+                relay.send_signal(signal.SIGTERM)
+                said, _ = relay.communicate(timeout=WAIT_S)
+        finally:
+            relay.kill()
+    assert relay.returncode == 0 and said == "3 relayed, 0 refused.\n"
+
+
+def test_the_command_stops_while_it_waits_for_its_server(engine, database):
+    with subprocess.Popen(
+        [sys.executable, "-m", "duetime", "relay", database, "--url", "http://127.0.0.1:1"],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as relay:  # fmt: skip
+        try:
+            assert relay.stderr is not None
+            assert any("waits for its server" in line for line in relay.stderr)
+            relay.send_signal(signal.SIGTERM)
+            relay.communicate(timeout=WAIT_S)
+        finally:
+            relay.kill()
+    assert relay.returncode == 0
 
 
 def test_the_command_says_what_is_wrong():

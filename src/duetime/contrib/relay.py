@@ -11,7 +11,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from duetime.client.app import App
@@ -110,13 +110,32 @@ class Relay:
             if not once:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     asyncio.get_running_loop().add_signal_handler(number, end.set)
-            await stack.enter_async_context(self.app)
-            if once:
+            if once:  # a server that is away is an error: whoever started this decides what to do
+                await stack.enter_async_context(self.app)
                 stack.push_async_callback(self.rows.close)
                 await self._drain()
-                return
-            await stack.enter_async_context(self)
-            await end.wait()
+            elif await self._opened(stack, end):
+                await stack.enter_async_context(self)
+                await end.wait()
+
+    async def _opened(self, stack: AsyncExitStack, end: asyncio.Event) -> bool:
+        """Start the app; a server that is away is waited for. False: told to stop before."""
+        failures = 0
+        while not end.is_set():
+            try:
+                await stack.enter_async_context(self.app)
+            except DuetimeError as error:
+                if not error.retryable:
+                    raise
+                if not failures:
+                    _logger.warning("The outbox waits for its server: %s", error)
+                failures += 1
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_pause_s(failures)):
+                        await end.wait()
+            else:
+                return True
+        return False
 
     async def _start(self) -> None:
         if self._task is not None:
@@ -153,7 +172,7 @@ class Relay:
                 if (words := f"{type(error).__name__}: {error}") != told:  # not the same every time
                     _logger.warning("The outbox waits: %s", words)
                 told = words
-                await self._wait(min(PAUSE_S * 2 ** min(failures, 10), PAUSE_S_MAX), nudged=False)
+                await self._wait(_pause_s(failures), nudged=False)
                 continue
             if failures:
                 _logger.info("The outbox is relayed again.")
@@ -215,6 +234,11 @@ class Relay:
                 _logger.error("Row %d of the outbox is refused and kept: %s", row.id, reason)
                 settled.refused.append((row.id, reason))
         return settled
+
+
+def _pause_s(failures: int) -> float:
+    """How long to wait after so many failures in a row."""
+    return min(PAUSE_S * 2 ** min(failures, 10), PAUSE_S_MAX)
 
 
 def _wait_ms(error: DuetimeError) -> int:
