@@ -11,7 +11,7 @@ from datetime import timedelta
 import django
 import pytest
 
-from duetime import App
+from duetime import App, Reject, errors
 from tests.e2e.process import ROOT, SOURCE, environment
 from tests.worker.process import WorkerProcess
 
@@ -172,6 +172,85 @@ def test_without_the_outbox_it_is_sent_at_once(project, worker):
         result = jobs.add.using(backend="direct").enqueue(20, 22)
         assert waited(result).return_value == 42
     connections["default"].close()
+
+
+def test_what_a_task_raised_is_found_as_djangos_own_backends_find_it(project, worker):
+    from tests.contrib.project import jobs
+
+    for job, kind, last in (
+        (jobs.broken, Reject, "Reject: never works\n"),
+        (jobs.leaves, SystemExit, "SystemExit: This task leaves\n"),
+        (jobs.leaves_the_loop, SystemExit, "SystemExit: This task leaves, too\n"),
+        (jobs.wrong, ValueError, "ValueError: it is wrong\n"),
+        (jobs.strange, TypeError, "models."),
+    ):
+        result = job.using(backend="direct").enqueue()
+        while not result.errors:
+            result.refresh()
+        (error,) = result.errors
+        assert error.exception_class is kind
+        assert error.traceback.endswith(last) or job in (jobs.broken, jobs.strange), error.traceback
+
+
+def test_when_a_task_was_enqueued_stays_the_same(database, worker):
+    from tests.contrib.project import jobs
+
+    job = jobs.enqueued.using(backend=database, priority=7, queue_name="mail")
+    made = job.enqueue()
+    assert made.enqueued_at is not None
+    assert job.get_result(made.id) == made  # still in the outbox
+    relay(database)
+    found = waited(job.get_result(made.id))
+    assert found.enqueued_at == made.enqueued_at <= found.started_at <= found.finished_at
+    assert found.return_value == made.enqueued_at.isoformat()
+    direct = jobs.enqueued.using(backend="direct").enqueue()
+    assert waited(direct).return_value == direct.enqueued_at.isoformat()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests.contrib.project.trap.task",
+        "tests.contrib.project.trap",
+        "tests.contrib.project.jobs.Group",
+        "os.system",
+        "antigravity.task",
+        "x",
+        "",
+    ],
+)
+def test_the_name_of_a_task_loads_nothing(project, name):
+    from duetime.contrib.django.compat import task_backends
+
+    registry = task_backends["default"].registry
+    assert registry.find(name) is None
+    before = set(sys.modules)
+    assert registry.find(name) is None
+    assert set(sys.modules) == before and "tests.contrib.project.trap" not in before
+
+
+def test_a_worker_does_not_load_what_an_intent_names(server, worker):
+    target = {"name": "tests.contrib.project.trap.task", "queue": "default"}
+    made = server.create(delayMs=0, task=target, callback=None, redelivery={"maxAttempts": 1})
+    worker.says("tests.contrib.project.trap.task.*does not know")
+    assert not [line for line in worker.words if "AssertionError" in line]
+    server.ask("POST", f"/v1/intents/{made['intentId']}/cancel")
+
+
+def test_any_queue_is_allowed_by_an_empty_list(project, server):
+    from duetime.client.target import sources_of
+    from duetime.contrib.django.compat import task_backends
+    from tests.contrib.project import jobs
+
+    backend = task_backends["any-queue"]
+    job = jobs.add.using(backend="any-queue", queue_name="one-of-many")
+    result = job.enqueue(1, 2)
+    assert job.get_result(result.id) == result
+    app = backend.make_app()
+    assert {"default", "mail"} <= set(sources_of(app, None, None)[0])
+    assert sources_of(app, ["one-of-many"], None) == (["one-of-many"], [])
+    with pytest.raises(errors.BadConfig, match="No function of the app is in the queue"):
+        sources_of(task_backends["default"].make_app(), ["one-of-many"], None)
 
 
 def test_results_nobody_knows(database):

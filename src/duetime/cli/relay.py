@@ -38,8 +38,8 @@ def relay(
     """Hand the rows of an outbox to a server, until SIGTERM or Ctrl-C.
 
     The outbox is a table in an application's own database, written by duetime.contrib.sqlalchemy or
-    duetime.contrib.django. Several relays may run at once. Rows that are refused are kept, with the reason. A server that cannot
-    be reached is waited for; with --once that is an error.
+    duetime.contrib.django. Several relays may run at once. Rows that are refused are kept, with the reason.
+    A server that cannot be reached is waited for; with --once that is an error.
 
     Examples:
 

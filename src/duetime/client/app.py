@@ -64,6 +64,9 @@ class App(Recurring, Grouping):
     On a server this process only schedules and looks: its workers run the functions. See the guide.
     """
 
+    any_queue = False
+    """Whether a worker may be given queues that no function names."""
+
     def __init__(
         self,
         where: str | os.PathLike[str] = "duetime-data",

@@ -46,7 +46,9 @@ def sources_of(app: App, queues: list[str] | None, entities: list[str] | None) -
     if queues is None and entities is None:
         return all_queues, all_types
     return (
-        _known(queues or [], all_queues, "No function of the app is in the queue", "queues"),
+        list(dict.fromkeys(queues or []))
+        if app.any_queue
+        else _known(queues or [], all_queues, "No function of the app is in the queue", "queues"),
         _known(entities or [], all_types, "The app has no entity type", "entity types"),
     )
 

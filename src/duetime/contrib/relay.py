@@ -238,7 +238,7 @@ class Relay:
 
 def _pause_s(failures: int) -> float:
     """How long to wait after so many failures in a row."""
-    return min(PAUSE_S * 2 ** min(failures, 10), PAUSE_S_MAX)
+    return min(PAUSE_S * (1 << min(failures, 10)), PAUSE_S_MAX)
 
 
 def _wait_ms(error: DuetimeError) -> int:

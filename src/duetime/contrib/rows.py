@@ -6,6 +6,7 @@ intent is named when its row is written: by the key it is done once, however oft
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -21,6 +22,7 @@ from duetime.errors import InvalidField
 TABLE: Final = "duetime_outbox"
 KEY_CHARS_MAX: Final = 256
 ERROR_CHARS_MAX: Final = 2_000
+_MADE: Final = re.compile(r"([0-9a-f]{11})-[0-9a-f]{8}")
 
 
 class NewRow(Struct, frozen=True):
@@ -85,7 +87,7 @@ class Rows(Protocol):
 
 def of_task(task: Planned[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int) -> NewRow:
     """A call of a function, checked as `schedule` checks it."""
-    made = _new_id()
+    made = new_id(now_ms)
     terms, item = task.prepare(made, args, kwargs, now_ms)
     return _row({**translate.terms_fields(terms), **translate.item_fields(item, now_ms)}, made, now_ms)
 
@@ -95,7 +97,7 @@ def of_fields(intent: Mapping[str, Any], now_ms: int) -> NewRow:
     fields = requests.written(intent)
     if fields.keys().isdisjoint(("executeAt", "delayMs")):
         fields["delayMs"] = 0
-    row = _row(fields, _new_id(), now_ms)
+    row = _row(fields, new_id(now_ms), now_ms)
     _check(row.body.encode(), now_ms)
     return row
 
@@ -129,5 +131,12 @@ def _check(body: bytes, now_ms: int) -> None:
     Composing().item(body, now_ms)
 
 
-def _new_id() -> str:
-    return secrets.token_hex(16)
+def new_id(now_ms: int) -> str:
+    """In the order of time, as all ids that are made. Random: forked processes would count alike."""
+    return f"{now_ms:011x}-{secrets.token_hex(8)}"
+
+
+def made_ms(id: str) -> int | None:
+    """When such an id was made; None of one that a caller chose."""
+    found = _MADE.match(id)
+    return None if found is None else int(found[1], 16)

@@ -38,3 +38,24 @@ def broken() -> None:
 @task
 def wrong() -> None:
     raise ValueError("it is wrong")
+
+
+@task
+def leaves() -> None:
+    raise SystemExit("This task leaves")
+
+
+@task
+async def leaves_the_loop() -> None:
+    raise SystemExit("This task leaves, too")
+
+
+@task
+def strange() -> object:
+    return object()
+
+
+@task(takes_context=True)
+def enqueued(context: Any) -> str:
+    """When it was enqueued, as a running task sees it."""
+    return str(context.task_result.enqueued_at.isoformat())

@@ -24,10 +24,16 @@ def tasks(database: str) -> dict[str, Any]:
     return {
         "BACKEND": "duetime.contrib.django.backend.DuetimeBackend",
         "QUEUES": ["default", "mail", os.environ.get("PROJECT_QUEUE", "other")],
-        "OPTIONS": {"url": os.environ["PROJECT_URL"], "database": database, "intent": {"timeout": "20s"}},
+        "OPTIONS": {
+            "url": os.environ["PROJECT_URL"],
+            "database": database,
+            "intent": {"timeout": "20s"},
+            "modules": ["tests.contrib.project.jobs"],
+        },
     }
 
 
 TASKS = {name: tasks(name) for name in DATABASES}
 TASKS["direct"] = tasks("default")
 TASKS["direct"]["OPTIONS"]["outbox"] = False
+TASKS["any-queue"] = {**tasks("default"), "QUEUES": []}

@@ -31,19 +31,22 @@ from duetime.contrib.django.compat import (
     TaskResultStatus,
     task_enqueued,
 )
-from duetime.contrib.django.running import PRIORITY_S, DjangoApp, task_named
+from duetime.contrib.django.registry import Registry, exception_path
+from duetime.contrib.django.running import DEFAULT_QUEUE, PRIORITY_S, DjangoApp, enqueued_at
 from duetime.errors import NoSuchIntent
 from duetime.protocol.intent import Status
 from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import View
 
-OPTIONS: Final = {"url", "token", "outbox", "database", "intent"}
+OPTIONS: Final = {"url", "token", "outbox", "database", "intent", "modules"}
+_TRACEBACK: Final = "Traceback (most recent call last):"
 _WAITING: Final = (Status.SCHEDULED, Status.DUE, Status.BLOCKED)
 
 
 class DuetimeBackend(Backend):
     """Options: `url` (or a folder, for the one process that runs the relay), `token`, `outbox` (True: through
-    the project's database), `database` (whose outbox), `intent` (options of every intent)."""
+    the project's database), `database` (whose outbox), `intent` (options of every intent),
+    `modules` (of tasks, besides `tasks` of each installed app)."""
 
     supports_defer = True
     supports_async_task = True
@@ -58,6 +61,7 @@ class DuetimeBackend(Backend):
             )
         self.database: str | None = self.options.get("database")
         self._outbox: bool = self.options.get("outbox", True)
+        self.registry = Registry(self.options.get("modules", ()))
         self._defaults = Options().merged(**self.options.get("intent", {}))
         self._started: tuple[int, DjangoApp] | None = None
         self._starting = threading.Lock()
@@ -66,22 +70,27 @@ class DuetimeBackend(Backend):
     def make_app(self) -> DjangoApp:
         """An App with the project's tasks, not started."""
         where = self.options.get("url", "http://localhost:7928")
-        return DjangoApp(where, sorted(self.queues), type(self), token=self.options.get("token"))
+        return DjangoApp(
+            where, sorted(self.queues), type(self), self.registry, token=self.options.get("token")
+        )
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         """Write it in the transaction that is open, or, without the outbox, send it at once."""
         self.validate_task(task)
-        now = moment_of(SystemClock().now_ms())
+        now_ms = SystemClock().now_ms()
+        now = moment_of(now_ms)
         result = self._result(task, "", args, kwargs, enqueued_at=now)
-        planned = self.app.planned(self._timed(task, now), self._defaults)
         if self._outbox:
             from duetime.contrib.django import outbox  # its model, which is there once Django is set up
 
-            row = rows.of_task(planned, result.args, result.kwargs, SystemClock().now_ms())
+            planned = self.app.planned(self._timed(task, now), self._defaults)
+            row = rows.of_task(planned, result.args, result.kwargs, now_ms)
             id = outbox.keep(row, self.database)
         else:
             started = self._running()
             planned = started.planned(self._timed(task, now), self._defaults)
+            if self._defaults.id is None:
+                planned = planned.options(id=rows.new_id(now_ms))
             id = planned.schedule(*result.args, **result.kwargs).wait().id
         object.__setattr__(result, "id", id)
         task_enqueued.send(type(self), task_result=result)
@@ -126,7 +135,7 @@ class DuetimeBackend(Backend):
 
     def _shown(self, view: View) -> Any:
         target = view.terms.target
-        task = task_named(target.name) if isinstance(target, TaskTarget) else None
+        task = self.registry.find(target.name) if isinstance(target, TaskTarget) else None
         if task is None or not isinstance(target, TaskTarget):
             raise TaskResultDoesNotExist(view.id)
         parts = decode(view.payload) if view.payload else [[]]
@@ -138,7 +147,7 @@ class DuetimeBackend(Backend):
             parts[0],
             parts[1] if len(parts) > 1 else {},
             status=_status(view.status),
-            enqueued_at=moment_of(view.created_at_ms),
+            enqueued_at=enqueued_at(view.id, view.created_at_ms),
             started_at=_moment(view.first_dispatch_at_ms),
             last_attempted_at=_moment(view.first_dispatch_at_ms),
             finished_at=_moment(view.finished_at_ms),
@@ -146,7 +155,11 @@ class DuetimeBackend(Backend):
         )
         if view.last_error is not None and view.status is not Status.ACKED:
             error = view.last_error
-            result.errors.append(TaskError(exception_class_path=error.kind, traceback=error.message))
+            result.errors.append(
+                TaskError(
+                    exception_class_path=exception_path(error.kind), traceback=_traceback(error.message)
+                )
+            )
         if view.result is not None:
             object.__setattr__(result, "_return_value", decode(view.result))
         return result
@@ -158,12 +171,17 @@ class DuetimeBackend(Backend):
         if found is None:
             return None
         fields = decode(found.body.encode())
-        task = task_named(fields["task"]["name"]) if "task" in fields else None
+        task = self.registry.find(fields["task"]["name"]) if "task" in fields else None
         if task is None:
             return None
+        task = task.using(
+            queue_name=fields["task"].get("queue", DEFAULT_QUEUE),
+            priority=fields.get("priority", 0) // PRIORITY_S,
+            backend=self.alias,
+        )
         parts = fields.get("payload") or [[]]
         status = TaskResultStatus.READY if found.error is None else TaskResultStatus.FAILED
-        at = moment_of(found.created_ms)
+        at = enqueued_at(id, found.created_ms)
         kwargs = parts[1] if len(parts) > 1 else {}
         result = self._result(task, id, parts[0], kwargs, status=status, enqueued_at=at)
         if found.error is not None:
@@ -194,6 +212,12 @@ def _status(status: Status) -> Any:
     if status is Status.DISPATCHING:
         return TaskResultStatus.RUNNING
     return TaskResultStatus.SUCCESSFUL if status is Status.ACKED else TaskResultStatus.FAILED
+
+
+def _traceback(message: str) -> str:
+    """The traceback in the words of an error, as Django's backends have it: without what stands before it."""
+    begin = message.find(_TRACEBACK)
+    return message if begin < 0 else f"{message[begin:].strip()}\n"
 
 
 def _moment(millis: int | None) -> Any:

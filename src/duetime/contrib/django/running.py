@@ -5,23 +5,23 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
-from django.utils.module_loading import import_string
 
 from duetime.client.app import App
 from duetime.client.control import Reject, RetryAfter, Snooze, current
 from duetime.client.functions import Functions
 from duetime.client.handlers import FunctionHandler
-from duetime.client.payload import Signature
+from duetime.client.payload import Signature, decode, encode
 from duetime.client.plan import Options
 from duetime.client.task import Planned
 from duetime.client.times import moment_of
 from duetime.clock import SystemClock
+from duetime.contrib import rows
 from duetime.contrib.django.compat import (
-    Task,
     TaskContext,
     TaskError,
     TaskResult,
@@ -29,12 +29,15 @@ from duetime.contrib.django.compat import (
     task_finished,
     task_started,
 )
+from duetime.contrib.django.registry import Registry, exception_path
+from duetime.errors import DuetimeError
 from duetime.protocol.bounds import ERROR_CHARS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.terms import Task as TaskTarget
 
 # Django's priorities are from -100 to 100; ours are seconds of head start, of which HIGH is 300.
 PRIORITY_S = 3
+DEFAULT_QUEUE = "default"
 
 
 def anything(*args: Any, **kwargs: Any) -> Any:
@@ -44,9 +47,10 @@ def anything(*args: Any, **kwargs: Any) -> Any:
 class DjangoFunctions(Functions):
     """The project's tasks: each is found when it is first needed."""
 
-    def __init__(self, sender: type) -> None:
+    def __init__(self, sender: type, registry: Registry) -> None:
         super().__init__()
         self._sender = sender
+        self._registry = registry
         self._found: dict[str, FunctionHandler] = {}
 
     def find(self, delivery: Deliver) -> FunctionHandler | None:
@@ -55,7 +59,7 @@ class DjangoFunctions(Functions):
         if found is not None or not isinstance(target, TaskTarget):
             return found
         if target.name not in self._found:
-            task = task_named(target.name)
+            task = self._registry.find(target.name)
             if task is None:
                 return None
             run = Run(task, self._sender)
@@ -68,14 +72,21 @@ class DjangoFunctions(Functions):
 class DjangoApp(App):
     """An App whose functions are the project's tasks."""
 
-    def __init__(self, where: str, queues: Iterable[str], sender: type, token: str | None = None) -> None:
+    def __init__(
+        self, where: str, queues: Iterable[str], sender: type, registry: Registry, token: str | None = None
+    ) -> None:
         super().__init__(where, token=token)
         self._task_queues = set(queues)
-        self.functions = DjangoFunctions(sender)
+        self.any_queue = not self._task_queues
+        self._registry = registry
+        self.functions = DjangoFunctions(sender, registry)
         self.rewire(where, token=token)
 
     def queues(self) -> list[str]:
-        return sorted({*super().queues(), *self._task_queues})
+        """Those of the settings; with an empty list, which allows any, those that tasks name."""
+        self._registry.load()  # a worker begins with this: what cannot be loaded is told at once
+        named = self._task_queues or {DEFAULT_QUEUE, *self._registry.queues()}
+        return sorted({*super().queues(), *named})
 
     def planned(self, task: Any, defaults: Options) -> Planned[Any, Any]:
         """A task of the project, as one of ours."""
@@ -89,13 +100,10 @@ class DjangoApp(App):
         return Planned(self, target, signature, defaults.merged(**options), task.module_path)
 
 
-def task_named(path: str) -> Any:
-    """The task at this path of the project; None if there is none."""
-    try:
-        found = import_string(path)
-    except ImportError:
-        return None
-    return found if isinstance(found, Task) else None
+def enqueued_at(id: str, or_ms: int | None = None) -> datetime | None:
+    """When `enqueue` was called: its id says it. The intent itself is made later, when its row is relayed."""
+    made_ms = rows.made_ms(id) or or_ms
+    return None if made_ms is None else moment_of(made_ms)
 
 
 class Run:
@@ -111,7 +119,7 @@ class Run:
         result = self._started(args, kwargs)
         try:
             value = self._task.call(*self._args(result), **kwargs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failed(result, error) from error
         finally:
             close_old_connections()
@@ -122,7 +130,7 @@ class Run:
         result = await sync_to_async(self._started)(args, kwargs)
         try:
             value = await self._task.acall(*self._args(result), **kwargs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise await sync_to_async(self._failed)(result, error) from error
         finally:
             await sync_to_async(close_old_connections)()
@@ -134,7 +142,7 @@ class Run:
             task=self._task,
             id=me.intent_id,
             status=TaskResultStatus.RUNNING,
-            enqueued_at=None,
+            enqueued_at=enqueued_at(me.intent_id),
             started_at=now,
             finished_at=None,
             last_attempted_at=now,
@@ -151,7 +159,7 @@ class Run:
         context = [TaskContext(task_result=result)] if self._task.takes_context else []
         return [*context, *result.args]
 
-    def _failed(self, result: Any, error: Exception) -> Exception:
+    def _failed(self, result: Any, error: BaseException) -> BaseException:
         """The error as Duetime keeps it: named by its path, with the end of its traceback."""
         if isinstance(error, Snooze):
             return error
@@ -168,9 +176,16 @@ class Run:
         return named(text)
 
     def _done(self, result: Any, value: Any) -> Any:
-        object.__setattr__(result, "_return_value", value)
+        try:
+            kept = None if value is None else decode(encode(value, "The return value"))
+        except DuetimeError as error:  # which the handler finds, too, and makes a dead letter
+            said = f"Unsupported type: {error.message}"
+            result.errors.append(TaskError(exception_class_path=exception_path("result"), traceback=said))
+            self._end(result, TaskResultStatus.FAILED)
+            return value
+        object.__setattr__(result, "_return_value", kept)
         self._end(result, TaskResultStatus.SUCCESSFUL)
-        return value
+        return kept
 
     def _end(self, result: Any, status: Any) -> None:
         object.__setattr__(result, "finished_at", moment_of(SystemClock().now_ms()))
