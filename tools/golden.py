@@ -31,7 +31,7 @@ UNRELEASED = "unreleased"
 SEEDS = (3, 7, 14, 25, 36, 42, 44, 64)
 STEPS = 120
 _NOT_ON_DISK = frozenset({"armed", "cycle"})
-_LANES = frozenset({"pending", "paused", "turns", "tally"})
+_LANES = frozenset({"pending", "paused", "turns", "tally", "waiting"})
 
 
 class Story(msgspec.Struct):

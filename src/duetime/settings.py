@@ -98,10 +98,10 @@ class LimitsSettings(Struct, frozen=True, kw_only=True):
     lane_pending_max: Annotated[int, _number(1, COUNT_MAX, "Unfinished intents at most in one lane.")] = (
         limits.LANE_PENDING_MAX
     )
-    entity_pending_max: Annotated[int, _number(1, COUNT_MAX, "Waiting messages at most of one entity.")] = (
-        limits.ENTITY_PENDING_MAX
-    )
-    entities_max: Annotated[int, _number(1, COUNT_MAX, "Entities at most that have waiting messages.")] = (
+    entity_pending_max: Annotated[
+        int, _number(1, COUNT_MAX, "Messages at most of one entity, with delayed ones.")
+    ] = limits.ENTITY_PENDING_MAX
+    entities_max: Annotated[int, _number(1, COUNT_MAX, "Entities at most that have messages.")] = (
         limits.ENTITIES_MAX
     )
     lateness_guard: Annotated[

@@ -13,6 +13,7 @@ from duetime.engine.options import Options
 from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
 from duetime.kernel.lanes import Track
 from duetime.kernel.state import State
+from duetime.kernel.submit import full_lane
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
 from duetime.protocol.terms import Callback, Terms
@@ -65,18 +66,11 @@ class Guard:
 
     def _check_lane(self, terms: Terms) -> None:
         """A lane that is full now. The kernel counts exactly, item by item, when it applies."""
-        state, settings = self._state, self._state.settings
-        lane = state.lanes.get(terms.lane)
-        if lane is None:
-            if state.entities >= settings.entities_max and terms.serial:
-                raise EntityFull(f"{state.entities} entities are live, the most there may be.", waitMs=1000)
-            return
-        limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
-        if terms.lane in state.lane_settings:
-            limit = state.lane_settings[terms.lane].pending_max or limit
-        if lane.pending >= limit:
-            kind = EntityFull if lane.serial else LaneFull
-            raise kind(f"Lane {terms.lane!r} holds {limit} intents, the most it may.", waitMs=1000)
+        state = self._state
+        refusal = full_lane(state, terms, state.lanes.get(terms.lane))
+        if refusal is not None:
+            kind = EntityFull if refusal.error == "EntityFull" else LaneFull
+            raise kind(refusal.message, waitMs=1000)
 
     # Lateness. The first in line tells how late the next one will be.
 

@@ -92,7 +92,7 @@ class Reader:
         lane = state.lanes.get(name)
         if lane is None:
             lane = Lane(name, serial=kind == "entity", pushed=kind in state.settings.pushed)
-        return query.lane_view(lane)
+        return query.lane_view(lane, state.waiting.get(name, 0))
 
     @property
     def settled_lanes(self) -> Mapping[str, LaneSettings]:
@@ -103,4 +103,5 @@ class Reader:
         return self._kernel().state.lane_settings.get(name, LaneSettings())
 
     def lanes(self) -> list[LaneView]:
-        return [query.lane_view(lane) for lane in self._kernel().state.lanes.values()]
+        state = self._kernel().state
+        return [query.lane_view(lane, state.waiting.get(name, 0)) for name, lane in state.lanes.items()]

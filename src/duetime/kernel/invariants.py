@@ -52,6 +52,8 @@ def check_quick(state: State) -> None:
     assert state.alive == sum(counts[status] for status in LIVE), f"{state.alive} live, {counts} in all"
     serial = sum(lane.serial for lane in state.lanes.values())
     assert state.entities == serial, f"{state.entities} entities counted, {serial} serial lanes"
+    resting = sum(name not in state.lanes for name in state.waiting)
+    assert state.resting == resting, f"{state.resting} entities rest, {resting} have no lane and messages"
     _check_out(state)
     _check_flow(state)
     _check_consumers(state)
@@ -230,12 +232,14 @@ def _check_counts(state: State, intents: list[Intent]) -> None:
 
 def _check_pending(state: State, intents: list[Intent]) -> None:
     pending: dict[str, int] = {}
+    waiting: dict[str, int] = {}
     for intent in intents:
         if intent.status in FINAL:
             continue
-        if not intent.terms.serial or intent.holds or intent.status is DUE or intent.status is DISPATCHING:
-            name = intent.terms.lane
-            pending[name] = pending.get(name, 0) + 1
+        placed = intent.holds or intent.status is DUE or intent.status is DISPATCHING
+        found = pending if placed or not intent.terms.serial else waiting
+        found[intent.terms.lane] = found.get(intent.terms.lane, 0) + 1
+    assert state.waiting == waiting, f"entities say that {state.waiting} wait, their messages {waiting}"
     for name, lane in state.lanes.items():
         count = pending.pop(name, 0)
         assert lane.pending == count, f"lane {name!r} says {lane.pending} pending, {count} are"

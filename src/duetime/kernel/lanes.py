@@ -160,7 +160,7 @@ class Lane:
         """Whether it leaves permits to others: one host that does not answer must not hold them all."""
         self.paused = False
         self.pending = 0
-        """Live intents; in a serial lane only those that are due, out or holding it."""
+        """Live intents; in a serial lane only those that are due, out or holding it (see `State.waiting`)."""
         self.running = 0
         self.holder: Intent | None = None
         self.tracks: dict[int, Track] = {}

@@ -84,14 +84,14 @@ def parents(
     return found
 
 
-def lane_view(lane: Lane) -> LaneView:
-    """One lane in numbers."""
+def lane_view(lane: Lane, waiting: int = 0) -> LaneView:
+    """One lane in numbers. `waiting`: messages of an entity that are not due yet (see `State.waiting`)."""
     return LaneView(
         name=lane.name,
         serial=lane.serial,
         pushed=lane.pushed,
         paused=lane.paused,
-        pending=lane.pending,
+        pending=lane.pending + waiting,
         ready=sum(len(track) for track in lane.tracks.values()),
         running=lane.running,
         consumers=len(lane.turns),
@@ -111,7 +111,7 @@ def overview(state: State, next_ms: int | None) -> Overview:
             for number, tier in enumerate(state.tiers.all)
         ),
         lanes=len(state.lanes),
-        entities=state.entities,
+        entities=state.entities + state.resting,
         cohorts=state.timers.cohorts,
         stale_outcomes=state.stale,
         next_ms=next_ms,

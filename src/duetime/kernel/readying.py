@@ -32,6 +32,7 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
     lane = state.lane_for(intent.terms)
     if lane.serial and not intent.holds:
         lane.pending += 1
+        state.wait_in(lane.name, -1)
     track = lane.track(intent.terms.tier)
     if intent.terms.fairness_key is not None and not lane.serial:
         track.share().come(intent)
@@ -51,6 +52,7 @@ def undo_due(state: State, intent: Intent) -> None:
         state.stirred[lane.track(0)] = None  # the next in line may be of another tier, with permits
         if not intent.holds:
             lane.pending -= 1
+            state.wait_in(lane.name, 1)
             state.drop_if_idle(lane)
 
 
@@ -160,7 +162,9 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
     if intent.wake_at_ms:
         state.timers.arm(intent, 0)
     lane = state.lanes.get(intent.terms.lane)
-    if lane is not None:
+    if lane is None:  # an entity all of whose messages wait
+        state.wait_in(intent.terms.lane, -1)
+    else:
         if lane.serial:
             _leave_serial(state, lane, intent, was)
         else:
@@ -188,6 +192,8 @@ def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None
         lane.pending -= 1
         # Whoever is next may be of another tier, with permits to spare.
         state.stirred[lane.track(0)] = None
+    else:
+        state.wait_in(lane.name, -1)
     if lane.holder is intent:
         lane.holder = None
         intent.holds = False

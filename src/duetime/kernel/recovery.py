@@ -9,7 +9,11 @@ from duetime.kernel.lanes import Lane
 from duetime.kernel.shares import Share
 from duetime.kernel.state import LIVE, State
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Turns
-from duetime.protocol.intent import DISPATCHING, DUE, Intent
+from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent
+from duetime.store.store import SEQ_MAX
+
+# Intents looked at together where everything must be.
+_PAGE = 10_000
 
 
 def thaw(state: State, checkpoint: Checkpoint) -> None:
@@ -26,6 +30,8 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     for permits, permits_max in zip(state.tiers.all, checkpoint.permits, strict=True):
         permits.max = permits_max
         permits.repack(checkpoint.settings.pack)
+    for name, count in (_waiting(state) if checkpoint.waiting is None else checkpoint.waiting).items():
+        state.wait_in(name, count)
     for name, pending in checkpoint.pending.items():
         state.open_lane(name).pending = pending
     for name in checkpoint.paused:
@@ -45,6 +51,18 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
     for intent in state.store.held():
         _place(state, intent)
     flow.rearm(state)
+
+
+def _waiting(state: State) -> dict[str, int]:
+    """A checkpoint of a version that did not count the messages that wait: count them, once."""
+    found: dict[str, int] = {}
+    before_seq = SEQ_MAX
+    while page := state.store.page((SCHEDULED, BLOCKED), None, before_seq, _PAGE):
+        before_seq = page[-1].seq
+        for intent in page:
+            if intent.terms.serial and not intent.holds:
+                found[intent.terms.lane] = found.get(intent.terms.lane, 0) + 1
+    return found
 
 
 def _lane(state: State, name: str) -> Lane:

@@ -38,6 +38,11 @@ class State:
         self.timetables = Timetables()
         self.entities = 0
         """How many of the lanes are serial."""
+        self.waiting: dict[str, int] = {}
+        """Messages of each entity that wait for their time or for others. They need no lane yet: a cold one
+        costs one number, while it has such messages."""
+        self.resting = 0
+        """Entities that have only such messages, and so no lane."""
         self.kinds: dict[str, Kind] = {}
         """Ready entities by the lane of their type, for those who ask for any of them."""
         self.eager: dict[str, None] = {}
@@ -85,14 +90,27 @@ class State:
         return lane if lane is not None else self.open_lane(terms.lane)
 
     def count_in(self, terms: Terms) -> None:
-        """A live intent more in its lane. A serial lane counts only what is due, out or holding it."""
-        lane = self.lanes.get(terms.lane)
-        if lane is None:
-            if terms.serial:
-                return
-            lane = self.open_lane(terms.lane)
-        if not lane.serial:
-            lane.pending += 1
+        """A live intent more in its lane. A message of an entity waits until it is due."""
+        if terms.serial:
+            self.wait_in(terms.lane, 1)
+        else:
+            self.lane_for(terms).pending += 1
+
+    def wait_in(self, name: str, more: int) -> None:
+        """So many more messages of an entity wait for their time or for others."""
+        had = self.waiting.get(name, 0)
+        assert had + more >= 0, f"{name!r} has {had} messages that wait"
+        if had + more:
+            self.waiting[name] = had + more
+        else:
+            del self.waiting[name]
+        if name not in self.lanes:
+            self.resting += bool(had + more) - bool(had)
+
+    def crowd(self, name: str) -> int:
+        """Live messages of an entity, delayed ones included."""
+        lane = self.lanes.get(name)
+        return self.waiting.get(name, 0) + (lane.pending if lane is not None else 0)
 
     def open_lane(self, name: str) -> Lane:
         """A new lane. Its kind is the first part of its name."""
@@ -100,8 +118,10 @@ class State:
         serial = kind == "entity"
         lane = self.lanes[name] = Lane(name, serial=serial, pushed=kind in self.settings.pushed)
         lane.limit = self.limit_of(name)
-        self.entities += serial
-        if not serial:
+        if serial:
+            self.entities += 1
+            self.resting -= name in self.waiting
+        else:
             self.queues[name] = lane
         return lane
 
@@ -116,8 +136,11 @@ class State:
         """Forget a lane that holds nothing, so that memory follows what is live."""
         if lane.idle():
             del self.lanes[lane.name]
-            self.entities -= lane.serial
-            self.queues.pop(lane.name, None)
+            if lane.serial:
+                self.entities -= 1
+                self.resting += lane.name in self.waiting
+            else:
+                del self.queues[lane.name]
             for track in lane.tracks.values():
                 # Stale entries and a stale listing must not speak for the lane's successor.
                 track.clear()
@@ -182,4 +205,5 @@ class State:
             woken=self.woken,
             doubt_ms=self.doubt_ms,
             doubt_until_ms=self.doubt_until_ms,
+            waiting=dict(self.waiting),
         )

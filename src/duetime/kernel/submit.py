@@ -39,15 +39,13 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
     settings = state.settings
     if state.live() >= settings.pending_max:
         return Refusal("Busy", f"{settings.pending_max} intents are pending, the most there may be.")
-    if lane is not None:
-        limit = settings.entity_pending_max if lane.serial else settings.lane_pending_max
-        if terms.lane in state.lane_settings:
-            limit = state.lane_settings[terms.lane].pending_max or limit
-        if lane.pending >= limit:
-            error = "EntityFull" if lane.serial else "LaneFull"
-            return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
-    elif state.entities >= settings.entities_max and terms.serial:
-        return Refusal("EntityFull", f"{settings.entities_max} entities are live, the most there may be.")
+    if (
+        lane is None or lane.serial or lane.pending >= settings.lane_pending_max
+        or terms.lane in state.lane_settings
+    ):  # fmt: skip
+        full = full_lane(state, terms, lane)
+        if full is not None:
+            return full
     if item.execute_at_ms < state.at_ms - settings.past_tolerance_ms and not item.relative:
         late_ms = state.at_ms - item.execute_at_ms
         return Refusal("InThePast", f"The time of execution is {late_ms} ms in the past.")
@@ -57,6 +55,28 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
         return Refusal("IdExists", f"There is already an intent with the id {item.id!r}.")
     refusal = groups.check(state, item, item.ties) if item.ties is not None else None
     return dependents.check(state, item) if item.after and refusal is None else refusal
+
+
+def full_lane(state: State, terms: Terms, lane: Lane | None) -> Refusal | None:
+    """Why the lane of a new intent has no room, or None. Delayed intents count as those that are due."""
+    settings = state.settings
+    if lane is not None and not lane.serial:
+        pending, limit = lane.pending, settings.lane_pending_max
+    elif lane is None and not terms.serial:
+        return None
+    else:
+        pending, limit = state.crowd(terms.lane), settings.entity_pending_max
+        live = state.entities + state.resting
+        if state.rules < 2:  # only what is due, out or holding the lane was counted
+            pending, live = lane.pending if lane is not None else 0, state.entities
+        if not pending and lane is None and live >= settings.entities_max:
+            return Refusal("EntityFull", f"{settings.entities_max} entities are live, the most there may be.")
+    if terms.lane in state.lane_settings:
+        limit = state.lane_settings[terms.lane].pending_max or limit
+    if pending < limit:
+        return None
+    error = "LaneFull" if lane is not None and not lane.serial else "EntityFull"
+    return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
 
 
 def _repeated(state: State, item: Item) -> Reply:
@@ -122,9 +142,9 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
         remember(intent, item.request)
     intent.expected_ms = item.expected_ms
     state.store.add(intent)
-    if lane is None:
+    if lane is None or lane.serial:
         state.count_in(terms)
-    elif not lane.serial:
+    else:
         lane.pending += 1
     if ties is not None and ties.group is not None:
         groups.join(state, intent, ties.group)

@@ -82,3 +82,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     """How far the clock leapt ahead without being believed yet (see `kernel.leap`)."""
     doubt_until_ms: int = 0
     """When it is believed, by the flow's own clock."""
+    waiting: dict[str, int] | None = None
+    """Messages of each entity that wait for their time or for others. None: not counted by who wrote this."""

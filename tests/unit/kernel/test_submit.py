@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from duetime.protocol.command import Submit
+from duetime.kernel.invariants import check
+from duetime.protocol.command import Start, Submit
 from duetime.protocol.intent import Intent, Item, Status
+from duetime.protocol.outcome import Rejected
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, lane_of
 from tests.unit.kernel.bench import (
@@ -189,3 +192,95 @@ def test_a_time_counted_from_the_moment_of_asking_is_never_too_old():
     bench = Bench()
     assert delivered(bench.submit("a", delay=-60_000, relative=True)) == ["a"]
     assert bench.intent("a").late_ms == 60_000
+
+
+class TestDelayedMessages:
+    """They count against the limits of entities as delayed intents count in queues."""
+
+    def test_an_entity_holds_so_many_whenever_they_are_due(self):
+        bench = Bench(entity_pending_max=3)
+        bench.submit("a", on=entity(), delay=60_000)
+        bench.submit("b", on=entity())
+        bench.submit("c", on=entity(), delay=3_600_000)
+        assert refused(bench.submit("d", on=entity(), delay=60_000)) == "EntityFull"
+        assert refused(bench.submit("e", on=entity())) == "EntityFull"
+        bench.cancel("a")
+        assert refused(bench.submit("f", on=entity(), delay=60_000)) is None
+        assert refused(bench.submit("g", on=entity(), delay=60_000)) == "EntityFull"
+        bench.done("b")
+        assert refused(bench.submit("h", on=entity())) is None
+
+    def test_a_cold_entity_is_full_without_a_lane(self):
+        bench = Bench(entity_pending_max=2)
+        bench.submit("a", "b", on=entity(), delay=3_600_000)
+        assert not bench.state.lanes, "what is due later needs no lane"
+        assert refused(bench.submit("c", on=entity(), delay=3_600_000)) == "EntityFull"
+        assert refused(bench.submit("d", on=entity())) == "EntityFull"
+
+    def test_an_entity_with_a_delayed_message_is_live(self):
+        bench = Bench(entities_max=2)
+        bench.submit("a", on=entity("one"), delay=60_000)
+        bench.submit("b", on=entity("two"))
+        assert refused(bench.submit("c", on=entity("three"), delay=60_000)) == "EntityFull"
+        assert refused(bench.submit("d", on=entity("one"))) is None
+        bench.cancel("a")
+        bench.done("d")
+        assert refused(bench.submit("e", on=entity("three"), delay=60_000)) is None
+
+    def test_blocked_messages_count_too(self):
+        bench = Bench(entity_pending_max=1)
+        bench.submit("first")
+        bench.submit("a", on=entity(), after=("first",))
+        assert refused(bench.submit("b", on=entity())) == "EntityFull"
+        bench.done("first")
+        assert bench.status("a") is Status.DISPATCHING
+        assert refused(bench.submit("b", on=entity())) == "EntityFull"
+        bench.done("a")
+        assert refused(bench.submit("b", on=entity())) is None
+
+    @pytest.mark.parametrize("counted", [True, False])
+    def test_they_are_counted_after_a_restart(self, counted):
+        """Also from a checkpoint of a version that did not count them."""
+        bench = Bench(entity_pending_max=2)
+        bench.submit("a", on=entity(), delay=60_000)
+        bench.submit("b", "held", on=entity("other"))
+        bench.submit("c", on=entity(), delay=60_000)
+        bench.fail("b")
+        checkpoint = bench.kernel.checkpoint(1)
+        for job in bench.store.checkpoint(checkpoint):
+            job()
+        again = Bench(bench.store.reopen())  # type: ignore[attr-defined]
+        saved = again.store.load()
+        assert saved is not None
+        again.kernel.thaw(saved if counted else replace(saved, waiting=None))
+        check(again.state)
+        assert again.state.waiting == {"entity:cart/e1": 2}
+        assert refused(again.submit("d", on=entity())) == "EntityFull"
+
+    def test_under_the_first_rules_they_did_not_count(self):
+        bench = Bench()
+        bench.do(Start(1, 1))
+        bench.configure(entity_pending_max=1, entities_max=1)
+        bench.submit("a", "b", "c", on=entity(), delay=60_000)
+        bench.submit("d", on=entity())
+        assert bench.statuses("a", "b", "c", "d") == ["SCHEDULED"] * 3 + ["DISPATCHING"]
+        assert refused(bench.submit("e", on=entity())) == "EntityFull"
+        assert refused(bench.submit("f", on=entity("two"))) == "EntityFull"
+
+    def test_a_clock_that_is_set_back_and_a_patch_keep_the_count(self):
+        bench = Bench(entity_pending_max=2)
+        bench.submit("a", "b", on=entity())
+        bench.patch("b", execute_at_ms=T0 + 60_000)
+        check(bench.state)
+        assert refused(bench.submit("c", on=entity())) == "EntityFull"
+        bench.at(60_000)
+        bench.settle("a", Rejected("x", "no"))
+        assert delivered(bench.revive("a")) == []
+        check(bench.state)
+        assert refused(bench.submit("c", on=entity())) == "EntityFull"
+
+
+def refused(applied):
+    """The error of the last reply, or None."""
+    answer = applied.answer[-1]
+    return answer.error if isinstance(answer, Refusal) else None
