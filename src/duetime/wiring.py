@@ -105,8 +105,8 @@ def worker(app: App, options: WorkerOptions) -> Worker:
     from duetime.client.strangers import Strangers
     from duetime.client.worker import Worker
 
-    strangers = Strangers()
     functions = app.functions
+    strangers = Strangers(functions.messages)
     find = functions.find
     channel = InlineChannel(lambda delivery: find(delivery) or strangers, functions.reports.with_logs)
     functions.widen(min(options.concurrency, limits.WORKER_THREADS_MAX))

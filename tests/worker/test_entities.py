@@ -91,3 +91,21 @@ def anomalies(server) -> list[dict[str, str]]:
 def test_a_wrong_type_is_said_plainly(options, words):
     worker = WorkerProcess(options=options)
     assert worker.wait() == 1 and words in worker.words[0]
+
+
+def test_an_unknown_message_ends_at_once_and_the_next_goes_on(server, app, told):
+    """Unknown to the server when it came, and known to nobody when a worker comes."""
+    target = {"type": "Account", "id": "a", "message": "depsit"}
+    unknown = server.create(entity=target, delayMs=0)["intentId"]
+    next_one = functions.accounts("a").tell("deposit", told.address, 0).wait()
+    with WorkerProcess(server):
+        assert next_one.result(timeout="30s").wait() == 0
+        found = server.ask("GET", f"/v1/intents/{unknown}").json
+        assert found["status"] == "DEAD_LETTERED"
+        assert found["lastError"]["message"] == (
+            "entities of the type 'Account' take no message 'depsit': it takes deposit"
+        )
+        refused = server.ask("POST", "/v1/intents", {"entity": target, "delayMs": 0})
+        assert (refused.status, refused.json["errorCode"]) == (422, 42208)
+        assert "take no message 'depsit'" in refused.json["message"]
+        assert refused.json["recoveryHint"]["suggestion"] == "It takes: deposit."

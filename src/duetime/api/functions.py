@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from duetime.api.messages import Messages
 from duetime.errors import InvalidField
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX, NAME_CHARS_MAX
 from duetime.protocol.terms import Entity, Target, Task
@@ -98,9 +99,13 @@ class Functions:
 
     def __init__(self) -> None:
         self._known: dict[Key, _Known] = {}
+        self._messages = Messages()
 
-    def join(self, worker: str, functions: Iterable[Function]) -> None:
-        """A worker is connected, and has these."""
+    def join(self, worker: str, functions: Iterable[Function], types: Iterable[str] = ()) -> None:
+        """A worker is connected, has these, and asks for messages of these types of entities."""
+        functions = list(functions)
+        listed = [(each.entity, each.name) for each in functions if each.entity is not None]
+        self._messages.join(worker, listed, types)
         for said in functions:
             known = self._known.get(said.key)
             if known is None:
@@ -111,6 +116,7 @@ class Functions:
 
     def leave(self, worker: str) -> None:
         """It is gone; what it said is remembered as long as nobody else says otherwise."""
+        self._messages.leave(worker)
         for known in self._known.values():
             if known.by.pop(worker, None) is not None:
                 known.look()
@@ -126,6 +132,9 @@ class Functions:
         if type(target) is Task:
             known = self._known.get((None, target.name))
         elif type(target) is Entity:
+            refusal = self._messages.refusal(target)
+            if refusal is not None:
+                return _refusing(refusal)
             known = self._known.get((target.kind, target.message))
         else:
             return None
@@ -152,6 +161,13 @@ class Functions:
             return
         gone = next((key for key, known in self._known.items() if not known.by), None)
         del self._known[gone if gone is not None else next(iter(self._known))]
+
+
+def _refusing(refusal: InvalidField) -> Check:
+    def refuse(payload: bytes) -> None:
+        raise refusal
+
+    return refuse
 
 
 def checked(functions: Iterable[Function]) -> list[Function]:

@@ -157,7 +157,8 @@ class InlineChannel:
                     handler = find(delivery)
                     executor = None if handler is None else handler.executor
                 except Exception as error:
-                    self._end(delivery, Rejected("no-handler", f"its handler could not be had: {error!r}"))
+                    text = f"its handler could not be had: {type(error).__name__}: {error}"
+                    self._end(delivery, Rejected("no-handler", text))
                     continue
                 if handler is None:
                     self._refuse(delivery)

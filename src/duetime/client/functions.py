@@ -76,6 +76,11 @@ class Functions:
             return self._entity_handler(target)
         return self.bare
 
+    def messages(self, kind: str) -> list[str]:
+        """What entities of a type take."""
+        entity = self.entities.get(kind)
+        return sorted(entity.messages) if entity is not None else []
+
     def widen(self, threads: int) -> None:
         """Plain functions may use so many threads, if that is more than was set."""
         self.bounds.threads = max(threads, self.bounds.threads)

@@ -117,7 +117,7 @@ class FunctionHandler:
         except InvalidField as error:
             return Rejected("result", clean(error.message))
         except Exception as error:  # a value whose own way to JSON fails
-            return Rejected("result", clean(f"the result cannot be stored: {error!r}"))
+            return Rejected("result", clean(f"the result cannot be stored: {type(error).__name__}: {error}"))
         if len(result) > self._result_bytes_max:
             return Rejected(
                 "result", f"the result has {len(result)} bytes; {self._result_bytes_max} are kept"

@@ -81,3 +81,45 @@ def test_a_book_has_an_end_and_those_whose_workers_left_go_first():
     names = {each.name for each in book.shown().functions}
     assert len(names) == FUNCTIONS_KEPT and {"stays", "new"} <= names and "f0" not in names
     assert msgspec.json.encode(book.shown())
+
+
+class TestUnknownMessages:
+    """A message that no connected worker takes is refused where its type is known."""
+
+    def refusal(self, book: Functions, message: str, kind: str = "cart") -> InvalidField | None:
+        try:
+            book.check(Entity(kind, "7", message), b"")
+        except InvalidField as error:
+            return error
+        return None
+
+    def test_it_is_refused_with_the_known_ones(self):
+        book = Functions()
+        book.join("w", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
+        assert self.refusal(book, "add") is None
+        error = self.refusal(book, "ad")
+        assert error is not None and error.code == 42208
+        assert "take no message 'ad'" in error.message and error.hint == "It takes: add, drop."
+        assert self.refusal(book, "anything", "order") is None, "nobody speaks of this type"
+
+    def test_what_any_of_the_workers_takes_is_taken(self):
+        book = Functions()
+        book.join("old", [function("", "add", "cart")], ["cart"])
+        book.join("new", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
+        assert self.refusal(book, "drop") is None
+        book.leave("new")
+        assert self.refusal(book, "drop") is not None
+        book.leave("old")
+        assert self.refusal(book, "drop") is None, "who comes next may take it"
+
+    def test_a_worker_that_lists_nothing_may_take_anything(self):
+        book = Functions()
+        book.join("one", [function("", "add", "cart")], ["cart"])
+        book.join("other", [], ["cart"])
+        assert self.refusal(book, "drop") is None
+
+    def test_a_long_list_is_cut(self):
+        book = Functions()
+        book.join("w", [function("", f"m{number:02}", "cart") for number in range(25)], ["cart"])
+        error = self.refusal(book, "x")
+        assert error is not None and error.hint.endswith("m19 and 5 more.")

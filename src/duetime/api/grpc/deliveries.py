@@ -85,7 +85,8 @@ class DeliveryCalls:
         self._nobody.clear()
         book = parts.service.functions
         try:
-            book.join(name, checked(parcels.functions(hello)))
+            types = [each.source.entity for each in hello.credits if each.source.entity]
+            book.join(name, checked(parcels.functions(hello)), types)
             await session.run(name, hello, names.own(hello.earlier, bearer.get()))
         finally:
             book.leave(name)
