@@ -217,6 +217,8 @@ SOURCES_MAX: Final = 100
 # Earlier connections of a client whose deliveries it may still settle: it reconnects after each restart of
 # the server, and a lease does not outlive more than a few of those.
 EARLIER_NAMES_MAX: Final = 8
+# How often open streams look whether their tokens still stand: a revoked one ends within this time.
+REVOCATION_MS: Final = 1_000
 HEARTBEAT_MS: Final = 10_000
 # A worker's threads for plain functions follow its concurrency up to here: each costs memory and switches.
 WORKER_THREADS_MAX: Final = 256

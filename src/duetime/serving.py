@@ -25,6 +25,7 @@ from duetime.api.page import document_routes
 from duetime.api.quick import Quick
 from duetime.api.quotas import Quotas
 from duetime.api.repeats import Repeats
+from duetime.api.revocations import Revocations
 from duetime.api.routes import event_routes, intent_routes
 from duetime.api.schedules import Schedules, schedule_routes
 from duetime.api.server import Listening, Parts, Server, Side, check_exposure, on_signals
@@ -55,10 +56,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     """A server that is ready to run."""
     clock = clock if clock is not None else SystemClock()
     folder = Path(config.data.dir)
-    known = tokens.Known(folder)
-    gate = Gate(known.roles, tokens.digest)
-    if not insecure:
-        check_exposure(config.server.host, gate, folder)  # before anything is made on disk
+    known, gate = _gate(config.server.host, folder, insecure=insecure)  # before anything is made on disk
     meter = Meter()
     webhooks = _webhooks(config, clock)
     streams = StreamChannel(clock)
@@ -66,18 +64,17 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     pulled: dict[type[Target], Channel] = dict.fromkeys((Stream, Task, Entity), streams)
     engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks, **pulled}, meter))
     library = Library(Archive(folder / STORE_FILE))
-    defaults = Defaults(
-        tier=Tier[config.intents.default_tier], payload_bytes_max=config.intents.payload_bytes_max
-    )
-    service = Service(defaults, library, Quotas(known.quota))
+    service = Service(_defaults(config), library, Quotas(known.quota))
     events = Events(service)
     most = make_room(listeners=2)
     http_door, grpc_door = Admission("http", most), Admission("grpc", most)
-    narrator = Narrator(clock, meter, webhooks.left_alone, partial(troubles, (http_door, grpc_door)))
+    revocations = Revocations(gate)
+    doors = partial(troubles, (http_door, grpc_door))
+    narrator = Narrator(clock, meter, webhooks.left_alone, doors, known.trouble)
     narrator.follow(engine)
     routes: list[Route] = [
         *intent_routes(Intents(service)),
-        *event_routes(EventStream(events)),
+        *event_routes(EventStream(events, revocations)),
         *group_routes(Groups(service)),
         *schedule_routes(Schedules(service)),
         *dead_letter_routes(DeadLetters(service)),
@@ -94,6 +91,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         admission=grpc_door,
         service=service,
         gate=gate,
+        revocations=revocations,
         load=load,
         repeats=repeats,
         events=events,
@@ -133,6 +131,20 @@ async def serve(config: Config, *, insecure: bool, started: Callable[[Listening]
 def new_token(folder: Path, role: str, name: str) -> str:
     """Make a token for the server of a data folder."""
     return tokens.new(folder, role, name)
+
+
+def _gate(host: str, folder: Path, *, insecure: bool) -> tuple[tokens.Known, Gate]:
+    known = tokens.Known(folder)
+    known.grants()  # a file that cannot be read is told now, and not to every caller
+    gate = Gate(known.grants, tokens.digest)
+    if not insecure:
+        check_exposure(host, gate, folder)
+    return known, gate
+
+
+def _defaults(config: Config) -> Defaults:
+    intents = config.intents
+    return Defaults(tier=Tier[intents.default_tier], payload_bytes_max=intents.payload_bytes_max)
 
 
 def _engine(config: Config, folder: Path, clock: Clock, dispatcher: Dispatcher) -> Engine:

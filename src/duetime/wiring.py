@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from duetime import limits
+from duetime import limits, private
 from duetime.channels.inline import InlineChannel
 from duetime.client.backend import Backend, Reads
 from duetime.client.place import url_of
@@ -46,6 +46,8 @@ MEMORY = ":memory:"
 LOG_FOLDER = "log"
 STORE_FILE = "store.db"
 TOKENS_FILE = "tokens.json"
+# What a data folder holds, as patterns.
+_OWN_FILES = (LOG_FOLDER, f"{STORE_FILE}*", TOKENS_FILE, ".tokens*")
 
 
 class Wired(Struct):
@@ -160,7 +162,8 @@ def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
         segment_bytes_max=config.log.segment_bytes_max,
         history_bytes=config.log.history_bytes,
     )
-    folder.mkdir(parents=True, exist_ok=True)
+    private.make_folder(folder)
+    private.tighten(folder, _OWN_FILES)
     return log, SqliteStore(folder / STORE_FILE)
 
 
@@ -174,22 +177,43 @@ def backup(folder: Path, to: Path) -> Backup:
     return make_backup(folder / LOG_FOLDER, folder / STORE_FILE, [folder / TOKENS_FILE], to)
 
 
-def new_token(folder: Path, role: str, name: str, rate: str | None = None, burst: int | None = None) -> str:
+class TokenRow(Struct, rename="camel"):
+    """A token as it is listed."""
+
+    name: str
+    role: str
+    rate: str | None
+    burst: int | None
+    queues: tuple[str, ...]
+    entity_types: tuple[str, ...]
+
+
+def new_token(
+    folder: Path,
+    role: str,
+    name: str,
+    rate: str | None = None,
+    burst: int | None = None,
+    queues: tuple[str, ...] = (),
+    entity_types: tuple[str, ...] = (),
+) -> str:
     """A token for the server on this folder; only its hash is kept."""
     from duetime.api import tokens
 
-    return tokens.new(folder, role, name, rate, burst)
+    return tokens.new(folder, role, name, rate, burst, queues, entity_types)
 
 
-def tokens(folder: Path) -> list[tuple[str, str, str | None, int | None]]:
-    """The tokens for the server on this folder: their names, roles, rates and bursts."""
+def tokens(folder: Path) -> list[TokenRow]:
+    """The tokens for the server on this folder."""
     from duetime.api import tokens
 
-    found: list[tuple[str, str, str | None, int | None]] = []
+    found: list[TokenRow] = []
     for token in tokens.read(folder):
         quota = token.quota()
         burst = quota.burst if quota is not None else None
-        found.append((token.name, token.role.value, token.rate, burst))
+        found.append(
+            TokenRow(token.name, token.role.value, token.rate, burst, token.queues, token.entity_types)
+        )
     return found
 
 

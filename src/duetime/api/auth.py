@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from enum import Enum
 
+from msgspec import Struct
+
 from duetime.api.quotas import bearer
+from duetime.api.scopes import Scope
 from duetime.errors import Forbidden, NoToken
+from duetime.protocol.terms import Target
 
 
 class Role(Enum):
     """What a token's holder may do."""
 
     read = "read"
-    """Look at everything."""
+    """Look at everything but the headers of callbacks."""
     worker = "worker"
     """Look, and take deliveries."""
     submit = "submit"
@@ -30,26 +35,66 @@ ALLOWED: Mapping[Role, frozenset[Role]] = {
     Role.submit: frozenset({Role.submit, Role.admin}),
     Role.admin: frozenset({Role.admin}),
 }
+# Who is shown the headers of callbacks, which may hold secrets: those who can send them anyway.
+_SEE_HEADERS = ALLOWED[Role.submit]
+
+
+class Grant(Struct, frozen=True):
+    """What the holder of one token may do."""
+
+    sha256: str
+    role: Role
+    scope: Scope | None = None
+    """None: every queue and entity type."""
+
+
+caller: ContextVar[Grant | None] = ContextVar("duetime_caller", default=None)
+"""What the token allows that came with the request which is answered just now. None: no token is needed."""
+
+
+def check_target(target: Target) -> None:
+    """Raise unless whoever asks just now may use this target."""
+    grant = caller.get()
+    if grant is not None and grant.scope is not None:
+        grant.scope.check(target)
+
+
+def check_lanes(lanes: Iterable[str]) -> None:
+    """Raise unless whoever asks just now may take deliveries from these lanes."""
+    grant = caller.get()
+    if grant is not None and grant.scope is not None:
+        for lane in lanes:
+            grant.scope.check_lane(lane)
+
+
+def is_bound() -> bool:
+    """Whether whoever asks just now may use only some queues and entity types."""
+    grant = caller.get()
+    return grant is not None and grant.scope is not None
+
+
+def sees_headers() -> bool:
+    """Whether whoever asks just now may see the headers of callbacks."""
+    grant = caller.get()
+    return grant is None or grant.role in _SEE_HEADERS
 
 
 class Gate:
     """Knows the hashes of the tokens. Without any token everybody may do everything (loopback only)."""
 
-    def __init__(
-        self, tokens: Callable[[], Iterable[tuple[str, Role]]], digest: Callable[[str], str]
-    ) -> None:
-        """`tokens` gives (hash, role) as they are now: it may be a file that changes."""
-        self._tokens = tokens
+    def __init__(self, grants: Callable[[], Sequence[Grant]], digest: Callable[[str], str]) -> None:
+        """`grants` gives them as they are now: they may come from a file that changes."""
+        self.grants = grants
         self._digest = digest
 
     def open(self) -> bool:
         """Whether nobody needs a token."""
-        return not list(self._tokens())
+        return not self.grants()
 
     def check(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> None:
         """Raise unless the request's token allows it."""
-        if tokens := list(self._tokens()):
-            self._admit(tokens, _token_of(headers), role)
+        if grants := self.grants():
+            self._admit(grants, _token_of(headers), role)
 
     def admits(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> bool:
         """Whether the request's token allows it. For open routes, which say more to those who have one."""
@@ -60,23 +105,30 @@ class Gate:
         return True
 
     def check_token(self, token: str | None, role: Role) -> None:
-        if tokens := list(self._tokens()):
-            self._admit(tokens, token, role)
+        if grants := self.grants():
+            self._admit(grants, token, role)
 
-    def _admit(self, tokens: list[tuple[str, Role]], token: str | None, role: Role) -> None:
+    def stands(self, grant: Grant | None) -> bool:
+        """Whether what was granted to a caller is granted still, word for word. None: without a token."""
+        grants = self.grants()
+        return not grants if grant is None else grant in grants
+
+    def _admit(self, grants: Sequence[Grant], token: str | None, role: Role) -> None:
         if token is None:
             raise NoToken("There is no token in the request.")
         given = self._digest(token)
-        found: Role | None = None
-        for known, its_role in tokens:  # all of them, so that the time taken says nothing
-            if hmac.compare_digest(known, given):
-                found = its_role
+        found: Grant | None = None
+        for grant in grants:  # all of them, so that the time taken says nothing
+            if hmac.compare_digest(grant.sha256, given):
+                found = grant
         if found is None:
             raise NoToken("The token is not known.")
         bearer.set(given)
-        if found not in ALLOWED[role]:
+        caller.set(found)
+        if found.role not in ALLOWED[role]:
             raise Forbidden(
-                f"A token of the role {found.value} may not do this; it needs {role.value}.", role=role.value
+                f"A token of the role {found.role.value} may not do this; it needs {role.value}.",
+                role=role.value,
             )
 
 

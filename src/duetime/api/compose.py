@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from duetime.api import claims, moments, rates, share_wire
+from duetime.api.auth import check_target
 from duetime.api.schedule_wire import PlannedIntent
 from duetime.api.wire import CallbackIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
@@ -194,6 +195,7 @@ class Composer:
                 self._terms_bytes = 0
             self._terms_bytes += size
             self._terms[key] = terms
+        check_target(terms.target)
         if new.priority is None and (priority := self._priority_of(terms.lane)):
             return replace(terms, priority=priority)
         return terms

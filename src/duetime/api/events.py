@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from duetime.api.filters import filter_from
 from duetime.api.http import Answer, Call
+from duetime.api.revocations import Revocations
 from duetime.api.service import Service
 from duetime.errors import BadQuery
 from duetime.insight.when import iso
@@ -153,7 +154,7 @@ class Events:
         """The server stops: every stream ends."""
         self._closed = True
         self._forget()
-        self._wake()
+        self.wake()
 
     def _observe(self, change: Change) -> None:
         engine = self._service.running
@@ -166,9 +167,10 @@ class Events:
         shown = _shown(change, intent)
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
         self._ring.append(Event(place, _slim(intent), change.new, text, shown))
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Everybody who waits looks again."""
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
         self._news = None
@@ -218,13 +220,20 @@ def _shown(change: Change, intent: Intent) -> EventOut:
 class EventStream:
     """The route."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, revocations: Revocations) -> None:
         self._events = events
+        self._revocations = revocations
 
     async def __call__(self, call: Call) -> Answer | None:
         wanted = Wanted(filter_from(call.query, "intentId"), call.query.get("intentId"))
         last = call.header(b"last-event-id")
-        with self._events.listening():
+        over = asyncio.Event()
+
+        def end() -> None:
+            over.set()
+            self._events.wake()
+
+        with self._events.listening(), self._revocations.watching(end):
             place = self._events.newest() if last is None else place_from(last)
             await call.send(
                 {
@@ -242,19 +251,19 @@ class EventStream:
                 return None
             gone = asyncio.ensure_future(_gone(call))
             try:
-                await self._send(call, wanted, place, gone)
+                await self._send(call, wanted, place, lambda: gone.done() or over.is_set())
             finally:
                 gone.cancel()
         return None
 
-    async def _send(self, call: Call, wanted: Wanted, place: Place, gone: asyncio.Future[None]) -> None:
+    async def _send(self, call: Call, wanted: Wanted, place: Place, over: Callable[[], bool]) -> None:
         events = self._events
         # The place from the beginning: who is cut off before the first event misses nothing either.
         text = b"retry: 1000\nid: %d.%d\n\n" % place
         if events.gap_behind(place) or place > events.newest():  # too long ago, or of another log
             text += _GAP
             place = min(place, events.newest())
-        while not gone.done():
+        while not over():
             found = events.after(place)
             if found:
                 place = found[-1].place

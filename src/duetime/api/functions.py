@@ -47,6 +47,12 @@ class Function(Struct, frozen=True):
     def key(self) -> Key:
         return self.entity, self.name
 
+    def target(self) -> Target:
+        """Where intents for it go; an entity's id stands for all of them."""
+        if self.entity is not None:
+            return Entity(self.entity, "", self.name)
+        return Task(self.name, self.queue or "")
+
 
 class FunctionOut(Struct, frozen=True, rename="camel"):
     """A function as shown."""

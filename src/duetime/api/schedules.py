@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from hashlib import blake2b
 
@@ -11,7 +12,7 @@ from msgspec import Raw
 from duetime import errors as e
 from duetime.api import moments
 from duetime.api.app import Parameter, Route
-from duetime.api.auth import Role
+from duetime.api.auth import Role, check_target, is_bound
 from duetime.api.filters import check_names, number_from
 from duetime.api.http import Answer, Call, Handler
 from duetime.api.intents import encode, expected_revision, no_body
@@ -52,6 +53,8 @@ class Schedules:
                 f"{id[:128]!r} is not the id of a schedule.",
                 hint=f"Use 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -",
             )
+        with contextlib.suppress(e.NoSuchSchedule):
+            await self._own(call)  # one that is there is changed
         terms, payload = self._service.composer.planned(new.intent)
         self._service.functions.check(terms.target, payload)
         schedule = Schedule(
@@ -71,28 +74,36 @@ class Schedules:
         )
         return _answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
 
+    async def _own(self, call: Call) -> str:
+        """The id of a schedule that the caller may change."""
+        id = call.params["id"]
+        if is_bound():
+            check_target((await self._service.running.schedule(id)).schedule.terms.target)
+        return id
+
     async def delete(self, call: Call) -> Answer:
         no_body(call)
-        return _answer(await self._service.running.drop_schedule(call.params["id"], expected_revision(call)))
+        id, revision = await self._own(call), expected_revision(call)
+        return _answer(await self._service.running.drop_schedule(id, revision))
 
     async def pause(self, call: Call) -> Answer:
         no_body(call)
-        return _answer(await self._service.running.pause_schedule(call.params["id"], expected_revision(call)))
+        id, revision = await self._own(call), expected_revision(call)
+        return _answer(await self._service.running.pause_schedule(id, revision))
 
     async def resume(self, call: Call) -> Answer:
         no_body(call)
-        return _answer(
-            await self._service.running.resume_schedule(call.params["id"], expected_revision(call))
-        )
+        id, revision = await self._own(call), expected_revision(call)
+        return _answer(await self._service.running.resume_schedule(id, revision))
 
     async def trigger(self, call: Call) -> Answer:
         no_body(call)
         request = request_id(call)
         name = None if request is None else blake2b(request.encode(), digest_size=8).hexdigest()
-        engine = self._service.running
+        engine, id = self._service.running, await self._own(call)
         paid = self._service.quotas.take(1)
         try:
-            view = await engine.trigger_schedule(call.params["id"], name)
+            view = await engine.trigger_schedule(id, name)
         except DuetimeError:
             if paid is not None:
                 paid.keep(0)

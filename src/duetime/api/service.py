@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from duetime import errors
 from duetime.api import problems
+from duetime.api.auth import check_target, is_bound
 from duetime.api.compose import Composer, Defaults, said_terms
 from duetime.api.functions import Check, Functions
 from duetime.api.life_wire import EntryOut, HistoryOut, WhyOut
@@ -31,7 +32,7 @@ from duetime.engine.library import Library
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
 from duetime.insight.when import iso, iso_or_none
 from duetime.kernel import query
-from duetime.protocol.command import Cancel, Command, FireNow
+from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.terms import Terms
@@ -267,7 +268,14 @@ class Service:
         """An intent as it is now."""
         return self.show(query.view(intent, self.running.now_ms()))
 
-    async def _ask(self, command: Command) -> IntentOut:
+    async def _ask(self, command: Patch | Cancel | FireNow | Revive) -> IntentOut:
+        if is_bound():
+            intent = self.running.intent(command.id)
+            if intent is None:
+                raise no_such(command.id)
+            check_target(intent.terms.target)
+            if type(command) is Revive and command.target is not None:
+                check_target(command.target)
         view: View = await self.running.ask(command)
         return self.show(view)
 

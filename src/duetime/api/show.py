@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from duetime.api import claims, rates
+from duetime.api.auth import sees_headers
 from duetime.api.brief import BriefIntentOut
 from duetime.api.claims import UniqueOut
 from duetime.api.report_wire import ProgressOut
@@ -33,7 +35,7 @@ from duetime.protocol.view import Progress, View
 
 _KEPT = 4_096
 _TEXT_MAX = 4_096
-
+_HIDDEN = "***"
 
 _encode = msgspec.json.Encoder().encode
 _NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(IntentOut)}
@@ -183,12 +185,13 @@ class Shower:
     def _text(self, terms: Terms) -> bytes:
         """What comes from the terms, as the end of a JSON object."""
         kept = self._texts.get(id(terms))
-        if kept is not None and kept[0] is terms:
+        hidden = _hides_headers(terms)
+        if kept is not None and kept[0] is terms and not hidden:
             return kept[1]
         if len(self._texts) >= _KEPT:
             self._texts.clear()
         text = _encode({_NAMES[name]: value for name, value in self._of_terms(terms).items()})[1:]
-        if len(text) <= _TEXT_MAX:  # a callback's body is not worth the memory
+        if len(text) <= _TEXT_MAX and not hidden:  # a callback's body is not worth the memory
             self._texts[id(terms)] = (terms, text)
         return text
 
@@ -228,12 +231,16 @@ class Shower:
         )
 
     def _of_terms(self, terms: Terms) -> dict[str, Any]:
+        part = self._part(terms)
+        return {**part, "callback": _without_headers(part["callback"])} if _hides_headers(terms) else part
+
+    def _part(self, terms: Terms) -> dict[str, Any]:
         kept = self._parts.get(id(terms))
         if kept is not None and kept[0] is terms:
             return kept[1]
         if len(self._parts) >= _KEPT:
             self._parts.clear()
-        part = {**of_terms(terms), "after_on": terms.after_on.name}
+        part = {**_of_terms(terms), "after_on": terms.after_on.name}
         self._parts[id(terms)] = (terms, part)
         return part
 
@@ -246,7 +253,22 @@ def _group(rare: Rare, ties: Ties) -> tuple[str | None, int | None, int | None, 
 
 
 def of_terms(terms: Terms) -> dict[str, Any]:
-    """What is shown of an intent's terms."""
+    """What is shown of an intent's terms to whoever asks just now."""
+    part = _of_terms(terms)
+    return part | {"callback": _without_headers(part["callback"])} if _hides_headers(terms) else part
+
+
+def _hides_headers(terms: Terms) -> bool:
+    """Whether these terms have headers that whoever asks just now may not see: they may hold secrets."""
+    return type(terms.target) is Callback and bool(terms.target.headers) and not sees_headers()
+
+
+def _without_headers(callback: CallbackOut) -> CallbackOut:
+    """Their names, and nothing of their values."""
+    return replace(callback, headers=dict.fromkeys(callback.headers, _HIDDEN))
+
+
+def _of_terms(terms: Terms) -> dict[str, Any]:
     target = terms.target
     slo = None
     if terms.slo_ms:

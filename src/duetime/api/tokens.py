@@ -1,33 +1,43 @@
 """Tokens: random, shown once, kept as hashes in a file of the data folder.
 
-A token has 256 random bits, so a plain SHA-256 is enough to keep it: there is nothing to guess.
+A token has 256 random bits, so a plain SHA-256 is enough to keep it: there is nothing to guess. The file is
+replaced whole, and by one process at a time: a token that was revoked does not come back.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
+import logging
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from duetime import private
 from duetime.api import rates
-from duetime.api.auth import Role
+from duetime.api.auth import Grant, Role
 from duetime.api.quotas import Quota
+from duetime.api.scopes import Scope
 from duetime.errors import BadConfig, InvalidField
-from duetime.limits import RATE_MAX
+from duetime.limits import NAME_CHARS_MAX, RATE_MAX, SOURCES_MAX
 
 FILE_NAME = "tokens.json"
+_LOCK_NAME = ".tokens.lock"
 _PREFIX = "duetime_"
-
+_logger = logging.getLogger("duetime")
 
 # A token that no text has: nobody may do anything.
-_NOBODY = [("", Role.read)]
+_NOBODY = (Grant("", Role.read),)
+# Roles whose rights can be bound: what the others may do has no queue.
+_BOUND = (Role.worker, Role.submit)
 
 
-class Token(Struct, frozen=True, omit_defaults=True):
+class Token(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One entry of the file."""
 
     name: str
@@ -38,6 +48,14 @@ class Token(Struct, frozen=True, omit_defaults=True):
     burst: int | None = None
     """How many at once after a pause; the rate's number when nothing is said."""
 
+    queues: tuple[str, ...] = ()
+    """The queues its holder may use. Without these and entity types: everything."""
+    entity_types: tuple[str, ...] = ()
+
+    def grant(self) -> Grant:
+        bound = bool(self.queues or self.entity_types)
+        return Grant(self.sha256, self.role, Scope(self.queues, self.entity_types) if bound else None)
+
     def quota(self) -> Quota | None:
         if self.rate is None:
             return None
@@ -46,30 +64,52 @@ class Token(Struct, frozen=True, omit_defaults=True):
 
 
 class Known:
-    """The tokens of a data folder, read again when their file changes."""
+    """The tokens of a data folder, read again when their file changes. A file that cannot be read changes
+    nothing: what was known before holds, and `trouble` says so."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._path = str(folder / FILE_NAME)
-        self._seen: tuple[int, int] | None = None
-        self._roles: list[tuple[str, Role]] = []
+        self._seen: tuple[int, int, int] | None = None
+        self._grants: tuple[Grant, ...] = ()
         self._quotas: dict[str, Quota] = {}
+        self._trouble = ""
 
-    def roles(self) -> list[tuple[str, Role]]:
-        """The hashes, and what their bearers may do."""
+    def trouble(self) -> str:
+        """Why the file cannot be used as it is now; empty: it can."""
+        self.grants()
+        return self._trouble
+
+    def grants(self) -> tuple[Grant, ...]:
+        """The hashes, and what their bearers may do. Raises only when nothing was read before."""
         try:
             stat = os.stat(self._path)  # with every request: a third of what Path.stat takes
-            now = (stat.st_mtime_ns, stat.st_size)
+            now = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         except FileNotFoundError:
-            now = (0, 0)
+            now = (0, 0, 0)
+        except OSError as error:  # nothing is known of it: look again with the next request
+            self._failed(error)
+            return self._grants
         if now != self._seen:
-            tokens = read(self._folder)
-            self._quotas = {each.sha256: quota for each in tokens if (quota := each.quota()) is not None}
-            # A file that was emptied or lost shuts the door that it guarded; it does not open it.
-            found = [(token.sha256, token.role) for token in tokens]
-            self._roles = found or (_NOBODY if self._roles else [])
+            try:
+                self._take(read(self._folder))
+            except BadConfig as error:
+                self._failed(error)
             self._seen = now
-        return self._roles
+        return self._grants
+
+    def _take(self, tokens: list[Token]) -> None:
+        self._quotas = {each.sha256: quota for each in tokens if (quota := each.quota()) is not None}
+        # A file that was emptied or lost shuts the door that it guarded; it does not open it.
+        self._grants = tuple(token.grant() for token in tokens) or (_NOBODY if self._grants else ())
+        self._trouble = ""
+
+    def _failed(self, error: Exception) -> None:
+        if self._seen is None:
+            raise error
+        if not self._trouble:
+            _logger.error("Tokens stay as they were: %s", error)
+        self._trouble = str(error)
 
     def quota(self, sha256: str) -> Quota | None:
         """How many intents the bearer of a token may make."""
@@ -80,27 +120,56 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def new(folder: Path, role: str, name: str, rate: str | None = None, burst: int | None = None) -> str:
+def new(
+    folder: Path,
+    role: str,
+    name: str,
+    rate: str | None = None,
+    burst: int | None = None,
+    queues: tuple[str, ...] = (),
+    entity_types: tuple[str, ...] = (),
+) -> str:
     """Make a token, add its hash to the folder's file, and give the token: it is not kept anywhere."""
     if burst is not None and (rate is None or not 1 <= burst <= RATE_MAX):
         raise InvalidField(f"The burst goes with a rate, and is from 1 to {RATE_MAX}.")
     if role not in Role.__members__:
         raise InvalidField(f"There is no role {role!r}.", hint=f"Use one of {', '.join(Role.__members__)}.")
-    tokens = read(folder)
-    if any(token.name == name for token in tokens):
-        raise InvalidField(f"There is a token named {name!r} already.", hint="Choose another name.")
+    _check_scope(Role[role], (*queues, *entity_types))
     token = _PREFIX + secrets.token_urlsafe(32)
-    made = Token(name, Role[role], digest(token), rate, burst)
+    made = Token(name, Role[role], digest(token), rate, burst, queues, entity_types)
     quota = made.quota()
     if quota is not None and quota.rate > RATE_MAX:
         raise InvalidField(f"The rate {rate} is out of range: {RATE_MAX} at the most.")
-    _write(folder, [*tokens, made])
+    with _changing(folder) as tokens:
+        if any(each.name == name for each in tokens):
+            raise InvalidField(f"There is a token named {name!r} already.", hint="Choose another name.")
+        _write(folder, [*tokens, made])
     return token
+
+
+def _check_scope(role: Role, names: tuple[str, ...]) -> None:
+    if names and role not in _BOUND:
+        raise InvalidField(
+            f"A token of the role {role.value} cannot be bound to queues or entity types.",
+            hint=f"Only {' and '.join(each.value for each in _BOUND)} can be.",
+        )
+    if len(names) > SOURCES_MAX:
+        raise InvalidField(f"A token is bound to at most {SOURCES_MAX} queues and entity types.")
+    for name in names:
+        if not 1 <= len(name) <= NAME_CHARS_MAX:
+            raise InvalidField(f"The name of a queue or entity type has 1 to {NAME_CHARS_MAX} characters.")
 
 
 def revoke(folder: Path, name: str) -> bool:
     """Forget a token: it is refused from now on. Gives whether another one is left."""
-    tokens = read(folder)
+    _without(folder, read(folder), name)  # before anything is made on disk
+    with _changing(folder) as tokens:
+        left = _without(folder, tokens, name)
+        _write(folder, left)
+    return bool(left)
+
+
+def _without(folder: Path, tokens: list[Token], name: str) -> list[Token]:
     left = [token for token in tokens if token.name != name]
     if len(left) == len(tokens):
         names = ", ".join(repr(token.name) for token in tokens)
@@ -108,8 +177,7 @@ def revoke(folder: Path, name: str) -> bool:
             f"There is no token named {name!r} in {folder}.",
             hint=f"There are {names}." if tokens else "There is none at all; is it the server's data folder?",
         )
-    _write(folder, left)
-    return bool(left)
+    return left
 
 
 def read(folder: Path) -> list[Token]:
@@ -128,12 +196,28 @@ def read(folder: Path) -> list[Token]:
         ) from error
 
 
+@contextlib.contextmanager
+def _changing(folder: Path) -> Iterator[list[Token]]:
+    """The tokens as they are, and nobody else changes them meanwhile. The lock ends with the process."""
+    private.make_folder(folder)
+    descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield read(folder)
+    finally:
+        os.close(descriptor)
+
+
 def _write(folder: Path, tokens: list[Token]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{FILE_NAME}.new"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, private.FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n")
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / FILE_NAME)
+    names = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(names)
+    finally:
+        os.close(names)

@@ -38,6 +38,12 @@ def new(
         int | None,
         typer.Option("--burst", metavar="N", help="At once after a pause; the rate's number if not said."),
     ] = None,
+    queues: Annotated[
+        str, typer.Option("--queues", metavar="A,B", help="Bind it to these queues (worker, submit).")
+    ] = "",
+    entity_types: Annotated[
+        str, typer.Option("--entity-types", metavar="A,B", help="Bind it to these entity types.")
+    ] = "",
     data: DataOption = None,
     file: FileOption = None,
     as_json: output.JsonFlag = False,
@@ -51,12 +57,16 @@ def new(
       export DUETIME_TOKEN=$(duetime token new --role admin --name me --data ./duetime-data)
 
       duetime token new --name shop --rate 100/s --burst 10 --data ./duetime-data
+
+      duetime token new --role worker --name mailer --queues mail,sms --data ./duetime-data
     """
     folder = _folder(data, file)
-    token = wiring.new_token(folder, role, name, rate, burst)
+    own_queues, own_types = _names(queues), _names(entity_types)
+    token = wiring.new_token(folder, role, name, rate, burst, own_queues, own_types)
     if as_json:
         limit = {} if rate is None else {"rate": rate, "burst": burst}
-        output.json({"name": name, "role": role, "token": token} | limit)
+        scope = {"queues": own_queues, "entityTypes": own_types} if own_queues or own_types else {}
+        output.json({"name": name, "role": role, "token": token} | limit | scope)
         return
     output.text(token)
     output.words(f"A token for {name!r}, role {role}, for the server on {folder}. It is not shown again.")
@@ -73,13 +83,19 @@ def list_(data: DataOption = None, file: FileOption = None, as_json: output.Json
     folder = _folder(data, file)
     found = wiring.tokens(folder)
     if as_json:
-        names = ("name", "role", "rate", "burst")
-        output.json([dict(zip(names, each, strict=True)) for each in found])
-    elif any(rate is not None for _, _, rate, _ in found):
-        rows = [(name, role, rate or "", burst or "") for name, role, rate, burst in found]
-        output.table(("name", "role", "rate", "burst"), rows, right=("burst",))
+        output.json(found)
     elif found:
-        output.table(("name", "role"), [each[:2] for each in found])
+        rows = [
+            (
+                each.name, each.role, each.rate or "", each.burst or "", ", ".join(each.queues),
+                ", ".join(each.entity_types),
+            )
+            for each in found
+        ]  # fmt: skip
+        columns = ("name", "role", "rate", "burst", "queues", "entity types")
+        shown = [place for place in range(len(columns)) if place < 2 or any(row[place] for row in rows)]
+        cells = [[row[place] for place in shown] for row in rows]
+        output.table([columns[place] for place in shown], cells, right=("burst",))
     else:
         output.words(f"There are no tokens for the server on {folder}.")
 
@@ -103,6 +119,10 @@ def revoke(
             "It was the last one: a running server lets nobody in until there is another, "
             "and one that is started without any asks for none."
         )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for each in text.split(",") if (name := each.strip())))
 
 
 def _folder(data: Path | None, file: Path | None) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from duetime import private
 from duetime.engine.audit import Report, audit
 from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
 from duetime.log import inspect
@@ -72,10 +73,10 @@ def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> 
 def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) -> Backup:
     for _ in range(_TRIES):
         shutil.rmtree(part, ignore_errors=True)
-        (part / log_folder.name).mkdir(parents=True)
+        private.make_folder(part / log_folder.name)
         for file in others:
             if file.exists():
-                shutil.copy2(file, part / file.name)  # with its permissions: it may hold secrets
+                shutil.copyfile(file, part / file.name)
         checkpoint = _copy_store(store_file, part / store_file.name)
         try:
             return _copy_log(log_folder, part / log_folder.name, checkpoint)
@@ -155,8 +156,10 @@ def _check(report: Report, part: Path) -> None:
 
 
 def _sync(part: Path) -> None:
-    """Put every file and name on the medium."""
+    """Put every file and name on the medium, for this user only."""
     for path in (*part.rglob("*"), part, part.parent):
+        if path != part.parent:
+            path.chmod(private.FOLDER_MODE if path.is_dir() else private.FILE_MODE)
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

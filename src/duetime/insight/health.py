@@ -90,7 +90,7 @@ class _Watch(Struct):
 
 class Narrator:
     """Watches one engine. `breakers` gives the hosts that are left alone just now, `doors` the listeners that
-    refuse newcomers, with the reason."""
+    refuse newcomers, with the reason, and `tokens` why the file of tokens cannot be read."""
 
     def __init__(
         self,
@@ -98,11 +98,13 @@ class Narrator:
         meter: Meter,
         breakers: Callable[[], Iterable[str]] = tuple,
         doors: Callable[[], dict[str, str]] = dict,
+        tokens: Callable[[], str] = str,
     ) -> None:
         self._clock = clock
         self._meter = meter
         self._breakers = breakers
         self._doors = doors
+        self._tokens = tokens
         self._engine: Engine | None = None
         self._watches: dict[tuple[str, str], _Watch] = {}
 
@@ -177,6 +179,7 @@ class Narrator:
             memory_max_bytes=machine.memory_max_bytes(),
             breakers=tuple(self._breakers()),
             doors=self._doors(),
+            tokens=self._tokens(),
         )
         if self._engine is not None:
             failure = inside.failure(self._engine)

@@ -62,6 +62,8 @@ class Signs(Struct, kw_only=True):
     """Hosts that are left alone for a while."""
     doors: dict[str, str] = {}
     """Listeners that refuse newcomers, with the reason."""
+    tokens: str = ""
+    """Why the file of tokens cannot be read, if so."""
     paused: tuple[str, ...] = ()
     model: str = ""
     """What is wrong with the model of durations, if somebody asks for it."""
@@ -115,6 +117,10 @@ def _surge(least: int, factor: int) -> Look:
 
 def _doors(signs: Signs) -> Found:
     return signs.doors
+
+
+def _tokens(signs: Signs) -> Found:
+    return {"": "tokens.json cannot be read"} if signs.tokens else {}
 
 
 def _disk(times: float, least: float = 0) -> Look:
@@ -247,6 +253,11 @@ RULES: tuple[Rule, ...] = (
         "As many connections are open as the files of this process allow; new ones are closed at once. "
         "Open connections and the engine go on.",
         "Find the clients that open so many. If they are yours, raise the limit of open files (ulimit -n).",
+    ),
+    Rule(
+        "TOKENS_UNREADABLE", DEGRADED, _tokens, _tokens,
+        "The file of tokens is broken. The tokens that were known before hold; changes are not seen.",
+        "The server's log says what is wrong with it. Restore the file, or delete it and make new tokens.",
     ),
     Rule(
         "SYNC_SLOW", DEGRADED, _sync(250.0), _sync(100.0),

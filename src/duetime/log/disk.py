@@ -14,6 +14,8 @@ import os
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from duetime import private
+
 # What a file system or C library answers when it cannot reserve space ahead.
 _CANNOT_RESERVE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
@@ -87,14 +89,14 @@ class RealDisk:
         self.make_directory(parent)
         # Somebody else may have made it meanwhile; that is as good.
         with contextlib.suppress(FileExistsError):
-            os.mkdir(path)
+            os.mkdir(path, private.FOLDER_MODE)
         self.sync_directory(parent)
 
     def names(self, directory: str) -> list[str]:
         return sorted(os.listdir(directory))
 
     def open(self, path: str, *, create: bool = False) -> int:
-        return os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
+        return os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), private.FILE_MODE)
 
     def open_to_read(self, path: str) -> int:
         return os.open(path, os.O_RDONLY)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from pathlib import Path
 
+from duetime import private
 from duetime.errors import Damaged, TooNew
 
 COLUMNS = (
@@ -66,6 +69,9 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection that may be used from another thread (one at a time)."""
     connection: sqlite3.Connection | None = None
     try:
+        # SQLite would make it readable for others; its -wal and -shm have the rights of this one.
+        with contextlib.suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE))
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         # A commit is on the medium when it returns: the log is cut behind it.

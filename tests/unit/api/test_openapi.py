@@ -52,7 +52,7 @@ def all_routes() -> list[Route]:
     service = Service(Defaults(), none)
     routes = [
         *intent_routes(Intents(service)),
-        *event_routes(EventStream(none)),
+        *event_routes(EventStream(none, none)),
         *dead_letter_routes(DeadLetters(service)),
         *admin_routes(Admin(service), InsightRoutes(service, none, none)),
         *health_routes(HealthRoutes(none, none)),

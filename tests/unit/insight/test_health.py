@@ -76,6 +76,7 @@ STORIES = {
     "NO_CONSUMER": (replace(QUIET, unserved={"stream:news": 3}), None, QUIET),
     "WORKER_IDLE": (replace(QUIET, idle={"w1": "'w1' is connected and asks for nothing"}), None, QUIET),
     "BREAKER_OPEN": (replace(QUIET, breakers=("shop.example",)), None, QUIET),
+    "TOKENS_UNREADABLE": (replace(QUIET, tokens="tokens.json cannot be read"), None, QUIET),
     "FILES_SHORT": (replace(QUIET, doors={"http": "http refuses new connections"}), None, QUIET),
     "NO_MODEL": (replace(QUIET, model="it is down"), None, QUIET),
     "PAUSED": (replace(QUIET, paused=("task:mail",)), None, QUIET),

@@ -27,8 +27,8 @@ def test_a_directory_that_appears_meanwhile_is_as_good(
 ) -> None:
     make = os.mkdir
 
-    def made_by_another(path: str) -> None:
-        make(path)
+    def made_by_another(path: str, mode: int) -> None:
+        make(path, mode)
         raise FileExistsError(errno.EEXIST, "File exists")
 
     monkeypatch.setattr(os, "mkdir", made_by_another)

@@ -9,13 +9,14 @@ from typing import Any
 import grpc.aio
 from msgspec import Struct
 
-from duetime.api.auth import Role
+from duetime.api.auth import Role, check_lanes, check_target
 from duetime.api.functions import checked
 from duetime.api.grpc import names, parcels
 from duetime.api.grpc.calls import Door, read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
 from duetime.api.quotas import bearer
+from duetime.api.revocations import Revocations
 from duetime.api.service import Service
 from duetime.channels.stream import StreamChannel
 from duetime.errors import Busy, DuetimeError, InvalidField, NotReady
@@ -36,6 +37,7 @@ class DeliveriesParts(Struct):
     service: Service
     channel: StreamChannel
     door: Door
+    revocations: Revocations
     result_bytes_max: int
 
 
@@ -85,9 +87,14 @@ class DeliveryCalls:
         self._nobody.clear()
         book = parts.service.functions
         try:
+            check_lanes(parcels.credits_of(hello.credits))
+            functions = checked(parcels.functions(hello))
+            for each in functions:
+                check_target(each.target())
             types = [each.source.entity for each in hello.credits if each.source.entity]
-            book.join(name, checked(parcels.functions(hello)), types)
-            await session.run(name, hello, names.own(hello.earlier, bearer.get()))
+            book.join(name, functions, types)
+            with parts.revocations.watching(session.revoke):
+                await session.run(name, hello, names.own(hello.earlier, bearer.get()))
         finally:
             book.leave(name)
             self._sessions.discard(session)

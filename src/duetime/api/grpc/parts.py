@@ -9,6 +9,7 @@ from duetime.api.auth import Gate
 from duetime.api.events import Events
 from duetime.api.http import Load
 from duetime.api.repeats import Repeats
+from duetime.api.revocations import Revocations
 from duetime.api.service import Service
 from duetime.channels.stream import StreamChannel
 from duetime.insight.health import Narrator
@@ -23,6 +24,7 @@ class GrpcParts(Struct):
     """Of the gRPC port's connections."""
     service: Service
     gate: Gate
+    revocations: Revocations
     load: Load
     repeats: Repeats
     events: Events

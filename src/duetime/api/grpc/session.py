@@ -14,9 +14,11 @@ from typing import Any
 import grpc.aio
 from msgspec.structs import replace
 
+from duetime.api.auth import check_lanes
 from duetime.api.grpc import parcels
 from duetime.api.grpc.calls import read
 from duetime.api.grpc.refusals import Context
+from duetime.api.revocations import revoked
 from duetime.channels.stream import StreamChannel, source_of
 from duetime.engine.engine import Engine
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
@@ -69,6 +71,7 @@ class Session:
         self._seen_s = self._loop.time()
         self._ending = False
         self._drained = False
+        self._revoked: asyncio.Future[None] = self._loop.create_future()
         self.quiet = asyncio.Event()
         """Draining, and nothing is out any more."""
 
@@ -82,11 +85,15 @@ class Session:
             raise InvalidField("Hello must name at least one stream or queue.")
         self._earlier = earlier
         self._subscriber = self._channel.join(name, auto=hello.ack_mode == pb.ACK_MODE_AUTO)
-        tasks: list[asyncio.Task[None]] = []
+        tasks: list[asyncio.Future[None]] = []
         try:
             welcome = pb.Welcome(consumer=name, heartbeat_ms=HEARTBEAT_MS, credits_max=CREDITS_MAX)
             await self._write(pb.ServerMessage(welcome=welcome))
-            tasks = [self._loop.create_task(self._deliver()), self._loop.create_task(self._listen(credits))]
+            tasks = [
+                self._loop.create_task(self._deliver()),
+                self._loop.create_task(self._listen(credits)),
+                self._revoked,
+            ]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task.done():
@@ -96,6 +103,11 @@ class Session:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def revoke(self) -> None:
+        """The client may not be here any more: it ends at once, and what it held is tried again."""
+        if not self._revoked.done():
+            self._revoked.set_exception(revoked())
 
     def go_away(self, grace_ms: int) -> None:
         """The server stops: hand out nothing more, and say so."""
@@ -224,6 +236,7 @@ class Session:
         self._reconcile()
         if subscriber.draining:
             return
+        check_lanes(credits)
         parcels.check_credits(sum(credits.values()) + sum(subscriber.credits.values()) + len(subscriber))
         subscriber.sources |= credits.keys()
         for lane, more in credits.items():

@@ -67,13 +67,13 @@ class GrpcSide:
         parts = self._parts
         door = Door(parts.gate, parts.load, parts.repeats)
         self._deliveries = DeliveryCalls(
-            DeliveriesParts(parts.service, parts.channel, door, parts.result_bytes_max)
+            DeliveriesParts(parts.service, parts.channel, door, parts.revocations, parts.result_bytes_max)
         )
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             unary.name: grpc.unary_unary_rpc_method_handler(door.behaviour(unary))
             for unary in IntentCalls(parts.service, parts.narrator).table()
         }
-        watches = Watches(parts.events, door)
+        watches = Watches(parts.events, door, parts.revocations)
         handlers["WatchIntents"] = grpc.unary_stream_rpc_method_handler(watches.behaviour)
         handlers["Deliveries"] = grpc.stream_stream_rpc_method_handler(self._deliveries.behaviour)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))

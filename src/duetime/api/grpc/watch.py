@@ -10,6 +10,7 @@ from duetime.api.filters import filter_from
 from duetime.api.grpc import convert, pieces
 from duetime.api.grpc.calls import Door, read
 from duetime.api.grpc.refusals import Context, refuse
+from duetime.api.revocations import Revocations, revoked
 from duetime.errors import Busy, NotReady
 from duetime.limits import GRPC_STREAMS_MAX
 from duetime.v1 import intents_pb2 as pb
@@ -23,9 +24,10 @@ _TOGETHER = 1_000
 class Watches:
     """Everybody who watches."""
 
-    def __init__(self, events: Events, door: Door) -> None:
+    def __init__(self, events: Events, door: Door, revocations: Revocations) -> None:
         self._events = events
         self._door = door
+        self._revocations = revocations
         self._open = 0
 
     async def behaviour(self, body: bytes, context: Context) -> None:
@@ -45,7 +47,14 @@ class Watches:
         id = request.intent_id if request.HasField("intent_id") else None
         wanted = Wanted(filter_from(convert.query(request)), id)
         events = self._events
-        with events.listening():
+        over = False
+
+        def end() -> None:
+            nonlocal over
+            over = True
+            events.wake()
+
+        with events.listening(), self._revocations.watching(end):
             place = (
                 place_from(request.last_event_id) if request.HasField("last_event_id") else events.newest()
             )
@@ -54,10 +63,10 @@ class Watches:
                     gap=events.gap_behind(place), last_event_id=event_id(place)
                 ).SerializeToString()
             )
-            while not events.closed:
+            while not events.closed and not over:
                 place = await self._send(context, wanted, place)
                 await events.wait(_LOOK_S)
-        raise NotReady("The server stops.")
+        raise revoked() if over else NotReady("The server stops.")
 
     async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:
         """Everything that came after a place. Who is too slow for the ring is told so."""
