@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import venv
@@ -85,6 +86,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         names = archive.namelist()
     assert "duetime/py.typed" in names and "duetime/client/app.py" in names
     assert {name.split("/")[0] for name in names} == {"duetime", wheel.name.split("-py3")[0] + ".dist-info"}
+
+
+def test_the_wheel_describes_the_package(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        head, _, said = archive.read(name).decode().partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in head.splitlines()
+    assert said.startswith("# Duetime") and "docs/guide.md" in said and len(said) > 5_000
+    links = re.findall(r"\]\(([^)]*)\)", said)
+    assert links and all(link.startswith("https://") for link in links), "others lead nowhere outside of here"
 
 
 def test_help(installed, tmp_path):
