@@ -77,8 +77,7 @@ class Engine(Planner):
         self._waiters = Waiters()
         self.progress = Progresses()
         self._failure: Exception | None = None
-        self._started = self._closing = False
-        self._busy = False
+        self._started = self._closing = self._busy = False
         self._wake_up: asyncio.Future[None] | None = None
         self._pump_task: asyncio.Task[None] | None = None
         self._close_task: asyncio.Task[None] | None = None
@@ -112,9 +111,9 @@ class Engine(Planner):
             self.expecting.durations.begin(kernel.state, self.clock)
             self._dispatcher.open(self.expecting.durations.watching(self._settle))
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
-            timers, horizon_ms = kernel.state.timers, self.options.horizon_ms
-            self._window = Window(timers, self.clock, horizon_ms, self._set_alarm)
+            self._window = Window(kernel.state.timers, self.clock, self.options.horizon_ms, self._set_alarm)
             self._pulse = Pulse(self.pump, self.clock)
+            await self._window.reach()
             self._started = True
             turn = await self.pump.turn(first_batch(kernel.state, self.options), kernel.state.epoch + 1)
             self._after(turn)
@@ -250,6 +249,7 @@ class Engine(Planner):
             self._fail(error)
 
     async def _step(self) -> None:
+        await self._window.reach()
         batch = self._inbox.take()
         if not batch.commands:
             return

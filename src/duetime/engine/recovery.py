@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol
 
+from duetime.engine.window import reach
 from duetime.errors import Damaged, TooNew
 from duetime.kernel.kernel import Kernel
 from duetime.log.frame import Frame
@@ -40,7 +41,8 @@ async def recover(
     if checkpoint is not None:
         if checkpoint.rules > RULES:
             raise TooNew(f"The checkpoint follows the rules of version {checkpoint.rules}, not {RULES}.")
-        kernel.thaw(checkpoint)
+        for _ in kernel.thawing(checkpoint):
+            await asyncio.sleep(0)  # tidy: a server answers that it is not ready yet
         if checkpoint.position < position or checkpoint.position > await log.tail():
             raise Damaged(
                 f"The store's checkpoint is at {checkpoint.position}, but the log goes from {position} to"
@@ -51,6 +53,7 @@ async def recover(
         raise Damaged(f"The log begins at {position}, and the store has no checkpoint for what was before.")
     turn_at = position + _TURN_BYTES
     async for place, frame in log.read(position):
+        await reach(kernel.state.timers, frame.at_ms)
         _replay(kernel, place, frame.first, frame.count, frame.at_ms, frame.body)
         if place >= turn_at:
             turn_at = place + _TURN_BYTES

@@ -16,6 +16,13 @@ _ROWS = 250
 _REST_S = 0.002
 
 
+async def reach(timers: Timers, at_ms: int) -> None:
+    """Fetch what wakes up to a moment, a slice at a time. A record at that moment that found it missing would
+    fetch all of it at once."""
+    while not timers.reaches(at_ms) and timers.extend(at_ms, _ROWS):
+        await asyncio.sleep(0)  # tidy: let others have their turn
+
+
 class Window:
     """Keeps what wakes within the horizon in memory. Sleeps until there is something to fetch."""
 
@@ -40,6 +47,10 @@ class Window:
             return
         self._moved()
         self.plan()
+
+    async def reach(self) -> None:
+        """Be there at once: the engine was down, or the clock leapt."""
+        await reach(self._timers, self._clock.now_ms())
 
     def plan(self) -> None:
         """Something may wake behind the edge: be there in time."""

@@ -6,6 +6,7 @@ refusal is a reply, never an exception; an exception is a bug, and whoever holds
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 from msgspec import Struct
@@ -84,7 +85,12 @@ class Kernel:
 
     def thaw(self, checkpoint: Checkpoint) -> None:
         """Start from a checkpoint instead of from nothing."""
-        recovery.thaw(self.state, checkpoint)
+        for _ in self.thawing(checkpoint):
+            pass
+
+    def thawing(self, checkpoint: Checkpoint) -> Iterator[None]:
+        """The same step by step, each of some milliseconds. To be taken to the end before anything else."""
+        return recovery.thaw(self.state, checkpoint)
 
     def apply(self, record: Record) -> Applied:
         """Apply one record: the verb, then time, then what follows from both."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 from duetime.kernel import flow
 from duetime.kernel.lanes import Lane
@@ -15,9 +16,12 @@ from duetime.store.store import SEQ_MAX
 # Intents looked at together where everything must be.
 _PAGE = 10_000
 
+# Intents placed between two steps: some milliseconds of work.
+_SLICE = 500
 
-def thaw(state: State, checkpoint: Checkpoint) -> None:
-    """Make `state` what it was at the checkpoint's position."""
+
+def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
+    """Make `state` what it was at the checkpoint's position, step by step: there may be millions due."""
     state.records, state.at_ms, state.epoch = checkpoint.records, checkpoint.at_ms, checkpoint.epoch
     state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
     state.seq, state.ended, state.woken = checkpoint.seq, checkpoint.ended, checkpoint.woken
@@ -48,8 +52,10 @@ def thaw(state: State, checkpoint: Checkpoint) -> None:
         _share(state, saved_shares)
     for table in checkpoint.schedules:
         state.timetables.keep(table)
-    for intent in state.store.held():
+    for count, intent in enumerate(state.store.held(), 1):
         _place(state, intent)
+        if count % _SLICE == 0:
+            yield
     flow.rearm(state)
 
 

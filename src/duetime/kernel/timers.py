@@ -78,10 +78,14 @@ class Timers:
         self._far_ms = 0
         return self._store.edge < (until_ms, SEQ_MAX)  # what was found says nothing: rows may be stale
 
+    def reaches(self, at_ms: int) -> bool:
+        """Whether everything that wakes up to this moment is in memory."""
+        return self._store.edge >= (at_ms, SEQ_MAX)
+
     def expire(self, at_ms: int, most: int = ALL) -> list[Intent]:
         """Intents whose slot has ended, disarmed, `most` of them. The order in the list means nothing: lanes
         have their own. Which of too many they are follows from the intents alone (see `runs`)."""
-        while self._store.edge < (at_ms, SEQ_MAX):
+        while not self.reaches(at_ms):
             self.extend(at_ms, 1 << 30)
         last = at_ms << 3 | 7
         places, runs = self._places, self._runs

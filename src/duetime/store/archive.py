@@ -224,7 +224,8 @@ class Archive:
             column = "wake_at_ms" if source.waking else "execute_at_ms"
             behind, key, by = f"({column}, seq) > (?, ?)", f"{column}, seq", f"{column}, seq"
             place = [*after]
-        rows = f"FROM intents WHERE {source.where} AND {behind} ORDER BY {by} LIMIT ?"
+        # The place first: of two bounds on one column, SQLite begins its walk at the one it reads first.
+        rows = f"FROM intents WHERE {behind} AND {source.where} ORDER BY {by} LIMIT ?"
         body = ", body" if "body" in where else ""
         columns = f"seq, status, tier, lane, execute_at_ms, wake_at_ms{body}"
         budget = ROWS_MAX if not body else ROWS_MAX // 4
@@ -249,7 +250,7 @@ class Archive:
         """What wakes in each slot, by (slot, tier, queue)."""
         query = (
             f"SELECT (wake_at_ms - :from) / :slot * 8 + tier, {_QUEUE} AS queue, count(*) FROM intents"
-            " WHERE wake_at_ms > 0 AND wake_at_ms >= :from AND wake_at_ms < :to AND status = 0"
+            " WHERE wake_at_ms >= :from AND wake_at_ms < :to AND status = 0 AND wake_at_ms > 0"
             " GROUP BY 1, 2"  # slot and tier in one number: SQLite sorts, and numbers sort quickly
         )
         rows = self._read(query, {"from": from_ms, "to": to_ms, "slot": slot_ms})

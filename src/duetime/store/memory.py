@@ -76,9 +76,9 @@ class MemoryStore:
     def defer(self, intent: Intent) -> None:
         """Nothing to do: `window` looks at everything."""
 
-    def held(self) -> list[Intent]:
+    def held(self) -> Iterator[Intent]:
         held = [i for i in self._intents.values() if i.status in HOT or i.holds]
-        return sorted(held, key=lambda i: i.seq)
+        return iter(sorted(held, key=lambda i: i.seq))
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
         found = self._behind_edge(until_ms)[:limit]

@@ -154,13 +154,19 @@ class SqliteStore:
     def defer(self, intent: Intent) -> None:
         self._deferred[intent.id] = intent
 
-    def held(self) -> list[Intent]:
-        found = self._read(f"{_SELECT} WHERE hot = 1 ORDER BY seq")
-        return [self._keep(self._warm(row)) for row in found]
+    def held(self) -> Iterator[Intent]:
+        for row in self._read(f"{_SELECT} WHERE hot = 1 ORDER BY seq"):
+            yield self._keep(self._warm(row))
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
-        query = f"{_SELECT} WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms <= ? AND wake_at_ms > 0"
-        read = list(self._read(f"{query} ORDER BY wake_at_ms, seq LIMIT ?", (*self.edge, until_ms, limit)))
+        # In two: with (wake_at_ms, seq) > (?, ?), SQLite walks all rows of the edge's own millisecond. The
+        # edge stands before 0: of two bounds on one column, it begins at the one it reads first.
+        query = f"{_SELECT} WHERE wake_at_ms = ? AND seq > ? AND wake_at_ms > 0 ORDER BY seq LIMIT ?"
+        edge_ms = self.edge[0]
+        read = list(self._read(query, (*self.edge, limit))) if edge_ms <= until_ms else []
+        query = f"{_SELECT} WHERE wake_at_ms > ? AND wake_at_ms <= ? AND wake_at_ms > 0"
+        query = f"{query} ORDER BY wake_at_ms, seq LIMIT ?"
+        read += self._read(query, (edge_ms, until_ms, limit - len(read)))
         end: Edge = (read[-1][5], read[-1][0]) if len(read) == limit else (until_ms, SEQ_MAX)
         found = {row[1]: self._hot.get(row[1]) or self._warm(row) for row in read}
         found.update(self._deferred)  # what is newer than the disk speaks for itself
@@ -176,8 +182,12 @@ class SqliteStore:
         return wake_at_ms > 0 and self.edge < (wake_at_ms, intent.seq) <= end
 
     def next_wake(self) -> int | None:
-        query = "SELECT min(wake_at_ms) FROM intents WHERE (wake_at_ms, seq) > (?, ?) AND wake_at_ms > 0"
-        wake: int | None = next(self._read(query, self.edge))[0]
+        query = "SELECT wake_at_ms FROM intents WHERE wake_at_ms = ? AND seq > ? AND wake_at_ms > 0 LIMIT 1"
+        found = next(self._read(query, self.edge), None)
+        if found is None:
+            query = "SELECT min(wake_at_ms) FROM intents WHERE wake_at_ms > ? AND wake_at_ms > 0"
+            found = next(self._read(query, self.edge[:1]))
+        wake: int | None = found[0]
         never = (1 << 62, 0)
         for intent in self._deferred.values():
             if self._wakes_by(intent, never) and (wake is None or intent.wake_at_ms < wake):

@@ -74,8 +74,8 @@ class Store(Protocol):
     def defer(self, intent: Intent) -> None:
         """This intent, just changed, wakes behind the edge: the kernel lets go of it until then."""
 
-    def held(self) -> list[Intent]:
-        """After loading: every intent that is due, out, or holds its serial lane, by seq."""
+    def held(self) -> Iterator[Intent]:
+        """After loading: every intent that is due, out, or holds its serial lane, by seq, one by one."""
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
         """The next intents, at most `limit`, that wake behind the edge and not after `until_ms`."""

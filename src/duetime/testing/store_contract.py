@@ -38,7 +38,7 @@ class StoreContract(ClaimContract):
         assert store.load() is None
         assert store.get("a") is None
         assert store.by_key("k") is None
-        assert store.window(NEVER, 10) == store.held() == store.page(None, None, 99, 10) == []
+        assert store.window(NEVER, 10) == list(store.held()) == store.page(None, None, 99, 10) == []
         assert store.next_wake() is None
         assert store.unwritten() == 0
 
@@ -227,7 +227,7 @@ class StoreContract(ClaimContract):
         save(store)
         again = reopen()
         again.load()
-        held = again.held()
+        held = list(again.held())
         assert ids(held) == ["i2", "i3", "i4"]
         assert all(again.get(intent.id) is intent for intent in held)
 

@@ -353,3 +353,36 @@ def test_a_task_is_found_by_its_name(tmp_path):
             assert await everything(w.library, Filter(queue="send")) == ["b2", "b1", "b0"]
 
     run(main())
+
+
+def test_a_page_by_due_time_costs_the_same_at_the_end_as_at_the_beginning(tmp_path):
+    """Each page walked over all that were due before it."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            for start in range(0, 10_000, 1_000):
+                at = [NOW + HOUR + 10 * (start + n) for n in range(1_000)]
+                await w.submit(*(Item(f"i{start + n}", 0, at[n], b"{}") for n in range(1_000)))
+            await w.engine.checkpoint()
+            work, looks, cursor = [], 0, None
+            await w.library.page(None, "due", None, 1)
+            connection = w.library._archive._connection
+            assert connection is not None
+
+            def look() -> int:
+                nonlocal looks
+                looks += 1
+                return 0
+
+            connection.set_progress_handler(look, 100)
+            while True:
+                looks = 0
+                page = await w.library.page(Filter((SCHEDULED,)), "due", cursor, 500)
+                work.append(looks)
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert len(work) >= 20
+            assert max(work) <= 2 * work[0], work
+
+    run(main())

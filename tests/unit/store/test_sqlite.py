@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from duetime.kernel.timers import Timers
 from duetime.limits import DAY_MS
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.command import Pause, Resume
@@ -308,3 +309,31 @@ def test_a_new_id_that_says_its_time_costs_no_look(bench, store):
     bench.save()
     store._reader.close()
     assert store.get("19a8b0d5f11-00000000-000003") is None
+
+
+def test_a_window_over_many_of_one_millisecond_costs_the_same_at_its_end_as_at_its_beginning(tmp_path):
+    """Each slice began at the first of that millisecond again."""
+    store = SqliteStore(tmp_path / "store.db")
+    for seq in range(1, 5_001):
+        store.add(make(seq, T0 + HOUR))
+    save(store, 1)
+    store.close()
+    store = SqliteStore(tmp_path / "store.db")
+    timers, work, looks = Timers(store), [], 0
+
+    def look() -> int:
+        nonlocal looks
+        looks += 1
+        return 0
+
+    store._reader.set_progress_handler(look, 100)
+    more = True
+    while more:
+        looks = 0
+        more = timers.extend(T0 + HOUR, 100)
+        timers.far_ms()
+        work.append(looks)
+    assert len(work) >= 50
+    assert max(work) <= 2 * work[0], work
+    assert len(timers.expire(T0 + HOUR)) == 5_000
+    store.close()

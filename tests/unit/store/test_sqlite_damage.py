@@ -66,10 +66,10 @@ def test_a_change_in_any_column_of_a_row_is_noticed_with_the_row(path, column):
     row = COLUMNS["seq"] if column == "seq" else 8
     with pytest.raises(Damaged, match=f"{path}.*row {row} of the table intents"):
         store.window(NEVER, 1_000)
-        store.held()
+        list(store.held())
     with pytest.raises(Damaged, match=f"row {row}"):
         store.page(None, None, SEQ_MAX, 1_000)
-        store.held()
+        list(store.held())
     if column not in ("id",):
         with pytest.raises(Damaged, match=f"row {row}"):
             store.get("i8")

@@ -1,0 +1,79 @@
+"""What wakes is brought into memory a slice at a time, and so is what is due after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from duetime.engine import window
+from duetime.engine.options import Options
+from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
+from duetime.testing.time import ManualClock
+from tests.unit.insight.rig import SETTINGS, World, run, world
+
+HOUR = 3_600_000
+COUNT = 5_000
+
+
+async def turns_of(work: Awaitable[object]) -> int:
+    """How many turns others have meanwhile."""
+    done, turns = asyncio.ensure_future(work), 0
+    while not done.done():
+        turns += 1
+        await asyncio.sleep(0)  # tidy: a turn of the loop
+    done.result()
+    return turns
+
+
+def counts(w: World) -> list[int]:
+    return [w.engine.state().counts[status] for status in (SCHEDULED, DUE, DISPATCHING)]
+
+
+def test_what_came_due_while_the_engine_was_down_is_fetched_in_slices(tmp_path):
+    async def main():
+        clock = ManualClock()
+        async with world(tmp_path, clock) as w:
+            await w.many("cold", COUNT, 2 * HOUR)
+        clock.set_ms(clock.now_ms() + 3 * HOUR)
+        w = World(tmp_path, clock, Options(settings=SETTINGS))
+        turns = await turns_of(w.engine.start())
+        try:
+            assert turns >= COUNT // window._ROWS
+            await w.pass_ms(0)
+            await w.pass_ms(0)
+            assert counts(w)[0] == 0
+        finally:
+            await w.engine.close(0)
+
+    run(main())
+
+
+def test_what_was_due_when_the_engine_stopped_is_placed_in_slices(tmp_path):
+    async def main():
+        clock = ManualClock()
+        async with world(tmp_path, clock) as w:
+            await w.many("due", COUNT)
+            assert sum(counts(w)[1:]) == COUNT
+        w = World(tmp_path, clock, Options(settings=SETTINGS))
+        turns = await turns_of(w.engine.start())
+        try:
+            assert turns >= COUNT // 1_000
+            assert sum(counts(w)) == COUNT
+        finally:
+            await w.engine.close(0)
+
+    run(main())
+
+
+def test_what_is_due_after_a_leap_of_the_clock_is_fetched_in_slices(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("cold", COUNT, 24 * HOUR)
+            await w.engine.checkpoint()
+            w.clock.set_ms(w.clock.now_ms() + 25 * HOUR)
+            assert await turns_of(w.engine.advance()) >= COUNT // window._ROWS
+            await w.pass_ms(0)
+            await w.pass_ms(0)
+            assert counts(w)[0] == 0
+
+    run(main())
