@@ -105,6 +105,9 @@ MISFIRE_MS: Final = 5 * SECOND_MS
 # How soon a tick is tried again whose intent could not be taken.
 TICK_RETRY_MS: Final = SECOND_MS
 
+# The newest pauses of a lane that are told apart from lateness.
+PAUSES_KEPT: Final = 8
+
 # Retry.
 ATTEMPTS_MAX: Final = 10_000
 ATTEMPTS_DEFAULT: Final = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.kernel import flow
+from duetime.kernel import flow, lateness
 from duetime.kernel.consumers import drop_connections
 from duetime.kernel.lanes import Lane
 from duetime.kernel.regroup import regroup
@@ -16,6 +16,7 @@ from duetime.protocol.reply import Refusal
 
 def pause(state: State, command: Pause) -> None:
     lane = state.lanes.get(command.lane) or state.open_lane(command.lane)
+    lateness.paused(state, lane)
     lane.paused = True
 
 
@@ -24,6 +25,7 @@ def resume(state: State, command: Resume) -> None:
     if lane is None:
         return
     lane.paused = False
+    lateness.resumed(state, lane)
     _stir(state, lane)
     if command.lane in state.kinds:
         state.eager[command.lane] = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from duetime.kernel import flow, kinds
+from duetime.kernel import flow, kinds, lateness
 from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.readying import unfit
 from duetime.kernel.state import State
@@ -183,6 +183,8 @@ def held_up(state: State, track: Track, intent: Intent) -> bool:
     if track.shares is not None:
         track.shares.start(intent)
     if holds is not None:
+        if intent.waits:  # a stale entry of it came by when there was room again
+            lateness.unparked(state, intent)
         flow.take(state, lane, holds)
     return False
 
@@ -197,7 +199,10 @@ def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) 
     intent.dispatched_at_ms = at_ms
     if not intent.first_dispatch_at_ms:
         intent.first_dispatch_at_ms = at_ms
-        intent.late_ms = at_ms - intent.due_at_ms
+        if intent.limited_ms or intent.late_from_ms or lane.pauses is not None:
+            intent.late_ms = lateness.late_ms(state, lane, intent)
+        else:
+            intent.late_ms = at_ms - intent.due_at_ms
     if intent.wake_at_ms:
         state.timers.arm(intent, 0)
     lane.running += 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from duetime.kernel import lateness
 from duetime.kernel.lanes import Lane, Track
 from duetime.kernel.parking import Parking
 from duetime.kernel.shares import Ready
@@ -71,6 +72,8 @@ class Flow:
         self.now_ms = 0
         """A clock that only goes forward: when the engine's is set back, buckets go on filling from there."""
         self.limiters: dict[str, Limiter] = {}
+        self.parked = 0
+        """How many wait for a limiter. Nothing is decided by it."""
         self.wakes: list[tuple[int, str]] = []
         """A heap of (moment, limiter); an entry counts while it is the limiter's own `wake_ms`."""
         self.sweep_at = 1_000
@@ -211,6 +214,8 @@ def pass_on(state: State, lane: Lane, intent: Intent) -> None:
 def park(state: State, track: Track, intent: Intent, limiter: Limiter, limit: Limit) -> None:
     """A ready intent waits for its limiter."""
     touch(state, intent)
+    if not intent.waits:  # otherwise a stale entry of it came by, while it waits already
+        lateness.parked(state, intent)
     intent.waits = limiter.name
     place(track, intent, limiter)
     if limit.rate:
@@ -292,6 +297,7 @@ def _unpark(state: State, limiter: Limiter, most: int) -> None:
             intent = waiting[2]
             touch(state, intent)
             intent.waits = ""
+            lateness.unparked(state, intent)
             track.push(intent)
             state.stirred[track] = None
             left -= 1

@@ -93,3 +93,4 @@ def close_life(intent: Intent, at_ms: int) -> None:
     note(intent, at_ms, SCHEDULED, "revived")
     intent.due_at_ms = intent.dispatched_at_ms = intent.first_dispatch_at_ms = 0
     intent.late_ms = -1
+    intent.limited_ms = intent.late_from_ms = 0

@@ -191,6 +191,15 @@ def _check_flow(state: State) -> None:
                 f"{live[0].id!r} waits for {name!r}, which nobody will look at again"
             )
     assert not running, f"limiters are missing: {running}"
+    waiting = {
+        entry[1]
+        for limiter in state.flow.limiters.values()
+        for parking in limiter.parked.values()
+        for entry in parking.entries
+        if parking.counts(entry)
+    }
+    count = len(waiting)
+    assert state.flow.parked == count, f"{state.flow.parked} are said to be parked, {count} are"
 
 
 def _check_not_idle(state: State, lane: Lane) -> None:

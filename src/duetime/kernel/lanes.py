@@ -144,8 +144,8 @@ class Lane:
     """What a lane allows, and what is under way in it."""
 
     __slots__ = (
-        "holder", "limit", "name", "packed", "paused", "pending", "polite", "pushed", "running", "serial",
-        "tracks", "turns",
+        "holder", "limit", "name", "packed", "paused", "pauses", "pending", "polite", "pushed", "running",
+        "serial", "tracks", "turns",
     )  # fmt: skip
 
     def __init__(self, name: str, *, serial: bool, pushed: bool) -> None:
@@ -159,6 +159,8 @@ class Lane:
         self.polite = name.startswith("callback:")
         """Whether it leaves permits to others: one host that does not answer must not hold them all."""
         self.paused = False
+        self.pauses: list[tuple[int, int]] | None = None
+        """The newest, from when until when; 0: it goes on."""
         self.pending = 0
         """Live intents; in a serial lane only those that are due, out or holding it (see `State.waiting`)."""
         self.running = 0

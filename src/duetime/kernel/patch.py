@@ -57,6 +57,7 @@ def _rearm(state: State, intent: Intent, command: Patch) -> None:
     """Put the intent where its new time, deadline or priority says."""
     if command.execute_at_ms is not None:
         intent.execute_at_ms = command.execute_at_ms
+        intent.limited_ms = intent.late_from_ms = 0  # its lateness counts from its new time
     if intent.status is BLOCKED:
         state.timers.arm(intent, intent.deadline_ms)
         return

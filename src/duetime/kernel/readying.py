@@ -5,7 +5,7 @@ Owns the bookkeeping between an intent and its lane: who counts, who holds, what
 
 from __future__ import annotations
 
-from duetime.kernel import flow
+from duetime.kernel import flow, lateness
 from duetime.kernel.history import close_attempt, rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import State
@@ -48,6 +48,9 @@ def undo_due(state: State, intent: Intent) -> None:
     _leave_share(state, lane, intent)
     if not lane.serial and (lane.limit is not None or intent.terms.limits):
         flow.pass_on(state, lane, intent)
+        if intent.waits:  # unless that was its own turn
+            touch(state, intent)
+            lateness.unparked(state, intent)
     if lane.serial:
         state.stirred[lane.track(0)] = None  # the next in line may be of another tier, with permits
         if not intent.holds:
@@ -171,6 +174,8 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
             lane.pending -= 1
             if was is DUE:
                 _leave_share(state, lane, intent)
+                if intent.waits:
+                    lateness.unparked(state, intent)
                 if lane.limit is not None or intent.terms.limits:
                     flow.pass_on(state, lane, intent)
         if not lane.pending:
@@ -197,3 +202,4 @@ def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None
     if lane.holder is intent:
         lane.holder = None
         intent.holds = False
+        lateness.freed(state, lane)

@@ -40,6 +40,8 @@ def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
         state.open_lane(name).pending = pending
     for name in checkpoint.paused:
         _lane(state, name).paused = True
+    for name, pauses in checkpoint.pauses:
+        _lane(state, name).pauses = list(pauses)
     for saved in checkpoint.consumers:
         state.consumers[saved.name] = Consumer(saved.name, saved.seen_at_ms, dict(saved.credits))
         state.out[saved.name] = {}
@@ -94,6 +96,7 @@ def _place(state: State, intent: Intent) -> None:
         if intent.terms.fairness_key is not None and not lane.serial:
             track.share().keys[intent.terms.fairness_key].due += 1
         if intent.waits:
+            state.flow.parked += 1
             flow.place(track, intent, state.flow.limiter(intent.waits))
         else:
             track.push(intent)

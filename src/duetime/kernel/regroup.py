@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.kernel import lateness
 from duetime.kernel.lanes import Lane
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
@@ -22,6 +23,7 @@ def regroup(state: State, lane: Lane, *, pushed: bool) -> None:
         if intent.waits:  # whoever is first with a limiter may be another one now: all look again
             touch(state, intent)
             intent.waits = ""
+            lateness.unparked(state, intent)
         track.push(intent)
     for intent in state.out[""].values():
         if intent.terms.lane == lane.name:

@@ -3,7 +3,7 @@ the consumer that holds it."""
 
 from __future__ import annotations
 
-from duetime.kernel import retry
+from duetime.kernel import lateness, retry
 from duetime.kernel.history import rare_of
 from duetime.kernel.readying import expire, finish, take_back, wait_again
 from duetime.kernel.spans import span
@@ -31,6 +31,8 @@ def apply(state: State, command: Settle) -> list[bool]:
             state.stale += 1
             counted.append(False)
             continue
+        if settlement.waited_ms:
+            lateness.called(state, intent, settlement.waited_ms)
         settle(state, intent, settlement.outcome, settlement.log)
         counted.append(True)
     return counted

@@ -202,6 +202,7 @@ class State:
                 if track.shares is not None
             ),
             rules=self.rules,
+            pauses=tuple(sorted((name, tuple(lane.pauses)) for name, lane in lanes.items() if lane.pauses)),
             woken=self.woken,
             doubt_ms=self.doubt_ms,
             doubt_until_ms=self.doubt_until_ms,

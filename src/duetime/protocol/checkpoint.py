@@ -84,3 +84,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     """When it is believed, by the flow's own clock."""
     waiting: dict[str, int] | None = None
     """Messages of each entity that wait for their time or for others. None: not counted by who wrote this."""
+    pauses: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
+    """The newest pauses of lanes, from when until when; 0: it goes on."""

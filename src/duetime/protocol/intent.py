@@ -162,6 +162,10 @@ class Intent(Struct, array_like=True, gc=False):
     """The timer slot that has it; means nothing on disk."""
     cycle: int = 0
     """The store's cycle in which it was last touched; means nothing on disk."""
+    limited_ms: int = 0
+    """How long it waited for a limit before its first call. Below 0: it is parked, less since when."""
+    late_from_ms: int = 0
+    """When it was first due, while it was handed out and not called; 0: count from `due_at_ms`."""
 
     def __lt__(self, other: Intent) -> bool:
         """In a lane's heap a stale entry may meet a newer one at the same place, with another object that

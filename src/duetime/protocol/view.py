@@ -55,6 +55,8 @@ class View(Struct, frozen=True):
     joined: int = 0
     left: int = 0
     """How many of the members have not ended, made or not."""
+    limited_ms: int = 0
+    """How long it waited for a limit, a paused queue or its entity before it started: not lateness."""
 
     @property
     def final(self) -> bool:

@@ -1,0 +1,211 @@
+"""How late an intent is: until its call is made, and without what it waited for a limit."""
+
+from __future__ import annotations
+
+from duetime.kernel import invariants
+from duetime.kernel.query import view
+from duetime.limits import PAUSES_KEPT
+from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane, Settle
+from duetime.protocol.outcome import Done, Failed, Outcome, Settlement, Snoozed
+from duetime.protocol.terms import Limit
+from duetime.store.memory import MemoryStore
+from tests.unit.kernel.bench import T0, Bench, entity, queue, terms
+
+QUEUE = "task:default"
+
+
+def ended(bench: Bench, id: str, waited_ms: int, outcome: Outcome | None = None) -> None:
+    """The delivery of this intent that is out ended; it waited so long in its channel."""
+    intent = bench.intent(id)
+    bench.do(Settle((Settlement(id, intent.delivery, outcome or Done(), None, intent.consumer, waited_ms),)))
+    invariants.check(bench.state)
+
+
+def late(bench: Bench, id: str = "a") -> tuple[int, int]:
+    intent = bench.intent(id)
+    return intent.late_ms, intent.limited_ms
+
+
+# The moment of the call.
+
+
+def test_the_call_counts_and_not_the_hand_over():
+    bench = Bench()
+    bench.submit("a")
+    bench.ms = 5_000
+    ended(bench, "a", 4_500)
+    assert late(bench) == (4_500, 0)
+    assert bench.intent("a").first_dispatch_at_ms == T0 + 4_500
+
+
+def test_nobody_waited_longer_than_time_has_passed():
+    bench = Bench()
+    bench.submit("a")
+    bench.ms = 100
+    ended(bench, "a", 1_000_000)
+    assert late(bench) == (100, 0)
+
+
+def test_what_was_held_back_is_late_since_it_was_first_due():
+    """The breaker holds the call back, and hands the delivery back: it was not called yet."""
+    bench = Bench()
+    bench.submit("a")
+    ended(bench, "a", -1, Snoozed(5_000))
+    shown = view(bench.intent("a"))
+    assert shown.late_ms is None and not shown.first_dispatch_at_ms
+    bench.at(5_000)
+    ended(bench, "a", -1, Snoozed(1_000))
+    bench.at(6_050)
+    bench.ms = 6_200
+    ended(bench, "a", 70)
+    assert late(bench) == (6_120, 0)
+
+
+def test_a_retry_does_not_change_how_late_the_first_call_was():
+    bench = Bench()
+    bench.submit("a")
+    bench.ms = 10
+    ended(bench, "a", 5, Failed("x", "no"))
+    bench.at(2_000)
+    bench.ms = 2_100
+    ended(bench, "a", 90)
+    assert late(bench) == (5, 0)
+
+
+def test_a_new_time_or_a_new_life_begins_anew():
+    bench = Bench()
+    bench.submit("a", "b")
+    ended(bench, "a", -1, Snoozed(5_000))
+    bench.patch("a", execute_at_ms=T0 + 60_000)
+    bench.at(60_000)
+    assert late(bench) == (0, 0)
+    ended(bench, "b", -1, Failed("breaker", "held back", delay_ms=0))
+    bench.later(0)
+    assert bench.intent("b").late_from_ms == T0
+    while bench.status("b").name != "DEAD_LETTERED":
+        bench.later(100_000)
+        ended(bench, "b", 1, Failed("x", "no"))
+    bench.revive("b")
+    assert late(bench, "b") == (0, 0)
+
+
+# Limits.
+
+
+def test_waiting_for_a_rate_is_told_apart():
+    bench = Bench()
+    limited = terms(limits=(Limit("k", 1, 1_000),))
+    bench.submit("a", "b", "c", on=limited)
+    assert bench.state.flow.parked == 2
+    bench.at(400)
+    assert view(bench.intent("b"), T0 + 400).limited_ms == 400
+    bench.at(1_000)
+    bench.at(2_000)
+    assert [late(bench, id) for id in "abc"] == [(0, 0), (0, 1_000), (0, 2_000)]
+    assert bench.state.flow.parked == 0
+    invariants.check(bench.state)
+
+
+def test_waiting_for_concurrency_is_told_apart_from_waiting_for_a_worker():
+    bench = Bench(pushed=("callback",))
+    bench.do(SetLane(QUEUE, LaneSettings(concurrency=1)))
+    bench.demand("w", QUEUE, 1)
+    bench.submit("a", "b")
+    bench.demand("w", QUEUE, 1)
+    bench.at(3_000)
+    ended(bench, "a", 0)
+    assert late(bench, "b") == (0, 3_000)
+    bench.submit("c")
+    bench.at(3_500)
+    ended(bench, "b", 0)
+    bench.at(4_000)
+    bench.demand("w", QUEUE, 1)
+    assert late(bench, "c") == (1_000, 0), "no worker asked for it"
+
+
+def test_a_paused_queue_is_told_apart():
+    bench = Bench()
+    bench.submit("a")
+    bench.do(Pause("task:q"))
+    bench.do(Pause("task:q"))
+    bench.submit("b", on=queue("q"), delay=100)
+    bench.at(1_100)
+    bench.do(Resume("task:q"))
+    assert late(bench, "b") == (0, 1_000)
+    bench.do(Resume("task:q"))
+    invariants.check(bench.state)
+
+
+def test_a_pause_is_the_same_after_a_restart():
+    bench = Bench(MemoryStore(durable=True), pushed=("callback",))
+    bench.submit("a", on=queue("q"))
+    for _ in range(PAUSES_KEPT + 2):
+        bench.later(100)
+        bench.do(Pause("task:q"))
+        bench.later(100)
+        bench.do(Resume("task:q"))
+    bench.do(Pause("task:q"))
+    [(name, pauses)] = bench.kernel.checkpoint(0).pauses
+    assert name == "task:q" and len(pauses) == PAUSES_KEPT and pauses[-1][1] == 0
+    again = Bench(bench.store)
+    again.kernel.thaw(bench.kernel.checkpoint(0))
+    again.ms = bench.ms
+    for each in (bench, again):
+        each.later(1_000)
+        each.do(Resume("task:q"))
+        each.demand("w", "task:q")
+    assert again.intent("a").limited_ms == 1_000 + 100 * (PAUSES_KEPT - 1)
+
+
+def test_an_entity_that_is_busy_is_told_apart():
+    bench = Bench()
+    bench.submit("a", "b", on=entity())
+    bench.at(3_000)
+    ended(bench, "a", 0)
+    assert (late(bench, "a"), late(bench, "b")) == ((0, 0), (0, 3_000))
+    bench.submit("c", on=entity())
+    ended(bench, "b", 0)
+    assert late(bench, "c") == (0, 0)
+
+
+def test_an_entity_that_is_free_and_has_no_worker_makes_late():
+    bench = Bench(pushed=("callback",))
+    bench.demand("w", "entities:cart", 1)
+    bench.submit("a", "b", on=entity())
+    bench.at(1_000)
+    ended(bench, "a", 0)
+    bench.at(1_500)
+    bench.demand("w", "entities:cart", 1)
+    assert late(bench, "b") == (500, 1_000)
+
+
+def test_who_leaves_while_it_waits_for_a_limit_is_not_counted_any_more():
+    bench = Bench()
+    limited = terms(limits=(Limit("k", concurrency=1),))
+    bench.submit("a", "b", "c", "d", on=limited)
+    bench.submit("e", on=limited, deadline=500)
+    assert bench.state.flow.parked == 4
+    bench.ms = 200
+    bench.cancel("b")
+    bench.patch("c", execute_at_ms=T0 + 60_000)
+    assert bench.intent("b").limited_ms == 200
+    bench.at(600)
+    assert bench.status("e").name == "EXPIRED" and bench.state.flow.parked == 1
+    invariants.check(bench.state)
+    bench.configure(pushed=("callback",))  # the lane is pulled from now on: all look again
+    assert bench.state.flow.parked == 0 and bench.intent("d").limited_ms == 600
+    invariants.check(bench.state)
+
+
+def test_logs_of_the_first_rules_add_up_as_they_did():
+    bench = Bench()
+    bench.state.rules = 1
+    limited = terms(limits=(Limit("k", 1, 1_000),))
+    bench.submit("a", "b", on=limited)
+    bench.submit("c", "d", on=entity())
+    bench.do(Pause("task:q"))
+    bench.submit("e", on=queue("q"))
+    bench.at(1_000)
+    bench.do(Resume("task:q"))
+    bench.done("c")
+    assert [late(bench, id) for id in "bde"] == [(1_000, 0)] * 3
