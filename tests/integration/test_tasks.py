@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from typing import Any
 
@@ -13,6 +14,10 @@ from duetime.clock import SystemClock
 from tests.integration.rig import SOON, Gate, ThreadGate, running
 
 QUICK = Retry(max_attempts=3, initial_delay="1ms", jitter=False)
+
+
+def no_number_in_process() -> float:
+    return math.nan
 
 
 def double_in_process(number: int) -> int:
@@ -99,12 +104,17 @@ def test_a_thread_does_not_stop_the_loop(app):
 def test_cpu_bound_runs_in_another_process(app):
     double = app.task(cpu_bound=True)(double_in_process)
     dies = app.task(cpu_bound=True, retry=Retry(max_attempts=1))(die_in_process)
+    no_number = app.task(cpu_bound=True)(no_number_in_process)
 
     async def main():
         async with app:
             assert await (await double.schedule(21)).result("60s") == 42
             with pytest.raises(errors.NotAcked, match="died"):
                 await (await dies.schedule()).result("60s")
+            handle = await no_number.schedule()
+            with pytest.raises(errors.NotAcked, match=r"result: .*NaN or infinite"):
+                await handle.result("60s")
+            assert (await handle.view()).attempts == 1, "it would be the same again"
 
     run(main())
 

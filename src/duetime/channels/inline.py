@@ -199,27 +199,35 @@ class InlineChannel:
         self._arm_watch(runner.until_s)
         self.flush()
         try:
-            return await _finish(call, waits_for)
+            outcome = await _finish(call, waits_for)
         except BaseException as error:
             return self._raised(runner, handler, delivery, error)
         finally:
             del self._busy[place]
+        # One that was stopped and went on all the same has no outcome of its own any more.
+        return self._stopped(runner) if runner.aborted else outcome
 
     def _raised(self, runner: _Runner, handler: Handler, delivery: Deliver, error: BaseException) -> Outcome:
         """What a function that raised came to. Only the end of this channel is passed on."""
         if isinstance(error, asyncio.CancelledError):
             if self._closed:
                 raise error
-            assert runner.task is not None
             if runner.aborted:
-                runner.task.uncancel()
-                return Failed(runner.aborted, f"it was stopped: {runner.aborted}")
+                return self._stopped(runner)
+            assert runner.task is not None
             if runner.task.cancelling():  # somebody ends the task: the delivery is over, and so is the runner
                 self._end(delivery, Failed("cancelled", "its task was cancelled from outside"))
                 raise error
         if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
             raise error
         return handler.outcome(delivery, None, error)
+
+    def _stopped(self, runner: _Runner) -> Outcome:
+        """The outcome of a delivery that ran out of time or was cancelled. Its runner goes on with others."""
+        assert runner.task is not None
+        runner.task.uncancel()
+        reason, runner.aborted = runner.aborted, ""
+        return Failed(reason, f"it was stopped: {reason}")
 
     def _report(self) -> None:
         """Hand in the outcomes gathered so far, together."""

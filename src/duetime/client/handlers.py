@@ -112,17 +112,14 @@ class FunctionHandler:
             return Failed(type(broken).__name__, clean(f"{type(error).__name__} could not be read: {broken}"))
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
-        try:
-            result = encode(value, f"The result of {delivery.id}")
-        except InvalidField as error:
-            return Rejected("result", clean(error.message))
-        except Exception as error:  # a value whose own way to JSON fails
-            return Rejected("result", clean(f"the result cannot be stored: {type(error).__name__}: {error}"))
-        if len(result) > self._result_bytes_max:
-            return Rejected(
-                "result", f"the result has {len(result)} bytes; {self._result_bytes_max} are kept"
-            )
-        return Done(result)
+        return self._bounded(_done_with(value, f"The result of {delivery.id}"))
+
+    def _bounded(self, outcome: Outcome) -> Outcome:
+        """The outcome, unless its result is too large to be kept."""
+        if isinstance(outcome, Done) and outcome.result and len(outcome.result) > self._result_bytes_max:
+            size = len(outcome.result)
+            return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
+        return outcome
 
     def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
         try:
@@ -168,7 +165,7 @@ def run_in_process(body: bytes) -> bytes:
         args, kwargs = Signature(function, job.qualname).decode(job.payload)
         told = Running(**msgspec.structs.asdict(context), reports=reports)
         value = contextvars.Context().run(_in_context, told, partial(function, *args, **kwargs))
-        outcome: Outcome = Done(None if value is None else encode(value, f"The result of {job.qualname}"))
+        outcome = _DONE if value is None else _done_with(value, f"The result of {job.qualname}")
     except (Exception, SystemExit) as error:
         outcome = outcome_of(error)
     ticker.stop()
@@ -211,10 +208,7 @@ class ProcessHandler(FunctionHandler):
         if isinstance(outcome, Failed) and outcome.delay_ms < 0:
             # The exception itself stayed in its process; the decision gets its name and its words.
             return self.outcome(delivery, None, RuntimeError(f"{outcome.kind}: {outcome.message}"))
-        if isinstance(outcome, Done) and outcome.result and len(outcome.result) > self._result_bytes_max:
-            size = len(outcome.result)
-            return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
-        return outcome
+        return self._bounded(outcome)
 
 
 class BareHandler(FunctionHandler):
@@ -247,6 +241,16 @@ def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, st
         terms.tags or _NO_TAGS,
         delivery.traceparent,
     )
+
+
+def _done_with(value: Any, what: str) -> Outcome:
+    """What a function that returned this came to: what cannot be stored today cannot be tomorrow."""
+    try:
+        return Done(encode(value, what))
+    except InvalidField as error:
+        return Rejected("result", clean(error.message))
+    except Exception as error:  # a value whose own way to JSON fails
+        return Rejected("result", clean(f"the result cannot be stored: {type(error).__name__}: {error}"))
 
 
 def outcome_of(error: BaseException) -> Outcome:

@@ -20,6 +20,7 @@ from duetime.client import predictions as forecast
 from duetime.client.background import Background
 from duetime.client.call import Call
 from duetime.client.dead_letters import DeadLetters
+from duetime.client.payload import encode
 from duetime.client.requests import (
     Changes,
     Filter,
@@ -111,7 +112,7 @@ class Client:
 
     def create_many(self, many: Iterable[NewIntent]) -> Call[models.Batch]:
         """Many at once: written together, each answered for itself, in order. Nothing is raised for one."""
-        items = msgspec.json.encode([written(each) for each in many])
+        items = encode([written(each) for each in many], "The request")
         return self.ask(Request("POST", "/v1/intents/batch", body=items), models.Batch)
 
     def get(self, id: str) -> Call[models.Intent]:

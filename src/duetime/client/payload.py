@@ -6,8 +6,8 @@ What goes out as JSON comes back as the type the function's signature names.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -69,12 +69,21 @@ _decode = msgspec.json.Decoder().decode
 def encode(value: Any, what: str) -> bytes:
     """A value as JSON; `what` names it in the error."""
     try:
-        return _encode(value)
+        encoded = _encode(value)
     except Exception as error:
         raise InvalidField(
             f"{what} cannot be stored: {error}.",
             hint="Pass plain data, dataclasses, msgspec Structs or pydantic models.",
         ) from error
+    if b"null" in encoded and _has_no_number(value):
+        raise _no_number(what)
+    return encoded
+
+
+def _no_number(what: str) -> InvalidField:
+    return InvalidField(
+        f"{what} holds a float that is NaN or infinite, which JSON does not have.", hint="Use None or text."
+    )
 
 
 def decode(body: bytes, kind: Any = Any) -> Any:
@@ -88,12 +97,13 @@ def convert(value: Any, kind: Any) -> Any:
 
 
 def _has_no_number(value: Any) -> bool:
-    """Whether a float that is no number hides in plain data."""
-    if isinstance(value, float):
-        return not isfinite(value)
-    if isinstance(value, Mapping):
-        return any(map(_has_no_number, value.values()))
-    return isinstance(value, list | tuple | set) and any(map(_has_no_number, value))
+    """Whether a float that is no number hides in the data, which msgspec writes as null. Costs a second
+    encoding, so it is asked only where there is a null."""
+    try:
+        json.dumps(msgspec.to_builtins(value, enc_hook=_encode_other, str_keys=True), allow_nan=False)
+    except ValueError:
+        return True
+    return False
 
 
 class Signature:
@@ -144,10 +154,8 @@ class Signature:
             self._name_the_culprit(args, kwargs)
             raise
         if b"null" in payload and _has_no_number([args, kwargs]):
-            raise InvalidField(
-                f"An argument of {self._name} is not a number (NaN) or infinite, which JSON cannot say.",
-                hint="Pass None, or text.",
-            )
+            self._name_the_culprit(args, kwargs)
+            raise _no_number(f"The arguments of {self._name}")
         return payload
 
     def decode(self, payload: bytes) -> tuple[list[Any], dict[str, Any]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from duetime.client import models
 from duetime.client.call import Call
+from duetime.client.payload import encode
 from duetime.client.requests import NewIntent, path, written
 from duetime.client.transport import Request
 
@@ -39,13 +38,13 @@ class ServerGroups:
             fields["groupId"] = group_id
         if size is not None:
             fields["size"] = size
-        request = Request("POST", "/v1/groups", body=msgspec.json.encode(fields))
+        request = Request("POST", "/v1/groups", body=encode(fields, "The request"))
         return self._client.ask(request, models.MadeGroup)
 
     def add(self, group_id: str, first: int, members: Iterable[NewIntent]) -> Call[models.MadeGroup]:
         """More members; `first` is the number of the first of them."""
-        said = msgspec.json.encode({"first": first, "members": [written(each) for each in members]})
-        request = Request("POST", path("groups", group_id, "members"), body=said)
+        fields = {"first": first, "members": [written(each) for each in members]}
+        request = Request("POST", path("groups", group_id, "members"), body=encode(fields, "The request"))
         return self._client.ask(request, models.MadeGroup)
 
     def get(self, group_id: str) -> Call[models.Group]:

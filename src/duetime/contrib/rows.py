@@ -11,10 +11,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-import msgspec
 from msgspec import Struct
 
 from duetime.client import requests, translate
+from duetime.client.payload import encode
 from duetime.client.task import Planned
 from duetime.client.times import moment_of
 from duetime.errors import InvalidField
@@ -122,7 +122,7 @@ def _row(fields: dict[str, Any], made: str, now_ms: int) -> NewRow:
     if not isinstance(key, str) or not 0 < len(key) <= KEY_CHARS_MAX:
         raise InvalidField(f"An idempotency key is a text of 1 to {KEY_CHARS_MAX} characters.")
     name = key if own_key else fields["intentId"]
-    return NewRow(name, key, msgspec.json.encode(fields).decode(), now_ms)
+    return NewRow(name, key, encode(fields, "The intent").decode(), now_ms)
 
 
 def _check(body: bytes, now_ms: int) -> None:

@@ -152,6 +152,30 @@ def test_a_time_limit_stops_a_coroutine_and_only_it():
     run(main)
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["returns", "waits again and returns"])
+def test_a_coroutine_that_swallows_its_time_limit_is_not_done(again):
+    async def main():
+        async def function(delivery):
+            if delivery.id == "next":
+                return
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if again:
+                    await asyncio.to_thread(lambda: None)
+
+        rig = Rig(lambda delivery: Handler(function))
+        rig.deliver("stubborn", terms=replace(TERMS, timeout_ms=20))
+        await rig.answered(1)
+        assert rig.outcomes == {("stubborn", 1): Failed("timeout", "it was stopped: timeout")}
+        rig.deliver("next")
+        await rig.answered(2)
+        assert rig.outcomes["next", 1] == Done(), "the runner goes on with others"
+        await rig.channel.close()
+
+    run(main)
+
+
 @pytest.mark.parametrize("limit_ms", [20, 5_000])
 def test_a_thread_is_given_up_or_answered_never_both(limit_ms):
     import threading

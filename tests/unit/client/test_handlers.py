@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from math import inf, nan
 
+import msgspec
 import pytest
 
 from duetime import Reject, RetryAfter, Snooze, current, errors
@@ -79,6 +82,16 @@ def test_a_delay_that_is_none_is_a_failure():
     assert isinstance(outcome, Failed) and "'whenever' is not a length of time" in outcome.message
 
 
+@dataclass(frozen=True)
+class Measured:
+    value: float
+    note: str | None = None
+
+
+class Sized(msgspec.Struct):
+    value: float
+
+
 def test_results():
     async def nothing(): ...
 
@@ -93,6 +106,12 @@ def test_results():
 
     assert ended(nothing) == Done() and ended(something) == Done(b"[1]")
     assert ended(opaque).kind == "result" and "object" in ended(opaque).message
+    for value in (nan, -inf, [1, inf], {"a": (nan,)}, {nan}, Measured(inf), Sized(nan), {"x": Measured(nan)}):
+
+        async def no_number(value=value):
+            return value
+
+        assert ended(no_number).kind == "result" and "NaN or infinite" in ended(no_number).message
     assert ended(long, limit=12) == Done(b'"xxxxxxxxxx"')
     assert ended(long, limit=11) == Rejected("result", "the result has 12 bytes; 11 are kept")
 

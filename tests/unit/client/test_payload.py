@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import inf, nan
 from typing import Any
 
 import pytest
 
 from duetime.client.payload import Signature, decode, encode
+from duetime.client.requests import body
 from duetime.errors import InvalidField
 
 
@@ -114,3 +116,19 @@ def test_results():
     assert decode(encode({"a": 1}, "it")) == {"a": 1}
     with pytest.raises(InvalidField, match="it cannot be stored"):
         encode(object(), "it")
+
+
+@pytest.mark.parametrize("wrong", [nan, inf, [nan], {"deep": [{"er": -inf}]}])
+def test_what_json_does_not_have_is_refused_with_its_place(wrong):
+    def function(a: Any, b: Any = None) -> None: ...
+
+    signature = Signature(function, "f")
+    with pytest.raises(InvalidField, match=r"Argument 1 of f holds a float that is NaN or infinite"):
+        signature.encode((wrong,), {})
+    with pytest.raises(InvalidField, match=r"Argument 'b' of f holds"):
+        signature.encode((None,), {"b": wrong})
+    with pytest.raises(InvalidField, match=r"The payload holds a float"):
+        encode(wrong, "The payload")
+    with pytest.raises(InvalidField, match=r"The request holds a float"):
+        body({"payload": wrong})
+    assert encode([None, "null", 1.5], "The payload") == b'[null,"null",1.5]'
