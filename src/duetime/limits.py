@@ -66,6 +66,9 @@ PREDICT_REBUILD_ROWS: Final = 5_000
 # The model: how long a submit waits for its answer, after how many late ones it is left alone and how long,
 # and when a dead one is started again.
 PREDICT_ANSWER_MS: Final = 10
+# Many are asked for in slices. Each row that it has to answer gives it more time than a row takes.
+PREDICT_SLICE: Final = 500
+PREDICT_ROWS_PER_MS: Final = 5
 PREDICT_LATE_MAX: Final = 20
 PREDICT_REST_MS: Final = 30 * SECOND_MS
 PREDICT_RESTART_MS: Final = 10 * SECOND_MS
@@ -170,6 +173,9 @@ REQUESTS_MAX: Final = 1_000
 BATCH_CREATE_MAX: Final = 10_000
 PAGE_MAX: Final = 500
 PAGE_DEFAULT: Final = 50
+# How often one request for a filtered page looks further, each time through some ten thousand rows: about two
+# seconds of the archive's thread, which others use in between. A page that is not full then says so.
+PAGE_LOOKS_MAX: Final = 40
 # What a stranger may have of the server before it knows who asks: bytes of a request's head, time for the TLS
 # handshake, for the first request's head and for a whole request, connections. Files are kept back for the
 # log, the store and the calls out.

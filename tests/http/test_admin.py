@@ -108,6 +108,37 @@ class TestLanes:
         problem(server.ask("POST", f"{ADMIN}/lanes/task:x/resume", {"a": 1}), 42208)
 
 
+class TestPagesOfLanes:
+    """Lanes come page by page: an engine may have a million entities."""
+
+    def test_they_are_paged_by_name(self, life):
+        server = life.server
+        names = [f"entity:paged/{number:03}" for number in range(7)]
+        for number, name in enumerate(names):  # also those whose messages all wait
+            target = {"type": "paged", "id": name.partition("/")[2], "message": "go"}
+            server.create(entity=target, delayMs=3_600_000 if number % 2 else 0)
+        found, cursor, pages = [], None, 0
+        while True:
+            page = get(server, "lanes", limit=3, **({"cursor": cursor} if cursor else {}))
+            assert len(page["lanes"]) == 3 or page["nextCursor"] is None
+            found += page["lanes"]
+            cursor, pages = page["nextCursor"], pages + 1
+            if cursor is None:
+                break
+        everyone = [lane["name"] for lane in found]
+        assert everyone == sorted(set(everyone)) and pages > 2
+        assert {lane["name"]: lane["pending"] for lane in found if lane["name"] in names} == dict.fromkeys(
+            names, 1
+        )
+        few = get(server, "lanes", entities="false")["lanes"]
+        assert [lane["name"] for lane in few] == [n for n in everyone if not n.startswith("entity:")]
+
+    @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 501}, {"entities": "no"}])
+    def test_a_bad_parameter(self, server, query):
+        pairs = "&".join(f"{name}={value}" for name, value in query.items())
+        problem(server.ask("GET", f"/v1/admin/lanes?{pairs}"), 40002)
+
+
 def test_segments(life):
     life.at("ACKED")
     body = get(life.server, "log/segments")

@@ -110,3 +110,14 @@ def test_little_is_answered_to_those_who_want_little(server):
     assert set(intent) == {"intentId", "status", "executeAt", "revision"}
     assert server.ask("GET", f"/v1/intents/{intent['intentId']}").json["revision"] == intent["revision"]
     assert body["items"][1]["error"]["errorCode"] == 42208
+
+
+def test_ten_thousand_unknown_fields_are_refused_without_a_search_for_each(server):
+    """What was meant is said of the first ones; each is refused at its place."""
+    items = [{"stream": {"name": "x"}, "delayMs": 3_600_000, "prioriti": 1}] * 10_000
+    answer = server.ask("POST", "/v1/intents/batch", items)
+    assert answer.status == 200 and answer.json["failed"] == 10_000
+    errors = [each["error"] for each in answer.json["items"]]
+    meant = ["Did you mean priority?" in each["recoveryHint"]["suggestion"] for each in errors]
+    assert meant == [True] * 20 + [False] * 9_980
+    assert errors[-1]["details"]["path"] == "$[9999]" and "prioriti" in errors[-1]["message"]

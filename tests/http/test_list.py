@@ -18,7 +18,7 @@ def page(server, **query):
     named = {name.replace("tag_", "tag.").rstrip("_"): value for name, value in query.items()}
     answer = server.ask("GET", f"/v1/intents?{urlencode(named)}")
     assert answer.status == 200, answer.body
-    assert set(answer.json) == {"items", "nextCursor"}
+    assert set(answer.json) == {"items", "nextCursor", "partial"}
     return answer.json
 
 

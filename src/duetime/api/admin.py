@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from heapq import nsmallest
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from duetime.api.admin_wire import (
     TierPatch,
 )
 from duetime.api.compose import tier_named
-from duetime.api.filters import check_names, filter_from
+from duetime.api.filters import check_names, filter_from, number_from
 from duetime.api.http import Answer, Call
 from duetime.api.intents import PAGING, encode, no_body, page_of
 from duetime.api.service import Service
@@ -46,9 +47,10 @@ Verb = Callable[[list[str]], Awaitable[list[Any]]]
 
 
 class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Lanes that hold something, are paused, or are asked for."""
+    """Lanes that hold something, are paused, are asked for, or have settings; by name."""
 
     lanes: list[LaneOut]
+    next_cursor: str | None = None
 
 
 class DeadLetters:
@@ -129,9 +131,18 @@ class Admin:
         return Answer(encode(TierOut(tier=tier.name, concurrency=concurrency)))
 
     async def lanes(self, call: Call) -> Answer:
-        check_names(call.query, ())
+        """A page of them by name. Sorting the names of a million entities is not for the loop."""
+        check_names(call.query, ("limit", "cursor", "entities"))
+        limit = number_from(call.query, "limit", PAGE_MAX, 1, PAGE_MAX)
+        entities = call.query.get("entities", "true")
+        if entities not in ("true", "false"):
+            raise BadQuery("entities is true or false.", parameter="entities")
         engine = self._service.running
-        return Answer(encode(LanesOut(lanes=[_lane_out(engine, name) for name in engine.lane_names()])))
+        names = engine.lane_names(entities=entities == "true")
+        page = await asyncio.to_thread(_behind, names, call.query.get("cursor", ""), limit + 1)
+        lanes = [_lane_out(engine, name) for name in page[:limit]]
+        more = page[limit - 1] if len(page) > limit else None
+        return Answer(encode(LanesOut(lanes=lanes, next_cursor=more)))
 
     async def functions(self, call: Call) -> Answer:
         """What workers can run, as they say."""
@@ -160,6 +171,12 @@ class Admin:
         lane = _lane(call)
         await self._service.running.ask(Resume(lane))
         return Answer(b"{}")
+
+
+def _behind(sources: list[list[str]], cursor: str, limit: int) -> list[str]:
+    """The first names behind a place. One may be in each of the sources."""
+    behind = (name for names in sources for name in names if name > cursor)
+    return list(dict.fromkeys(nsmallest(limit * len(sources), behind)))[:limit]
 
 
 def _lane_out(engine: Engine, name: str) -> LaneOut:

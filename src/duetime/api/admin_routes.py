@@ -19,8 +19,13 @@ from duetime.insight.forecast import SLOTS_MAX, Timeline
 from duetime.insight.health import Health, Readiness
 from duetime.insight.predictions import Predictions
 from duetime.insight.replay import Life, Past
-from duetime.limits import AUTOSCALE_TARGET_S_MAX
+from duetime.limits import AUTOSCALE_TARGET_S_MAX, PAGE_MAX
 
+_LANES: Final = (
+    Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
+    Parameter("cursor", "Where to go on: nextCursor of the page before."),
+    Parameter("entities", "false: without the lanes of single entities.", {"type": "boolean"}),
+)
 _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
 
 
@@ -73,7 +78,8 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
         ),
         _functions(admin),
         Route(
-            path="/v1/admin/lanes", handler=admin.lanes, name="listLanes", summary="The lanes in numbers",
+            path="/v1/admin/lanes", handler=admin.lanes, name="listLanes",
+            summary="The lanes in numbers, by name", parameters=_LANES,
             answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
         ),
         Route(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,10 @@ _nothing = msgspec.json.Decoder(Nothing)
 _news = msgspec.json.Decoder(list[NewIntent])
 _array = msgspec.json.Decoder(list[Raw])
 PAGING = ("order", "limit", "cursor")
+# Intents of a batch that are read one by one between two turns of others: some milliseconds.
+_TURN = 200
+# Intents of a batch whose unknown field is told what was probably meant.
+_SUGGESTIONS_MAX = 20
 _BRIEF = (b"preference-applied", b"return=minimal")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -47,7 +52,7 @@ class Intents:
         return made(self._service, *await self._service.create(new, request_id(call)))
 
     async def create_many(self, call: Call) -> Answer:
-        news = _read_all(call)
+        news = await _read_all(call)
         show = self._service.show
         brief = "return=minimal" in (call.header(b"prefer") or "").lower()
         made = await self._service.create_many(news, request_id(call), show.brief if brief else show.written)
@@ -140,17 +145,26 @@ def no_body(call: Call) -> None:
         call.read(_nothing)
 
 
-def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
+async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
     """The intents of a batch; one that cannot be read is the error that says why, and stops nobody else."""
     if call.body.startswith(b"[") and not _is_lines(call):
         try:
-            news = call.read(_news)  # all at once, as nearly always
+            read = call.read(_news)  # all at once, as nearly always
         except DuetimeError:
             pass  # then one by one, to see which
         else:
-            _check_count(len(news))
-            return news
-    return [_read_one(raw, number) for number, raw in enumerate(_parts(call))]
+            _check_count(len(read))
+            return read
+    news: list[NewIntent | DuetimeError] = []
+    wrong = 0
+    for number, raw in enumerate(_parts(call)):
+        # To find what was meant takes far longer than to read: the first ones will do, the rest is alike.
+        new = _read_one(raw, number, suggest=wrong < _SUGGESTIONS_MAX)
+        wrong += isinstance(new, DuetimeError)
+        news.append(new)
+        if number % _TURN == 0:
+            await asyncio.sleep(0)  # tidy: let others have their turn
+    return news
 
 
 def _parts(call: Call) -> list[Any]:
@@ -176,12 +190,12 @@ def _check_count(count: int) -> None:
         raise TooLarge(f"{count} intents are in the batch; {BATCH_CREATE_MAX} are allowed.")
 
 
-def _read_one(raw: bytes | Raw, number: int) -> NewIntent | DuetimeError:
+def _read_one(raw: bytes | Raw, number: int, *, suggest: bool) -> NewIntent | DuetimeError:
     try:
         if type(raw) is bytes and not raw.isascii():
             raw.decode()
         return _new.decode(raw)
     except msgspec.ValidationError as error:
-        return problems.invalid(str(error), f"$[{number}]", NewIntent)
+        return problems.invalid(str(error), f"$[{number}]", NewIntent, suggest=suggest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return errors.NotJson(f"Intent {number} of the batch is not JSON: {error}.", path=f"$[{number}]")

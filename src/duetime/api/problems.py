@@ -103,7 +103,7 @@ def unreadable(error: Exception, kind: Any = Any) -> DuetimeError:
     return invalid(str(error), kind=kind)
 
 
-def invalid(text: str, prefix: str = "$", kind: Any = Any) -> DuetimeError:
+def invalid(text: str, prefix: str = "$", kind: Any = Any, *, suggest: bool = True) -> DuetimeError:
     """What msgspec says of a wrong value of this type, as the error our callers know."""
     found = _PLACE.search(text)
     inside = found.group(1) if found else "$"
@@ -111,7 +111,7 @@ def invalid(text: str, prefix: str = "$", kind: Any = Any) -> DuetimeError:
     words = _REGEX.sub(_form, _PLACE.sub("", text))
     message = f"{_OR_NULL.sub('', words)}, at {place}."
     details: dict[str, Any] = {"path": place}
-    unknown = _UNKNOWN.search(text)
+    unknown = _UNKNOWN.search(text) if suggest else None
     meant = nearest(kind, inside, unknown.group(1)) if unknown else None
     return errors.InvalidField(
         message, hint=None if meant is None else f"Did you mean {meant}? Nothing was stored.", **details

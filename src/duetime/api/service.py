@@ -39,6 +39,9 @@ from duetime.protocol.terms import Terms
 from duetime.protocol.view import View
 from duetime.store.archive import Filter
 
+# Intents of a batch that are looked at between two turns of others: some milliseconds.
+_TURN = 500
+
 
 class Begun(Struct):
     """A new intent on its way."""
@@ -113,7 +116,8 @@ class Service:
     async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> PageOut:
         """Some of the intents that are meant, in a stable order."""
         page = await self.library.page(filter, order, cursor, limit)
-        return PageOut(items=[self.show(view) for view in page.items], next_cursor=page.next_cursor)
+        items = [self.show(view) for view in page.items]
+        return PageOut(items=items, next_cursor=page.next_cursor, partial=page.partial)
 
     def history(self, id: str) -> HistoryOut:
         entries = self.running.history(id)
@@ -194,9 +198,12 @@ class Service:
         its_terms: Terms | None = None
         check: Check | None = None
         for number, new in enumerate(news):
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)  # tidy: let others have their turn
+            if isinstance(new, DuetimeError):
+                results.append(new)
+                continue
             try:
-                if isinstance(new, DuetimeError):
-                    raise new
                 words = said_terms(new)
                 if words != said:  # most say the same as the one before
                     its_terms = composer.terms(new)
@@ -215,7 +222,7 @@ class Service:
             results.append(len(items))
             items.append(item)
         replies = await self.submit(terms, items) if items else []
-        return self._batch(results, replies, show if show is not None else self.shown)
+        return await self._batch(results, replies, show if show is not None else self.shown)
 
     async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Reply]:
         """Hand in new intents together, as far as their maker's rate allows; a reply for each."""
@@ -229,12 +236,14 @@ class Service:
                 paid.keep(sum(type(reply) is Intent for reply in replies))
         return replies
 
-    def _batch(
+    async def _batch(
         self, results: list[DuetimeError | int], replies: list[Reply], show: Callable[[Intent], Any]
     ) -> BatchOut:
         answers: list[BatchItemOut] = []
         created = existing = failed = 0
-        for result in results:
+        for number, result in enumerate(results):
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)  # tidy: let others have their turn
             if type(result) is int and type(reply := replies[result]) is Intent:  # as nearly always
                 created += 1
                 answers.append(BatchItemOut(status=201, intent=show(reply)))

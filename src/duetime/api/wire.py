@@ -349,6 +349,13 @@ class PageOut(Out, frozen=True):
 
     items: list[IntentOut]
     next_cursor: str | None
+    partial: Annotated[
+        bool,
+        Meta(
+            description="True: the page is not full, perhaps empty, and there may be more. One request looks"
+            " through a bounded number of intents; go on with nextCursor."
+        ),
+    ] = False
 
 
 class HintOut(Out, frozen=True):

@@ -8,9 +8,10 @@ import msgspec
 import typer
 
 from duetime.cli import output, server
+from duetime.client.http import PAGE_MAX, Client
 from duetime.client.models import Lane
 from duetime.client.plan import PRIORITIES
-from duetime.client.requests import LaneChanges
+from duetime.client.requests import LaneChanges, query
 from duetime.client.transport import Request
 
 app = typer.Typer(help="List queues; limit, order, pause and resume them.", no_args_is_help=True)
@@ -39,15 +40,26 @@ def list_(
 
       duetime queues list
     """
-    request = Request("GET", "/v1/admin/lanes")
-    found = server.ask(url, token, lambda client: client.ask(request, dict[str, Any]))["lanes"]
-    shown = [lane for lane in found if every or not lane["name"].startswith("entity:")]
+    shown = server.ask(url, token, lambda client: _shown(client, every))
     if as_json:
         output.json(shown)
     elif shown:
         _table(msgspec.convert(shown, list[Lane]))
     else:
         output.words("No queue holds anything, is asked for, or has limits of its own.")
+
+
+async def _shown(client: Client, every: bool) -> list[dict[str, Any]]:
+    """Page after page, as the server shows them."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        pairs = query({}, limit=PAGE_MAX, cursor=cursor, entities=None if every else "false")
+        page = await client.ask(Request("GET", "/v1/admin/lanes", pairs), dict[str, Any])
+        found += page["lanes"]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            return found
 
 
 @app.command("set")

@@ -28,8 +28,7 @@ class DeadLetters:
         self, *, limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
     ) -> Call[models.Page]:
         """A page of them, the newest first."""
-        pairs = query(filter, limit=limit, cursor=cursor)
-        return self._client.ask(Request("GET", _PATH, pairs), models.Page)
+        return self._client.call(self._client.page(_PATH, query(filter), limit, cursor))
 
     def every(self, **filter: Unpack[Filter]) -> Stream[models.Intent]:
         """All of them, page after page."""

@@ -131,8 +131,7 @@ class Client:
         self, *, order: str = "newest", limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
     ) -> Call[models.Page]:
         """A page of intents: the newest first, or `order="due"`."""
-        pairs = query(filter, order=order, limit=limit, cursor=cursor)
-        return self.ask(Request("GET", "/v1/intents", pairs), models.Page)
+        return self.call(self.page("/v1/intents", query(filter, order=order), limit, cursor))
 
     def every(self, *, order: str = "newest", **filter: Unpack[Filter]) -> Stream[models.Intent]:
         """All of them, page after page: `async for`, or plain `for`."""
@@ -211,9 +210,9 @@ class Client:
         request = Request("PATCH", path("admin", "tiers", tier), body=body({"concurrency": concurrency}))
         return self.ask(request, dict[str, Any])
 
-    def lanes(self) -> Call[Sequence[models.Lane]]:
-        """The lanes that are in memory."""
-        return self.call(self._listed("/v1/admin/lanes", "lanes", models.Lane))
+    def lanes(self, *, entities: bool = True) -> Call[Sequence[models.Lane]]:
+        """The lanes that hold something or have settings, by name; those of single entities too, or not."""
+        return self.call(self._lanes(entities))
 
     def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[models.Lane]:
         """Give a lane, as `task:default`, other limits, at once; what is not named stays as it is."""
@@ -278,9 +277,28 @@ class Client:
         request = Request("GET", "/metrics", accept="text/plain")
         return (await self._transport.send(request)).decode()
 
+    async def _lanes(self, entities: bool) -> Sequence[models.Lane]:
+        found = lanes_of(self._transport, entities=entities)
+        return [msgspec.convert(lane, models.Lane) async for lane in found]
+
     async def _listed(self, where: str, name: str, kind: type[T]) -> Sequence[T]:
         answer = await self._ask(Request("GET", where), dict[str, Any])
         return [msgspec.convert(each, kind) for each in answer[name]]
+
+    async def page(
+        self, where: str, pairs: Sequence[tuple[str, str]], limit: int, cursor: str | None
+    ) -> models.Page:
+        """One page. A server looks only so far in one request: ask again until the page is full."""
+        items: list[models.Intent] = []
+        while True:
+            asked = [*pairs, *query({}, limit=limit - len(items), cursor=cursor)]
+            page: Any = await self._ask(Request("GET", where, asked), models.Page)
+            if not isinstance(page, models.Page):  # `read` is another's, who takes pages as they were sent
+                return page  # type: ignore[no-any-return]
+            items += page.items
+            cursor = page.next_cursor
+            if not page.partial or cursor is None:
+                return models.Page(items, cursor)
 
     async def pages(
         self, where: str, pairs: Sequence[tuple[str, str]]
@@ -310,6 +328,19 @@ class Client:
                 "The client is not open.", hint="Use it inside `with client:` or `async with client:`."
             )
         return self._loop
+
+
+async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
+    """The lanes of a server as it shows them, page after page."""
+    cursor: str | None = None
+    while True:
+        asked = query({}, limit=PAGE_MAX, cursor=cursor, entities=None if entities else "false")
+        page = transport.read(await transport.send(Request("GET", "/v1/admin/lanes", asked)), dict[str, Any])
+        for lane in page["lanes"]:
+            yield lane
+        cursor = page["nextCursor"]
+        if cursor is None:
+            return
 
 
 def transition(event: Event) -> models.Transition | None:

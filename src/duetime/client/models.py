@@ -237,6 +237,8 @@ class Page(Model, frozen=True):
 
     items: list[Intent]
     next_cursor: str | None = None
+    partial: bool = False
+    """Not full, and there may be more: one request looks only so far. `Client.list` goes on by itself."""
 
 
 class Trouble(Model, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from duetime.client import models, translate
-from duetime.client.http import transition
+from duetime.client.http import lanes_of, transition
 from duetime.client.outcomes import Ends
 from duetime.client.remote_schedules import RemoteSchedules
 from duetime.client.requests import path, query, revision
@@ -192,9 +192,7 @@ class RemoteBackend(RemoteSchedules):
         return overview_of(self._transport.read(answer, dict[str, Any]))
 
     async def lanes(self) -> list[LaneView]:
-        answer = await self._transport.send(Request("GET", "/v1/admin/lanes"))
-        lanes = self._transport.read(answer, dict[str, Any])["lanes"]
-        found = [msgspec.convert(each, models.Lane) for each in lanes]
+        found = [msgspec.convert(each, models.Lane) async for each in lanes_of(self._transport)]
         return [
             LaneView(n.name, n.serial, n.pushed, n.paused, n.pending, n.ready, n.running, n.consumers)
             for n in found

@@ -19,7 +19,7 @@ from duetime.engine.durations import Durations, rebuilt
 from duetime.engine.inbox import Single
 from duetime.engine.model import IN_USE, Model
 from duetime.kernel.state import State
-from duetime.limits import EXPECTED_MS_MAX, PREDICT_REBUILD_ROWS
+from duetime.limits import EXPECTED_MS_MAX, PREDICT_REBUILD_ROWS, PREDICT_SLICE
 from duetime.ml.features import row_of
 from duetime.protocol.command import LaneSettings, Order
 from duetime.protocol.intent import Item
@@ -103,10 +103,21 @@ class Expecting:
     async def many(
         self, lanes: Mapping[str, LaneSettings], terms: tuple[Terms, ...], items: tuple[Item, ...]
     ) -> tuple[Item, ...]:
-        """New intents with what is expected of each, where its lane asks."""
+        """New intents with what is expected of each, where its lane asks. The model is asked slice by slice:
+        others are answered in between. If it is too late for one, the sketch speaks for the rest."""
         orders = [lanes[each.lane].order if each.lane in lanes else Order.FIFO for each in terms]
         if not any(orders):
             return items
+        found: list[Item] = []
+        late = self.model.late
+        for start in range(0, len(items), PREDICT_SLICE):
+            part = items[start : start + PREDICT_SLICE]
+            found += await self._some(orders, terms, part, ask=self.model.late == late)
+        return tuple(found)
+
+    async def _some(
+        self, orders: list[Order], terms: tuple[Terms, ...], items: tuple[Item, ...], *, ask: bool
+    ) -> list[Item]:
         found, left = list(items), asyncio.get_running_loop().create_future()
         missing = {place for place, item in enumerate(items) if orders[item.terms] is Order.EXPECTED}
 
@@ -119,17 +130,18 @@ class Expecting:
         for place, item in enumerate(items):
             order = orders[item.terms]
             if order is Order.SHADOW:  # nobody waits for what is only remembered
-                self._predict(terms[item.terms], item, partial(self.durations.guess, item.id))
+                told = partial(self.durations.guess, item.id)
+                self._predict(terms[item.terms], item, told, ask=ask)
             elif order:
-                self._predict(terms[item.terms], item, partial(tell, place))
+                self._predict(terms[item.terms], item, partial(tell, place), ask=ask)
         if missing:
             await left
-        return tuple(found)
+        return found
 
-    def _predict(self, terms: Terms, item: Item, tell: Callable[[int], None]) -> None:
-        """`tell` is called once: now, or within some milliseconds."""
+    def _predict(self, terms: Terms, item: Item, tell: Callable[[int], None], *, ask: bool = True) -> None:
+        """`tell` is called once: now, or when the model has answered or its time is over."""
         model = self.model
-        if model.state is not IN_USE:
+        if not ask or model.state is not IN_USE:
             self._tell(terms, 0, tell)
             return
         self._numbers += 1

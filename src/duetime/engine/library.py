@@ -24,7 +24,7 @@ from duetime.errors import BadQuery
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.state import LIVE, State
-from duetime.limits import PAGE_MAX, TIER_NAMES
+from duetime.limits import PAGE_LOOKS_MAX, PAGE_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
 from duetime.protocol.view import View
@@ -33,8 +33,6 @@ from duetime.store.store import forgotten
 
 __all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
 
-# How often one request looks further when what it found on disk is not so any more in memory.
-_ROUNDS = 4
 # Intents whose status only their history tells: beyond so many, the rest is taken as due.
 _OPEN_MAX = 200_000
 
@@ -47,11 +45,12 @@ T = TypeVar("T")
 
 
 class Page(Struct):
-    """Some intents in order, and where to go on; None at the end. A page may be short, even empty, and yet
-    have a cursor: then as much was looked at as one request may."""
+    """Some intents in order, and where to go on; None at the end."""
 
     items: list[View]
     next_cursor: str | None
+    partial: bool = False
+    """It is not full, perhaps empty, and there may be more: as much was looked at as one request may."""
 
 
 class Slot(Struct, frozen=True, rename="camel"):
@@ -115,7 +114,7 @@ class Library:
             raise BadQuery(f"limit is from 1 to {PAGE_MAX}, not {limit}.")
         place = _place(cursor, how) if cursor else FIRST
         items: list[View] = []
-        for _ in range(_ROUNDS):
+        for _ in range(PAGE_LOOKS_MAX):
             found, end = await self._look(filter, how, place, limit - len(items))
             items += self._shown(found, filter, how)
             if end is None:
@@ -123,7 +122,7 @@ class Library:
             place = end
             if len(items) >= limit:
                 break
-        return Page(items, _cursor(place, how))
+        return Page(items, _cursor(place, how), partial=len(items) < limit)
 
     async def newest(self, filter: Filter, before_seq: int, limit: int) -> list[View]:
         """The newest intents that fit, however far apart they are. For a caller in this process, who has as

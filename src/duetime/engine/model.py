@@ -22,6 +22,8 @@ from duetime.limits import (
     PREDICT_REST_MS,
     PREDICT_RESTART_MS,
     PREDICT_RESTART_MS_MAX,
+    PREDICT_ROWS_PER_MS,
+    PREDICT_SLICE,
 )
 from duetime.ml.features import Row
 from duetime.ml.messages import Answer, Ask, Failed, Trained, read_message, write
@@ -42,7 +44,6 @@ FAILED = "FAILED"
 DOWN = "DOWN"
 STATES = (OFF, MISSING, LEARNING, IN_USE, WORSE, SLOW, FAILED, DOWN)
 
-_ROWS_MAX = 500
 # A line of the process: scores of some hundred functions.
 _LINE_BYTES_MAX = 4 * 1024 * 1024
 _END_S = 2.0
@@ -55,6 +56,8 @@ class Model:
         self.trained: Trained | None = None
         self.failure = ""
         self.starts = 0
+        self.late = 0
+        """Answers that came too late, since the start."""
         self._state = OFF
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -180,17 +183,23 @@ class Model:
             for _, told in asked:
                 told(0)
             return
-        for start in range(0, len(asked), _ROWS_MAX):
-            part = asked[start : start + _ROWS_MAX]
+        for start in range(0, len(asked), PREDICT_SLICE):
+            part = asked[start : start + PREDICT_SLICE]
             self._number += 1
             self._out[self._number] = [told for _, told in part]
             process.stdin.write(write(Ask(self._number, [row for row, _ in part])) + b"\n")
-            loop.call_later(PREDICT_ANSWER_MS / 1000, self._too_late, self._number)
+            loop.call_later(self._time_ms() / 1000, self._too_late, self._number)
+
+    def _time_ms(self) -> float:
+        """How long what was asked last may take: it is answered behind all that is not answered yet."""
+        rows = sum(len(told) for told in self._out.values())
+        return PREDICT_ANSWER_MS + rows / PREDICT_ROWS_PER_MS
 
     def _too_late(self, number: int) -> None:
         told = self._out.pop(number, None)
         if told is None:
             return
+        self.late += 1
         self._late += 1
         if self._late >= PREDICT_LATE_MAX and self._loop is not None:
             self._late, self._rests_until_s = 0, self._loop.time() + PREDICT_REST_MS / 1000

@@ -80,10 +80,14 @@ class Reader:
         kernel = self._kernel()
         return query.overview(kernel.state, kernel.next_ms())
 
-    def lane_names(self) -> list[str]:
-        """Lanes that hold something, are asked for, paused, or have settings of their own."""
+    def lane_names(self, *, entities: bool) -> list[list[str]]:
+        """Lanes that hold something, are asked for, paused, or have settings of their own, in no order; a
+        name may stand in several of the lists. `entities`: also those of single entities."""
         state = self._kernel().state
-        return [*state.lanes, *(name for name in state.lane_settings if name not in state.lanes)]
+        if entities:
+            return [list(state.lanes), list(state.waiting), list(state.lane_settings)]
+        settled = [name for name in state.lane_settings if not name.startswith("entity:")]
+        return [list(state.queues), settled]
 
     def lane(self, name: str) -> LaneView:
         """One lane in numbers, also when nothing is in it."""

@@ -527,12 +527,14 @@ class ListRequest(_message.Message):
     def __init__(self, statuses: _Optional[_Iterable[_Union[Status, str]]] = ..., tier: _Optional[_Union[PrecisionTier, str]] = ..., queue: _Optional[str] = ..., task: _Optional[str] = ..., entity_type: _Optional[str] = ..., entity_id: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., from_ms: _Optional[int] = ..., to_ms: _Optional[int] = ..., by_due_time: _Optional[bool] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListResponse(_message.Message):
-    __slots__ = ("intents", "next_cursor")
+    __slots__ = ("intents", "next_cursor", "partial")
     INTENTS_FIELD_NUMBER: _ClassVar[int]
     NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
     intents: _containers.RepeatedCompositeFieldContainer[Intent]
     next_cursor: str
-    def __init__(self, intents: _Optional[_Iterable[_Union[Intent, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+    partial: bool
+    def __init__(self, intents: _Optional[_Iterable[_Union[Intent, _Mapping]]] = ..., next_cursor: _Optional[str] = ..., partial: _Optional[bool] = ...) -> None: ...
 
 class Tags(_message.Message):
     __slots__ = ("values",)

@@ -10,7 +10,13 @@ import pytest
 
 from duetime.engine.model import DOWN, IN_USE, OFF, SLOW, WORSE, Model
 from duetime.errors import DuetimeError
-from duetime.limits import EXPECTED_MS_MAX, PREDICT_LATE_MAX
+from duetime.limits import (
+    EXPECTED_MS_MAX,
+    PREDICT_ANSWER_MS,
+    PREDICT_LATE_MAX,
+    PREDICT_ROWS_PER_MS,
+    PREDICT_SLICE,
+)
 from duetime.ml.features import Row
 from duetime.ml.messages import Answer, Failed, Score, Trained, write
 from duetime.protocol.command import Demand, LaneSettings, Order, SetLane
@@ -169,6 +175,46 @@ def test_the_model_is_asked_and_the_answer_is_on_the_record(tmp_path):
     run(main())
 
 
+async def asked_for(model: Said, count: int) -> None:
+    while len(model.asked) < count:
+        await asyncio.sleep(0)  # tidy: lets the submit go on
+
+
+def test_a_large_batch_is_asked_for_slice_by_slice(tmp_path):
+    """Whoever asks in between is answered in between."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            model = w.engine.expecting.model = Said()
+            await order(w, Order.EXPECTED)
+            submitting = asyncio.ensure_future(w.many("many", 2 * PREDICT_SLICE + 100, 3_600_000))
+            for end in (PREDICT_SLICE, 2 * PREDICT_SLICE, 2 * PREDICT_SLICE + 100):
+                await asked_for(model, end)
+                assert len(model.asked) == end
+                for _, told in model.asked[-PREDICT_SLICE:]:
+                    told(33)
+            ids = await submitting
+            assert {expected(w, id) for id in ids} == {33}
+
+    run(main())
+
+
+def test_when_the_model_is_late_for_a_slice_the_rest_is_not_asked_for(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            model = w.engine.expecting.model = Said()
+            await order(w, Order.EXPECTED)
+            submitting = asyncio.ensure_future(w.many("many", 3 * PREDICT_SLICE, 3_600_000))
+            await asked_for(model, PREDICT_SLICE)
+            model.late += 1
+            for _, told in model.asked:
+                told(0)
+            await submitting
+            assert len(model.asked) == PREDICT_SLICE
+
+    run(main())
+
+
 def test_in_the_shadow_nobody_waits_for_the_model(tmp_path):
     async def main():
         async with world(tmp_path) as w:
@@ -295,6 +341,14 @@ def test_one_that_is_late_again_and_again_is_left_alone_for_a_while():
         assert len(told) == PREDICT_LATE_MAX
 
     run(main())
+
+
+def test_the_time_for_an_answer_fits_what_is_asked():
+    model = Model()
+    model._out = {1: [print]}
+    assert model._time_ms() == pytest.approx(PREDICT_ANSWER_MS, abs=1)
+    model._out = {1: [print] * PREDICT_SLICE, 2: [print]}  # what is asked later is answered later
+    assert model._time_ms() >= PREDICT_ANSWER_MS + PREDICT_SLICE / PREDICT_ROWS_PER_MS
 
 
 def test_a_process_that_cannot_be_started_is_down(tmp_path, monkeypatch):

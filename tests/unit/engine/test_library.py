@@ -185,6 +185,23 @@ def test_other_bad_questions(tmp_path, order, limit):
     run(main())
 
 
+def test_a_page_behind_many_others_is_filled(tmp_path, monkeypatch):
+    """One look goes through a quarter of the rows where tags are asked for; a request looks often enough."""
+    monkeypatch.setattr(archive, "ROWS_MAX", 40)
+
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("wanted", 5, HOUR, tags={"rare": "yes"})
+            await w.many("other", 300, HOUR)
+            await w.engine.checkpoint()
+            page = await w.library.page(Filter(tags={"rare": "yes"}), limit=3)
+            assert len(page.items) == 3 and not page.partial and page.next_cursor is not None
+            page = await w.library.page(Filter(tags={"rare": "yes"}), cursor=page.next_cursor, limit=3)
+            assert len(page.items) == 2 and not page.partial and page.next_cursor is None
+
+    run(main())
+
+
 def test_a_needle_in_a_haystack_takes_several_requests_and_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "ROWS_MAX", 40)
 
@@ -194,7 +211,7 @@ def test_a_needle_in_a_haystack_takes_several_requests_and_is_found(tmp_path, mo
             await w.many("a", 1_000, HOUR)
             await w.engine.checkpoint()
             page = await w.library.page(Filter(tags={"rare": "yes"}))
-            assert page.items == []
+            assert (page.items, page.partial) == ([], True)
             assert page.next_cursor is not None
             for order in ("newest", "due"):
                 assert await everything(w.library, Filter(tags={"rare": "yes"}), order) == ["needle0"]

@@ -72,7 +72,8 @@ class IntentCalls:
         limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
         order = query.get("order", "newest")
         page = await self._service.page(filter_from(query, *PAGING), order, query.get("cursor"), limit)
-        return pb.ListResponse(intents=map(convert.intent, page.items), next_cursor=page.next_cursor)
+        found = map(convert.intent, page.items)
+        return pb.ListResponse(intents=found, next_cursor=page.next_cursor, partial=page.partial)
 
     async def patch(self, request: pb.PatchRequest, id: str | None) -> pb.Intent:
         patch = convert.patch_intent(request)
