@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
+from duetime.limits import STALL_MS
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Stream, Terms, type_lane
@@ -227,9 +228,14 @@ class Subscriber:
         self._watch_at_s = at_s
 
     def _look(self) -> None:
-        """Somebody's time may be over."""
-        self._watch, self._watch_at_s = None, _NEVER_S
+        """Somebody's time may be over. Time in which the loop stood still counts against nobody: an outcome
+        may have come meanwhile, and is heard a little later."""
         now_s, next_s = self._channel.loop.time(), _NEVER_S
+        still_s = now_s - self._watch_at_s
+        self._watch, self._watch_at_s = None, _NEVER_S
+        if still_s >= STALL_MS / 1000:
+            for entry in self._out.values():
+                entry.until_s += still_s + STALL_MS / 1000
         late: list[Settlement] = []
         for place, entry in list(self._out.items()):
             if entry.until_s <= now_s:

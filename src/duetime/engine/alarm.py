@@ -13,7 +13,8 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from duetime.clock import Clock, SystemClock
+from duetime.clock import Clock, SystemClock, ahead_of
+from duetime.limits import LEAP_MS
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME = 1
@@ -35,6 +36,8 @@ class LoopAlarm:
 
     def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
         self._clock = clock
+        self._ahead_of = ahead_of(clock)
+        self._ahead_ms = 0
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._at_ms: int | None = None
@@ -55,11 +58,13 @@ class LoopAlarm:
 
     def _wait(self) -> None:
         assert self._at_ms is not None
+        self._ahead_ms = self._ahead_of()
         delay_s = (self._at_ms - self._clock.now_ms()) / 1000
         self._handle = self._loop.call_later(max(0.0, min(delay_s, _LOOK_AGAIN_S)), self._look)
 
     def _look(self) -> None:
-        if self._at_ms is not None and self._clock.now_ms() < self._at_ms:
+        leapt = abs(self._ahead_of() - self._ahead_ms) >= LEAP_MS
+        if self._at_ms is not None and self._clock.now_ms() < self._at_ms and not leapt:
             self._wait()
         else:
             self._at_ms = self._handle = None

@@ -112,7 +112,7 @@ class Engine(Planner):
             self._dispatcher.open(self.expecting.durations.watching(self._settle))
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
             self._window = Window(kernel.state.timers, self.clock, self.options.horizon_ms, self._set_alarm)
-            self._pulse = Pulse(self.pump, self.clock)
+            self.pulse = Pulse(self.pump, self.clock)
             await self._window.reach()
             self._started = True
             turn = await self.pump.turn(first_batch(kernel.state, self.options), kernel.state.epoch + 1)
@@ -188,7 +188,7 @@ class Engine(Planner):
         if self._pump_task is not None:
             self._pump_task.cancel()
             await asyncio.gather(self._pump_task, return_exceptions=True)
-        for part in ("expecting", "_window", "_pulse", "_alarm", "_syncer", "_checkpointer"):
+        for part in ("expecting", "_window", "pulse", "_alarm", "_syncer", "_checkpointer"):
             if hasattr(self, part):
                 closed = getattr(self, part).close()
                 if closed is not None:
@@ -299,7 +299,7 @@ class Engine(Planner):
             self._waiters.tell(turn.changes, self._view)
         self._set_alarm()
         self._window.plan()
-        self._pulse.plan()
+        self.pulse.plan()
         self.rewind(turn)
         self.guard.after()
         if self.meter is not None:

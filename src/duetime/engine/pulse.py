@@ -10,7 +10,7 @@ import asyncio
 
 from duetime.clock import Clock, monotonic_ns
 from duetime.engine.pump import Pump
-from duetime.limits import PULSE_MS, STALL_MS
+from duetime.limits import PULSE_MS, STALL_MS, STALL_RENEWS_MS
 
 _MS_NS = 1_000_000
 
@@ -27,6 +27,7 @@ class Pulse:
         self._beat: asyncio.TimerHandle | None = None
         self._due_ms = 0
         self._still_ms = 0
+        self._stalled_at_ms: int | None = None
 
     def plan(self) -> None:
         """After a turn: somebody may hold something."""
@@ -40,13 +41,20 @@ class Pulse:
         still_ms, self._still_ms = self._still_ms, 0
         return still_ms
 
+    def stalled_lately(self) -> bool:
+        """Whether the loop stood still just now: connections may have broken for that alone."""
+        if self._beat is not None:
+            self._look()
+        stalled_ms = self._stalled_at_ms
+        return stalled_ms is not None and _now_ms() - stalled_ms < STALL_RENEWS_MS
+
     def close(self) -> None:
         if self._beat is not None:
             self._beat.cancel()
             self._beat = None
 
     def _arm(self) -> None:
-        self._due_ms = monotonic_ns() // _MS_NS + PULSE_MS
+        self._due_ms = _now_ms() + PULSE_MS
         self._beat = self._loop.call_later(PULSE_MS / 1000, self._beats)
 
     def _beats(self) -> None:
@@ -57,8 +65,13 @@ class Pulse:
 
     def _look(self) -> None:
         """Called by a beat, or by a turn that comes before it."""
-        now_ms = monotonic_ns() // _MS_NS
+        now_ms = _now_ms()
         late_ms = now_ms - self._due_ms
         if late_ms >= STALL_MS:
             self._still_ms += late_ms
+            self._stalled_at_ms = now_ms
             self._due_ms = now_ms  # the beat itself is still to come, and must not tell it again
+
+
+def _now_ms() -> int:
+    return monotonic_ns() // _MS_NS

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
 from duetime.channels.stream import Dropped, StreamChannel, Subscriber
 from duetime.clock import SystemClock
+from duetime.limits import STALL_MS
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Settlement, Snoozed
 from duetime.protocol.terms import Stream, Task, Terms
@@ -156,6 +158,22 @@ def test_an_abort_reaches_only_what_was_written():
         rig.channel.abort(Abort("waiting", 1, "me"))
         assert me.take(9, 10_000) == ([], [Dropped("written", 1, "cancelled")])
         assert not len(me) and not rig.outcomes
+
+    run(test)
+
+
+def test_a_timeout_does_not_count_while_the_loop_stands_still():
+    """The outcome that came meanwhile is heard only afterwards."""
+
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", terms=replace(STREAM, timeout_ms=1))
+        me.take(1, 10_000)
+        time.sleep(2 * STALL_MS / 1000)  # tidy: the loop stands still
+        await asyncio.wait([asyncio.ensure_future(rig.more.wait())], timeout=STALL_MS / 2000)
+        assert not rig.outcomes, "it has as much time again"
+        await rig.more.wait()
+        assert set(rig.outcomes) == {("a", 1)}
 
     run(test)
 

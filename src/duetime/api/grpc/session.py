@@ -31,6 +31,7 @@ from duetime.limits import (
     DELIVERIES_BYTES_MAX,
     DELIVERIES_MAX,
     HEARTBEAT_MS,
+    LEASE_MS,
 )
 from duetime.protocol.command import Beat, Command, Demand, Leave, Settle
 from duetime.protocol.outcome import Done, Settlement
@@ -311,8 +312,21 @@ class Session:
         return await future
 
     def _leave(self) -> None:
-        self._channel.leave(self._subscriber)
-        leave(self._engine, self._subscriber.name)
+        engine, subscriber = self._engine, self._subscriber
+        held = len(subscriber)
+        self._channel.leave(subscriber)
+        if not held or not engine.pulse.stalled_lately():
+            leave(engine, subscriber.name)
+            return
+        # We stood still, and the client gave the connection up: it comes back with its outcomes. Until then
+        # it keeps what it held, and gets nothing more.
+        for lane in subscriber.sources:
+            engine.request(Demand(subscriber.name, lane, 0, standing=False), AckLevel.ASYNC, _ignore)
+        self._loop.call_later(LEASE_MS / 1000, leave, engine, subscriber.name)
+
+
+def _ignore(answer: Answer | Exception) -> None:
+    """Nobody waits for it."""
 
 
 def leave(engine: Engine, name: str) -> None:
