@@ -44,11 +44,9 @@ class SegmentLine(Struct, rename="camel"):
 def segments(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None:
     """List the segments: where each begins, what it holds, from when to when."""
     folder = _log_folder(data)
-    lines = [
-        SegmentLine(info.file, info.first, info.bytes, info.frames, info.sealed)
-        for info in inspect.segments(folder)
-    ]
-    damage = _fill(lines, folder)
+    found = inspect.segments(folder)
+    lines = [SegmentLine(info.file, info.first, info.bytes, info.frames, info.sealed) for info in found]
+    damage = _fill(lines, folder, found[-1].last if found else 0)
     if as_json:
         output.json([_as_shown(line) for line in lines])
     else:
@@ -62,14 +60,14 @@ def segments(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None
         raise damage
 
 
-def _fill(lines: list[SegmentLine], folder: Path) -> Damaged | None:
+def _fill(lines: list[SegmentLine], folder: Path, until: int) -> Damaged | None:
     """Count the records and find the times; the damage that ended it, if there is any."""
     firsts = [line.first for line in lines]
     try:
         for position, frame in inspect.scan(folder):
             place = bisect_right(firsts, position) - 1
-            if place < 0:
-                continue
+            if place < 0 or position >= until:
+                continue  # a running engine trimmed or wrote it since they were listed
             line = lines[place]
             line.records += frame.count
             line.from_ms = frame.at_ms if line.from_ms is None else min(line.from_ms, frame.at_ms)

@@ -17,17 +17,18 @@ from zlib import crc32
 from msgspec import Struct
 
 from duetime.engine.recovery import recover
-from duetime.errors import Damaged, DuetimeError
+from duetime.errors import Damaged, DuetimeError, Unavailable
 from duetime.kernel import invariants
 from duetime.log import inspect
 from duetime.log.frame import Frame
+from duetime.log.inspect import Look
 from duetime.log.log import Position
 from duetime.protocol import record as codec
 from duetime.protocol.record import Unreadable
 from duetime.store.sqlite import SqliteStore
 
-# A living engine may cut its log between the copy and the look at it; then both are taken again.
-_LOOKS = 3
+# Looks at a folder whose engine trims its log meanwhile.
+_LOOKS = 5
 
 
 class Finding(Struct, frozen=True):
@@ -55,19 +56,36 @@ class Report(Struct):
 
 def audit(log_folder: Path, store_file: Path) -> Report:
     """Look at everything."""
-    report = Report()
     with tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
         copy = Path(folder) / "store.db"
-        for look in range(1, _LOOKS + 1):
+        for _ in range(_LOOKS):
+            report = Report()
             sound = _copy_store(store_file, copy, report)
-            if look == _LOOKS or not sound or not _cut_meanwhile(log_folder, copy):
-                break
-        sound = sound and _check_rows(copy, report)
-        _check_log(log_folder, report)
-        if report.findings:
-            return report  # what is damaged adds up to nothing
-        _replay(log_folder, copy, report)
-    return report
+            with Look(log_folder) as look:
+                if sound and _trimmed_meanwhile(look, copy):
+                    continue
+                if sound:
+                    _check_rows(copy, report)
+                end = _check_log(look, report)
+                if not report.findings:  # what is damaged adds up to nothing
+                    _replay(look, end, copy, report)
+                return report
+    raise Unavailable(
+        f"The engine trimmed its log {_LOOKS} times before it could be read.",
+        hint="Try again when there is less to do, or raise log.history_bytes.",
+    )
+
+
+def _trimmed_meanwhile(look: Look, copy: Path) -> bool:
+    """Whether the log begins behind the copied checkpoint because its engine went on in between."""
+    if not copy.exists():
+        return False
+    try:
+        with closing(SqliteStore(copy)) as store:
+            checkpoint = store.load()
+    except DuetimeError:
+        return False  # said by those who look closer
+    return checkpoint is not None and bool(look.firsts) and checkpoint.position < look.firsts[0]
 
 
 # The store.
@@ -92,22 +110,9 @@ def _connected(uri: str) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _cut_meanwhile(log_folder: Path, copy: Path) -> bool:
+def _check_rows(copy: Path, report: Report) -> None:
     if not copy.exists():
-        return False
-    try:
-        with closing(SqliteStore(copy)) as store:
-            checkpoint = store.load()
-    except DuetimeError:
-        return False  # said by those who look closer
-    segments = inspect.segments(log_folder)
-    return checkpoint is not None and bool(segments) and checkpoint.position < segments[0].first
-
-
-def _check_rows(copy: Path, report: Report) -> bool:
-    if not copy.exists():
-        return True
-    before = len(report.findings)
+        return
     with _connected(f"file:{copy}?mode=ro") as connection:
         try:
             for (line,) in connection.execute("PRAGMA integrity_check"):
@@ -122,18 +127,20 @@ def _check_rows(copy: Path, report: Report) -> bool:
                     report.found("store.db, checkpoint", "the row does not match its checksum")
         except sqlite3.DatabaseError as error:
             report.found("store.db", str(error))
-    return len(report.findings) == before
 
 
 # The log.
 
 
-def _check_log(log_folder: Path, report: Report) -> None:
-    for damage in inspect.verify(log_folder):
+def _check_log(look: Look, report: Report) -> Position:
+    """The end of what was looked at: of a log that is being written, nothing behind it counts."""
+    for damage in inspect.verify(look):
         report.found(f"{damage.file} at {damage.offset}", damage.what)
+    segments = inspect.segments(look)
+    end = segments[-1].last if segments else 0
     try:
         follows: int | None = None
-        for position, frame in inspect.scan(log_folder):
+        for position, frame in inspect.scan(look, until=end):
             report.frames += 1
             report.records += frame.count
             _check_frame(position, frame, follows, report)
@@ -141,6 +148,7 @@ def _check_log(log_folder: Path, report: Report) -> None:
     except Damaged as error:
         if not report.findings:  # otherwise it is in the list already
             report.found("log", error.message)
+    return end
 
 
 def _check_frame(position: Position, frame: Frame, follows: int | None, report: Report) -> None:
@@ -162,27 +170,27 @@ def _check_frame(position: Position, frame: Frame, follows: int | None, report: 
 class _Reader:
     """The log for `recover`, without opening it."""
 
-    def __init__(self, log_folder: Path) -> None:
-        self._folder = log_folder
-        self._segments = inspect.segments(log_folder)
+    def __init__(self, look: Look, end: Position) -> None:
+        self._look = look
+        self._end = end
 
     async def start(self) -> Position:
-        return self._segments[0].first if self._segments else 0
+        return self._look.firsts[0] if self._look.firsts else 0
 
     async def tail(self) -> Position:
-        return self._segments[-1].last if self._segments else 0
+        return self._end
 
     async def read(self, start: Position) -> AsyncIterator[tuple[Position, Frame]]:
-        for found in inspect.scan(self._folder, start):
+        for found in inspect.scan(self._look, start, until=self._end):
             yield found
 
 
-def _replay(log_folder: Path, copy: Path, report: Report) -> None:
+def _replay(look: Look, end: Position, copy: Path, report: Report) -> None:
     try:
         with closing(SqliteStore(copy)) as store:
             checkpoint = store.load()
             done = checkpoint.records if checkpoint is not None else 0
-            kernel, _ = asyncio.run(recover(_Reader(log_folder), store))
+            kernel, _ = asyncio.run(recover(_Reader(look, end), store))
             report.replayed = kernel.state.records - done
             report.intents = sum(kernel.state.counts)
             invariants.check(kernel.state)

@@ -1,7 +1,7 @@
 """Looking at a log's files from outside: what segments there are, what they hold, what is damaged.
 
-Takes no lock and changes nothing, so it works beside a running engine (of which it sees what was
-written when it looked) and on a copy. `verify` goes on behind each damaged place and names them all.
+Takes no lock and changes nothing, so it works on a copy and beside a running engine: of its log, it judges
+what was written when the look began. `verify` goes on behind each damaged place and names them all.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
@@ -26,9 +27,11 @@ from duetime.log.segment import (
     segment_name,
     walk,
 )
-from duetime.log.tail import find_end, headers_behind, is_torn, is_unfinished
+from duetime.log.tail import find_end, headers_behind, is_unfinished, judge
 
 Directory = str | os.PathLike[str]
+# Segments that a look holds open, so that a process may have other files, too.
+_OPEN_MAX: Final = 256
 
 
 class SegmentInfo(Struct, frozen=True):
@@ -55,34 +58,68 @@ class Damage(Struct, frozen=True):
     what: str
 
 
-class _Look:
-    """The folder as it was when somebody looked."""
+class Look:
+    """The folder as it was when the look began. Trimming does not take away the files it holds open."""
 
-    def __init__(self, directory: Directory, disk: Disk | None) -> None:
+    def __init__(self, directory: Directory, disk: Disk | None = None) -> None:
         self.disk = disk if disk is not None else RealDisk()
         self.directory = os.fspath(directory)
         # The mark first: all that it speaks of is in the segments listed after it.
         self.proven = read_mark(self.disk, self.directory)
+        self._open: dict[int, int] = {}
         self.firsts = segment_firsts(self.disk.names(self.directory))
+        try:
+            for first in self.firsts[:_OPEN_MAX]:  # the oldest go first
+                self._keep(first)
+        except BaseException:
+            self.close()
+            raise
+        if len(self._open) < len(self.firsts) <= _OPEN_MAX:
+            self.firsts = list(self._open)
+
+    def __enter__(self) -> Look:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        while self._open:
+            self.disk.close(self._open.popitem()[1])
+
+    def _keep(self, first: int) -> int | None:
+        try:
+            file = self.disk.open_to_read(os.path.join(self.directory, segment_name(first)))
+        except FileNotFoundError:
+            return None  # a running engine has trimmed it meanwhile
+        self._open[first] = file
+        return file
 
     def files(self) -> Iterator[tuple[int, int, int | None]]:
         """Each segment's file, its first position and that of the next one, None for the newest."""
         for first, after in zip(self.firsts, [*self.firsts[1:], None], strict=False):
-            try:
-                file = self.disk.open_to_read(os.path.join(self.directory, segment_name(first)))
-            except FileNotFoundError:
-                # A running engine has trimmed it meanwhile.
-                continue
-            try:
-                yield file, first, after
-            finally:
-                self.disk.close(file)
+            if first in self._open:
+                yield self._open[first], first, after
+            elif (file := self._keep(first)) is not None:
+                try:
+                    yield file, first, after
+                finally:
+                    self.disk.close(self._open.pop(first))
 
 
-def segments(directory: Directory, disk: Disk | None = None) -> list[SegmentInfo]:
+@contextlib.contextmanager
+def _looking(at: Directory | Look, disk: Disk | None) -> Iterator[Look]:
+    if isinstance(at, Look):
+        yield at
+        return
+    with Look(at, disk) as look:
+        yield look
+
+
+def segments(at: Directory | Look, disk: Disk | None = None) -> list[SegmentInfo]:
     """Every segment of the log, oldest first."""
-    look = _Look(directory, disk)
-    return [_info(look.disk, file, first, after is not None) for file, first, after in look.files()]
+    with _looking(at, disk) as look:
+        return [_info(look.disk, file, first, after is not None) for file, first, after in look.files()]
 
 
 def _info(disk: Disk, file: int, first: int, sealed: bool) -> SegmentInfo:
@@ -98,39 +135,46 @@ def _info(disk: Disk, file: int, first: int, sealed: bool) -> SegmentInfo:
 
 
 def scan(
-    directory: Directory, start: int | None = None, disk: Disk | None = None
+    at: Directory | Look, start: int | None = None, disk: Disk | None = None, until: int | None = None
 ) -> Iterator[tuple[int, Frame]]:
-    """Every frame from `start`, or from the oldest; raises `Damaged` at the first that is not whole."""
-    look = _Look(directory, disk)
-    for file, first, after in look.files():
-        if start is not None and after is not None and after <= start:
-            continue
-        if after is None:
-            end = find_end(look.disk, file, first, look.proven).offset
-        else:
-            check_sealed(look.disk, file, first, after)
-            end = after - first + SEGMENT_HEADER_BYTES
-        offset = max(first, start or 0) - first + SEGMENT_HEADER_BYTES
-        yield from walk(look.disk, file, first, offset, end)
+    """Every frame from `start`, or from the oldest; raises `Damaged` at the first that is not whole.
+
+    `until` is the end of a frame that an earlier look found (`SegmentInfo.last`): what a running engine
+    wrote since is left out."""
+    with _looking(at, disk) as look:
+        for file, first, after in look.files():
+            if start is not None and after is not None and after <= start:
+                continue
+            if until is not None and first >= until:
+                break
+            if until is not None and (after is None or after > until):
+                end = until - first + SEGMENT_HEADER_BYTES
+            elif after is None:
+                end = find_end(look.disk, file, first, look.proven).offset
+            else:
+                check_sealed(look.disk, file, first, after)
+                end = after - first + SEGMENT_HEADER_BYTES
+            offset = max(first, start or 0) - first + SEGMENT_HEADER_BYTES
+            yield from walk(look.disk, file, first, offset, end)
 
 
-def verify(directory: Directory, disk: Disk | None = None) -> list[Damage]:
+def verify(at: Directory | Look, disk: Disk | None = None) -> list[Damage]:
     """Every damaged place of the log, none if it is sound. A torn tail is no damage."""
-    look = _Look(directory, disk)
-    if look.proven and not look.firsts:
-        return [Damage("", 0, f"The log was synced up to {look.proven}, but no segment is here.")]
     found: list[Damage] = []
-    for file, first, after in look.files():
-        try:
-            for damage in _verify(look, file, first, after):
-                found.append(damage)  # what was found stays when the rest cannot be read
-        except Damaged as error:
-            # Not even the bytes could be read, so there is nothing to look for behind.
-            found.append(Damage(segment_name(first), 0, error.message))
+    with _looking(at, disk) as look:
+        if look.proven and not look.firsts:
+            return [Damage("", 0, f"The log was synced up to {look.proven}, but no segment is here.")]
+        for file, first, after in look.files():
+            try:
+                for damage in _verify(look, file, first, after):
+                    found.append(damage)  # what was found stays when the rest cannot be read
+            except Damaged as error:
+                # Not even the bytes could be read, so there is nothing to look for behind.
+                found.append(Damage(segment_name(first), 0, error.message))
     return found
 
 
-def _verify(look: _Look, file: int, first: int, after: int | None) -> Iterator[Damage]:
+def _verify(look: Look, file: int, first: int, after: int | None) -> Iterator[Damage]:
     disk, name, size = look.disk, segment_name(first), look.disk.size(file)
     if after is None and is_unfinished(disk, file, first, size, look.proven):
         return
@@ -149,7 +193,7 @@ def _verify(look: _Look, file: int, first: int, after: int | None) -> Iterator[D
         yield Damage(name, min(size, end), error.message)
 
 
-def _bad_frames(look: _Look, file: int, first: int, end: int, *, newest: bool) -> Iterator[Damage]:
+def _bad_frames(look: Look, file: int, first: int, end: int, *, newest: bool) -> Iterator[Damage]:
     name, offset = segment_name(first), SEGMENT_HEADER_BYTES
     while True:
         try:
@@ -160,14 +204,14 @@ def _bad_frames(look: _Look, file: int, first: int, end: int, *, newest: bool) -
             bad = Damaged(f"{name} at {offset}: the file ends here.")
         except Damaged as damaged:
             bad = damaged
-        rest = read_bytes(look.disk, file, name, offset, end - offset)
         if newest:
             try:
-                is_torn(rest, first, offset, look.proven, bad)
+                judge(look.disk, file, first, offset, end, look.proven, bad)
                 return
             except Damaged as damaged:
                 bad = damaged
         yield Damage(name, offset, bad.message)
+        rest = read_bytes(look.disk, file, name, offset, end - offset)
         behind = next(headers_behind(rest, first + offset - SEGMENT_HEADER_BYTES), None)
         if behind is None:
             return

@@ -33,7 +33,7 @@ from msgspec import Struct
 
 from duetime.errors import Damaged
 from duetime.log.disk import Disk
-from duetime.log.frame import ENVELOPE_BYTES, HEADER_BYTES, MAGIC, Header, decode_header, frame_bytes
+from duetime.log.frame import ENVELOPE_BYTES, HEADER_BYTES, MAGIC, Header, decode, decode_header, frame_bytes
 from duetime.log.segment import (
     SEGMENT_HEADER_BYTES,
     check_header,
@@ -72,8 +72,7 @@ def find_end(disk: Disk, file: int, first: int, proven: int) -> End:
         for _, frame in walk(disk, file, first, offset, size):
             offset += frame_bytes(frame)
     except Damaged as error:
-        rest = read_bytes(disk, file, name, offset, size - offset)
-        return End(offset, size, is_torn(rest, first, offset, proven, error))
+        return End(offset, size, judge(disk, file, first, offset, size, proven, error))
     if first + offset - SEGMENT_HEADER_BYTES < proven:
         raise _lost(f"{name} at {offset}: the file ends here.", proven)
     return End(offset, size, torn=False)
@@ -92,6 +91,39 @@ def is_unfinished(disk: Disk, file: int, first: int, size: int, proven: int) -> 
     if data == segment_header(first) or not segment_header(first).startswith(data.rstrip(b"\0")):
         return False
     return is_zero(read_bytes(disk, file, name, SEGMENT_HEADER_BYTES, size))
+
+
+def judge(disk: Disk, file: int, first: int, offset: int, size: int, proven: int, error: Damaged) -> bool:
+    """What lies at the bad place `offset`: False if nothing does, True if it is torn, or raises `Damaged`.
+
+    A writer may be at work in this very place. A frame that is whole by now was finished after the look
+    began and is not judged; bytes that still change are not damage. Damage does not change.
+    """
+    before: bytes | None = None
+    while True:
+        rest = read_bytes(disk, file, segment_name(first), offset, size - offset)
+        position = first + offset - SEGMENT_HEADER_BYTES
+        if _is_whole(rest, position):
+            return False
+        try:
+            return is_torn(rest, first, offset, proven, error)
+        except Damaged:
+            behind = next(headers_behind(rest, position), None)
+            place = rest if behind is None else rest[: behind[0]]
+            if place == before:
+                raise
+            before = place
+
+
+def _is_whole(rest: bytes, position: int) -> bool:
+    header = _header_at(rest, 0, position)
+    if header is None:
+        return False
+    try:
+        decode(memoryview(rest), "")
+    except Damaged:
+        return False
+    return True
 
 
 def is_torn(rest: bytes, first: int, offset: int, proven: int, error: Damaged) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from duetime.errors import Damaged
 from duetime.log.file import FileLog
-from duetime.log.inspect import Damage, SegmentInfo, scan, segments, verify
+from duetime.log.inspect import Damage, Look, SegmentInfo, scan, segments, verify
 from duetime.log.segment import segment_name
 from duetime.testing.disk import FaultyDisk
 from duetime.testing.log_contract import append_all, frame
@@ -144,8 +145,106 @@ def test_what_cannot_be_read_is_damage(disk: FaultyDisk) -> None:
     assert number > 10
 
 
-def test_a_segment_trimmed_meanwhile_is_passed_over(disk: FaultyDisk) -> None:
+def test_a_segment_trimmed_during_the_look_is_read_all_the_same(disk: FaultyDisk) -> None:
     reading = scan("log", disk=disk)
     assert next(reading)[1].body == BODIES[0]
     disk.forget(f"log/{segment_name(940)}")
-    assert [found.body for _, found in reading] == [BODIES[1], BODIES[4]]
+    assert [found.body for _, found in reading] == BODIES[1:]
+
+
+def test_a_segment_trimmed_before_it_is_opened_is_passed_over(
+    disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = disk.names
+
+    def trimmed(directory: str) -> list[str]:
+        found = names(directory)
+        disk.forget(f"log/{segment_name(0)}")
+        return found
+
+    monkeypatch.setattr(disk, "names", trimmed)
+    assert [each.first for each in segments("log", disk)] == [940, 1_880]
+    assert verify("log", disk) == []
+
+
+def test_of_very_many_segments_only_the_oldest_are_held_open(
+    disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duetime.log.inspect._OPEN_MAX", 1)
+    assert bodies(disk) == BODIES
+    with Look("log", disk) as look:
+        disk.forget(f"log/{segment_name(940)}")
+        assert [first for _, first, _ in look.files()] == [0, 1_880]
+    assert not disk._files
+
+
+# Beside a writer.
+
+
+class Moving(FaultyDisk):
+    """A disk on which somebody writes between any two reads of a segment, and during each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.write_more: Callable[[], None] | None = None
+        self.cut_at = 1 << 40
+
+    def read(self, file: int, offset: int, count: int) -> bytes:
+        before = super().read(file, offset, count)
+        if self.write_more is None or count < 100:
+            return before
+        self.write_more()
+        # A read is not one moment: what it gives further behind is younger.
+        after = super().read(file, offset, count)
+        place = max(0, self.cut_at - offset)
+        return (before[:place] + after[place:])[: len(before)]
+
+
+def moving(cut_at: int = 1 << 40) -> tuple[Moving, FileLog]:
+    """A log with three frames, to which one is appended and synced with each read."""
+    disk = Moving()
+    log = FileLog("log", disk=disk, segment_bytes_max=100_000, allocate_bytes=90_000)
+    run_now(log.open())
+    run_now(append_all(log, BODIES[:3]))
+    run_now(log.sync())
+
+    def write_more() -> None:
+        disk.write_more = None
+        run_now(append_all(log, [b"more" * 100]))
+        run_now(log.sync())
+        disk.write_more = write_more
+
+    disk.write_more, disk.cut_at = write_more, cut_at
+    return disk, log
+
+
+@pytest.mark.parametrize("cut_at", [1 << 40, 0, 1_442, 1_500, 1_542, 1_700, 1_911])
+def test_what_a_writer_adds_during_the_look_is_not_damage(cut_at: int) -> None:
+    """Three frames end at 1,442; the fourth, which comes during the first read, at 1,912."""
+    disk, _ = moving(cut_at)
+    assert verify("log", disk) == []
+    disk, _ = moving(cut_at)
+    assert bodies(disk)[:3] == BODIES[:3]
+    disk, _ = moving(cut_at)
+    (info,) = segments("log", disk)
+    assert info.frames >= 3
+    found = [position for position, _ in scan("log", disk=disk, until=info.last)]
+    assert len(found) == info.frames
+
+
+@pytest.mark.parametrize("offset", [100, 1_100, 1_440])
+def test_damage_is_found_beside_a_writer(offset: int) -> None:
+    disk, _ = moving()
+    path = f"log/{segment_name(0)}"
+    node = disk._names[path]
+    node.data[offset] ^= 1
+    (damage,) = verify("log", disk)
+    assert damage.offset <= offset < damage.offset + 470
+    with pytest.raises(Damaged, match=f"at {damage.offset}"):
+        bodies(disk)
+
+
+def test_a_scan_ends_where_an_earlier_look_did(disk: FaultyDisk) -> None:
+    found = [(position, each.body) for position, each in scan("log", disk=disk, until=1_410)]
+    assert found == [(0, BODIES[0]), (470, BODIES[1]), (940, BODIES[2])]
+    assert [position for position, _ in scan("log", disk=disk, until=940)] == [0, 470]
