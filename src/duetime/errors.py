@@ -306,6 +306,12 @@ class NoSpace(LogUnavailable):
     hint = "Make room on the disk of the data folder; the engine goes on by itself."
 
 
+class Exhausted(NoSpace):
+    """The system is short of files or memory."""
+
+    hint = "Raise the limit (ulimit -n, LimitNOFILE, the memory) or end what uses it up; then it goes on."
+
+
 # What the log tells its writer.
 
 
@@ -332,11 +338,27 @@ class Damaged(Fatal):
     hint = "Restore the file from a backup; `duetime log verify` names every damaged place."
 
 
+class Mixed(Damaged):
+    """The store and the log are of two folders."""
+
+
 class Held(Fatal):
     """Another process holds this data folder."""
 
     code, status = 50304, 503
     hint = "Stop that process, or have it do the scheduling; one process at a time may hold a folder."
+
+
+class Denied(Fatal):
+    """The data folder cannot be used."""
+
+    hint = "Let the user that runs Duetime read and write the data folder, or name another with --data DIR."
+
+
+class DiskFailed(Fatal):
+    """The disk did not do what it was asked to."""
+
+    hint = "Look at the disk and the system's log; what is stored is not known to be damaged."
 
 
 class TooNew(Fatal):

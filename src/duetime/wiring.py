@@ -162,9 +162,9 @@ def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
         segment_bytes_max=config.log.segment_bytes_max,
         history_bytes=config.log.history_bytes,
     )
-    private.make_folder(folder)
     private.tighten(folder, _OWN_FILES)
-    return log, SqliteStore(folder / STORE_FILE)
+    # The log makes the folder and takes hold of it; only then is the store opened and migrated.
+    return log, SqliteStore(folder / STORE_FILE, at_load=True)
 
 
 def verify(folder: Path) -> Report:

@@ -60,6 +60,6 @@ def test_the_command_line_says_it_too(holder, tmp_path):
         [sys.executable, "-m", "duetime", "demo", "--data", "data"],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 5, "it may work later"
     assert f"held by process {holder.pid} on" in done.stderr and "hint: " in done.stderr
     assert "Traceback" not in done.stderr

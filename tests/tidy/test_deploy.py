@@ -257,7 +257,7 @@ def test_the_service_may_do_no_more_than_it_must():
     assert service["NoNewPrivileges"] == "yes" and service["CapabilityBoundingSet"] == ""
     assert service["Restart"] == "on-failure"
     never = {int(code) for code in service["RestartPreventExitStatus"].split()}
-    assert never == {main.EXIT_USAGE, main.EXIT_DAMAGED}
+    assert never == {main.EXIT_USAGE, main.EXIT_DAMAGED, main.EXIT_UNUSABLE}
     assert service["StateDirectory"] in service["Environment"]
 
 

@@ -15,18 +15,23 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from duetime import trouble
 from duetime.cli import output
-from duetime.errors import Damaged, DuetimeError, Unreachable
+from duetime.errors import Damaged, Denied, DiskFailed, DuetimeError, Held, NoSpace, TooNew, Unreachable
 
 EXIT_OK: Final = 0
 EXIT_ERROR: Final = 1
 EXIT_USAGE: Final = 2  # given by Typer itself
 EXIT_DAMAGED: Final = 3
 EXIT_UNREACHABLE: Final = 4
+EXIT_LATER: Final = 5
+EXIT_UNUSABLE: Final = 6
 
 EXIT_CODES: Final = (
     "Exit codes: 0 all is well; 1 it was refused or could not be done (the reason and a hint are on stderr); "
-    "2 the command line is wrong; 3 stored data is damaged; 4 the server cannot be reached."
+    "2 the command line is wrong; 3 stored data is damaged; 4 the server cannot be reached; "
+    "5 it may work later: the disk is full or failed, files or memory are short, or another process holds "
+    "the folder; 6 this program cannot use the data folder: no permission, no folder, or a newer version's."
 )
 
 
@@ -124,6 +129,10 @@ def exit_code(error: DuetimeError) -> int:
     """What a failed command leaves with."""
     if isinstance(error, Damaged):
         return EXIT_DAMAGED
+    if isinstance(error, NoSpace | DiskFailed | Held):
+        return EXIT_LATER
+    if isinstance(error, Denied | TooNew):
+        return EXIT_UNUSABLE
     return EXIT_UNREACHABLE if isinstance(error, Unreachable) else EXIT_ERROR
 
 
@@ -141,6 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DuetimeError as error:
         output.fail(error)
         return exit_code(error)
+    except OSError as error:
+        told = trouble.of_system(error, "")
+        output.fail(told)
+        return exit_code(told)
     except SystemExit as stop:
         if isinstance(stop.code, str):  # sys.exit("a reason")
             output.words(stop.code)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from duetime.client.backend import Reads
 from duetime.client.background import Background
-from duetime.client.call import Call
+from duetime.client.call import Call, check_process
 from duetime.client.control import Context
 from duetime.client.entity import EntityType
 from duetime.client.functions import Functions
@@ -85,6 +85,7 @@ class App(Recurring, Grouping):
         self._ids = Ids()
         self.new_id = self._ids.new
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
         self._background: Background | None = None
 
     def rewire(
@@ -211,7 +212,7 @@ class App(Recurring, Grouping):
         """Open the folder, recover, and begin. Functions must be registered before."""
         if self._loop is not None:
             raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         try:
             # Made now and not before: a program that only imports an app touches no folder.
             self.backend = self._wired.make_backend()
@@ -264,7 +265,7 @@ class App(Recurring, Grouping):
 
     def __exit__(self, *exc: object) -> None:
         background, self._background = self._background, None
-        if background is not None:
+        if background is not None and self._pid == os.getpid():
             background.stop(self.stop())
 
     # For the parts of the client.
@@ -287,6 +288,7 @@ class App(Recurring, Grouping):
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             raise Closed("The app is not started.")
+        check_process(self._pid)
         return self._loop
 
     async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 from duetime.errors import Closed, WaitTimedOut
 
 T = TypeVar("T")
+
+
+def check_process(pid: int) -> None:
+    """Refuse to work in a process forked from the one that started it: its loop does not run here."""
+    if os.getpid() != pid:
+        raise Closed(
+            f"It was started in process {pid}, and this process was forked from that one.",
+            hint="Start an app or a client of its own in the forked process, after the fork.",
+        )
 
 
 class Call(Coroutine[Any, Any, T], Generic[T]):

@@ -7,6 +7,7 @@ client.get(id).wait()`. Errors are those of `duetime.errors`, the same a program
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import aclosing
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from duetime.client import models, scope
 from duetime.client import predictions as forecast
 from duetime.client.background import Background
-from duetime.client.call import Call
+from duetime.client.call import Call, check_process
 from duetime.client.dead_letters import DeadLetters
 from duetime.client.payload import encode
 from duetime.client.requests import (
@@ -65,6 +66,7 @@ class Client:
     ) -> None:
         self._transport = Transport(url, token, tries=tries, timeout_s=timeout_s, tls=tls)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
         self._background: Background | None = None
         self.url = self._transport.url
         self.dead_letters = DeadLetters(self)
@@ -92,13 +94,14 @@ class Client:
     def __exit__(self, *exc: object) -> None:
         if self._background is not None:
             background, self._background = self._background, None
-            background.stop(self._close())
+            if self._pid == os.getpid():
+                background.stop(self._close())
 
     async def _open(self) -> None:
         if self._loop is not None:
             raise InvalidField("The client is open already.", hint="Open it once; it can be shared.")
         await self._transport.open()
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
 
     async def _close(self) -> None:
         self._loop = None
@@ -327,6 +330,7 @@ class Client:
             raise Closed(
                 "The client is not open.", hint="Use it inside `with client:` or `async with client:`."
             )
+        check_process(self._pid)
         return self._loop
 
 

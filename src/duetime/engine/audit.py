@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 from zlib import crc32
 
 from msgspec import Struct
@@ -21,11 +22,13 @@ from duetime.errors import Damaged, DuetimeError, Unavailable
 from duetime.kernel import invariants
 from duetime.log import inspect
 from duetime.log.frame import Frame
+from duetime.log.identity import read_identity
 from duetime.log.inspect import Look
 from duetime.log.log import Position
 from duetime.protocol import record as codec
 from duetime.protocol.record import Unreadable
 from duetime.store.sqlite import SqliteStore
+from duetime.trouble import UNREADABLE, of_store, store_told, told
 
 # Looks at a folder whose engine trims its log meanwhile.
 _LOOKS = 5
@@ -56,7 +59,7 @@ class Report(Struct):
 
 def audit(log_folder: Path, store_file: Path) -> Report:
     """Look at everything."""
-    with tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
+    with told(log_folder), tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
         copy = Path(folder) / "store.db"
         for _ in range(_LOOKS):
             report = Report()
@@ -96,24 +99,47 @@ def _copy_store(store_file: Path, copy: Path, report: Report) -> bool:
         return True
     copy.unlink(missing_ok=True)
     try:
-        with _connected(f"file:{store_file}?mode=ro") as source, _connected(f"file:{copy}") as target:
-            source.backup(target)
-    except sqlite3.DatabaseError as error:
-        report.found(store_file.name, str(error))
+        copy_store(store_file, copy)
+    except Damaged as error:
+        report.found(store_file.name, error.message)
         return False
     return True
 
 
-@contextmanager
-def _connected(uri: str) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        yield connection
+def copy_store(store_file: Path, copy: Path) -> None:
+    """Copy a store, also while its engine writes it. What cannot be done is told as what it is."""
+    with closing(_to_read(store_file)) as source, closing(sqlite3.connect(copy)) as target:
+        try:
+            source.backup(target)
+        except UNREADABLE as error:
+            known = of_store(error, store_file)
+            # Only the copy grows: it is the copy's disk that is full or failed.
+            raise known if isinstance(known, Damaged) else of_store(error, copy) from error
+
+
+def _to_read(path: Path) -> sqlite3.Connection:
+    place = f"file:{quote(str(path))}?mode=ro"
+    with store_told(path):
+        connection = sqlite3.connect(place, uri=True)
+        try:
+            connection.execute("PRAGMA user_version")
+        except sqlite3.OperationalError as error:
+            connection.close()
+            unwritable = error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY"))
+            if not unwritable or path.with_name(f"{path.name}-wal").exists():
+                raise
+            # In a folder that cannot be written SQLite reads only what nobody writes, and here nobody does.
+            connection = sqlite3.connect(f"{place}&immutable=1", uri=True)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
 def _check_rows(copy: Path, report: Report) -> None:
     if not copy.exists():
         return
-    with _connected(f"file:{copy}?mode=ro") as connection:
+    with closing(_to_read(copy)) as connection:
         try:
             for (line,) in connection.execute("PRAGMA integrity_check"):
                 if line != "ok":
@@ -125,7 +151,10 @@ def _check_rows(copy: Path, report: Report) -> None:
             for body, crc in connection.execute("SELECT body, crc FROM checkpoint"):
                 if crc32(body) != crc:
                     report.found("store.db, checkpoint", "the row does not match its checksum")
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
+            known = of_store(error, copy)
+            if not isinstance(known, Damaged):
+                raise known from error
             report.found("store.db", str(error))
 
 
@@ -173,6 +202,7 @@ class _Reader:
     def __init__(self, look: Look, end: Position) -> None:
         self._look = look
         self._end = end
+        self.identity = read_identity(look.disk, look.directory) or ""
 
     async def start(self) -> Position:
         return self._look.firsts[0] if self._look.firsts else 0
@@ -194,7 +224,9 @@ def _replay(look: Look, end: Position, copy: Path, report: Report) -> None:
             report.replayed = kernel.state.records - done
             report.intents = sum(kernel.state.counts)
             invariants.check(kernel.state)
-    except DuetimeError as error:
+    except Damaged as error:
         report.found("log and store", error.message)
+    except (DuetimeError, OSError, MemoryError):
+        raise  # says nothing about the folder
     except Exception as error:
         report.found("log and store", f"the records do not add up: {error!r}")

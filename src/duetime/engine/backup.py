@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from msgspec import Struct
 
 from duetime import private
-from duetime.engine.audit import Report, audit
+from duetime.engine.audit import Report, audit, copy_store
 from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
 from duetime.log import inspect
+from duetime.log.identity import IDENTITY_NAME
 from duetime.log.inspect import SegmentInfo
 from duetime.log.mark import MARK_NAME
 from duetime.log.segment import SEGMENT_HEADER_BYTES
 from duetime.store.sqlite import SqliteStore
+from duetime.trouble import of_system
 
 # How often a log that was cut meanwhile makes us begin again.
 _TRIES = 5
@@ -64,7 +65,7 @@ def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> 
         _sync(part)
         os.rename(part, to)  # an empty folder gives way; nobody sees a half-made copy
     except OSError as error:
-        raise Unavailable(f"The copy cannot be made: {error}.", hint="Look at the target's disk.") from error
+        raise of_system(error, to) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return made
@@ -94,14 +95,7 @@ def _copy_store(store_file: Path, copy: Path) -> int:
     """The position of the copied checkpoint; 0 if there is none yet."""
     if not store_file.exists():
         return 0
-    try:
-        with (
-            closing(sqlite3.connect(f"file:{store_file}?mode=ro", uri=True)) as source,
-            closing(sqlite3.connect(copy)) as target,
-        ):
-            source.backup(target)
-    except sqlite3.DatabaseError as error:
-        raise Damaged(f"{store_file}: {error}.") from error
+    copy_store(store_file, copy)
     with closing(SqliteStore(copy)) as store:
         found = store.load()
     return 0 if found is None else found.position
@@ -111,6 +105,8 @@ def _copy_log(log_folder: Path, copy: Path, checkpoint: int) -> Backup:
     # The mark first: all that it speaks of is in the segments listed after it.
     if (log_folder / MARK_NAME).exists():
         shutil.copyfile(log_folder / MARK_NAME, copy / MARK_NAME)
+    if (log_folder / IDENTITY_NAME).exists():
+        shutil.copyfile(log_folder / IDENTITY_NAME, copy / IDENTITY_NAME)
     segments = inspect.segments(log_folder)
     if not segments or segments[0].first > checkpoint or segments[-1].last < checkpoint:
         raise _Overtaken

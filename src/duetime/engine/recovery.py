@@ -37,6 +37,7 @@ async def recover(
     epoch's `Start` hands out anew what was under way."""
     kernel = Kernel(store)
     checkpoint = store.load()
+    _check_folder(log, store)
     position = await log.start()
     if checkpoint is not None:
         if checkpoint.rules > RULES:
@@ -61,6 +62,14 @@ async def recover(
         if progress is not None:
             progress(kernel.state.records)
     return kernel, await log.tail()
+
+
+def _check_folder(log: Tape, store: Store) -> None:
+    """Refuse a store and a log of two folders. Only those on a disk say where they belong."""
+    folder = getattr(log, "identity", "")
+    join = getattr(store, "join", None)
+    if folder and join is not None:
+        join(folder)
 
 
 def _replay(kernel: Kernel, place: Position, first: int, count: int, at_ms: int, body: bytes) -> None:

@@ -41,6 +41,9 @@ class Disk(Protocol):
     def lock(self, file: int) -> bool:
         """Take the file's lock without waiting; False if somebody has it."""
 
+    def is_named(self, file: int, path: str) -> bool:
+        """Whether the path still names this very file."""
+
     def size(self, file: int) -> int:
         """How many bytes the file has."""
 
@@ -91,6 +94,8 @@ class RealDisk:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, private.FOLDER_MODE)
         self.sync_directory(parent)
+        # Whoever made the parent may not have waited for its name.
+        self.sync_directory(os.path.dirname(parent))
 
     def names(self, directory: str) -> list[str]:
         return sorted(os.listdir(directory))
@@ -110,6 +115,14 @@ class RealDisk:
         except BlockingIOError:
             return False
         return True
+
+    def is_named(self, file: int, path: str) -> bool:
+        try:
+            there = os.stat(path)
+        except FileNotFoundError:
+            return False
+        mine = os.fstat(file)
+        return (there.st_ino, there.st_dev) == (mine.st_ino, mine.st_dev)
 
     def size(self, file: int) -> int:
         return os.fstat(file).st_size

@@ -14,8 +14,10 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
+import weakref
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,12 +26,25 @@ from threading import Lock
 from duetime.errors import Closed, Damaged, DuetimeError, Fatal, InDoubt, Moved, NoSpace
 from duetime.limits import LOG_HISTORY_BYTES, SEGMENT_BYTES_MAX
 from duetime.log.disk import Disk, RealDisk
-from duetime.log.folder import ALLOCATE_BYTES, FULL, Folder
+from duetime.log.folder import ALLOCATE_BYTES, Folder
 from duetime.log.frame import END, Frame, encode_header, frame_bytes
-from duetime.log.holder import hold
+from duetime.log.holder import LOCK_NAME, hold
+from duetime.log.identity import identify
 from duetime.log.log import Position
 from duetime.log.mark import Mark
 from duetime.log.segment import SEGMENT_HEADER_BYTES, Segment, walk
+from duetime.trouble import FULL, SHORT, of_system
+
+# Logs that this process holds. A forked child has a copy of each, and holds none of them.
+_held: weakref.WeakSet[FileLog] = weakref.WeakSet()
+
+
+def _disown() -> None:
+    for log in list(_held):
+        log.disown()
+
+
+os.register_at_fork(after_in_child=_disown)
 
 
 class FileLog:
@@ -52,6 +67,8 @@ class FileLog:
         self._segment_bytes_max = segment_bytes_max
         self._history_bytes = history_bytes
         self._inline_sync = inline_sync
+        self.identity = ""
+        """The folder's id, once the log is open."""
         self._lock_file: int | None = None
         self._mark: Mark | None = None
         self._newest: Segment | None = None
@@ -73,12 +90,14 @@ class FileLog:
         try:
             self._disk.make_directory(self.directory)
             self._lock_file = hold(self._disk, self.directory)
+            _held.add(self)
+            self.identity = identify(self._disk, self.directory)
             self._mark = Mark(self._disk, self.directory)
             self._firsts, self._newest = self._folder.recover(self._mark.read())
         except BaseException as error:
             self._let_go()
             if isinstance(error, OSError):
-                raise self._explain(error) from error
+                raise of_system(error, self.directory) from error
             raise
         self._tail = self._newest.first + self._newest.end - SEGMENT_HEADER_BYTES
         self._note_synced(self._tail)
@@ -92,7 +111,16 @@ class FileLog:
         finally:
             self._let_go()
 
+    def disown(self) -> None:
+        """This process was forked from the one that holds the log: it must not write, nor keep the lock."""
+        self._failure = f"The log in {self.directory} belongs to the process that this one was forked from."
+        if self._lock_file is not None:
+            with contextlib.suppress(OSError):
+                self._disk.close(self._lock_file)
+            self._lock_file = None
+
     def _let_go(self) -> None:
+        _held.discard(self)
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
@@ -137,6 +165,8 @@ class FileLog:
         if at != self._tail:
             raise Moved(f"The log's tail is {self._tail}, not {at}.", tail=self._tail)
         size = frame_bytes(frame)
+        if at == self._synced:
+            self._check_held()  # after a rest, somebody else may have written here
         try:
             newest = self._reserve(newest, size)
         except (OSError, Fatal) as error:
@@ -198,12 +228,23 @@ class FileLog:
     def _sync_now(self, file: int, target: Position) -> None:
         # A rotation, or the sync before, may have covered it while this one waited for its turn.
         if target > self._synced:
+            self._check_held()
             try:
                 self._disk.sync_data(file)
             except OSError as error:
                 raise self._stop(error) from error
             self._note_synced(target)
         self._close_sealed_files()
+
+    def _check_held(self) -> None:
+        """Stop if the lock's file was removed or replaced: another process may hold the folder by now."""
+        assert self._lock_file is not None, "the lock is held as long as the log is open"
+        try:
+            held = self._disk.is_named(self._lock_file, os.path.join(self.directory, LOCK_NAME))
+        except OSError as error:
+            raise self._stop(error) from error
+        if not held:
+            raise self._stop(Fatal(f"its file {LOCK_NAME!r} was removed; another process may write here."))
 
     def _note_synced(self, position: Position) -> None:
         with self._guard:
@@ -283,8 +324,8 @@ class FileLog:
 
     def _explain(self, error: OSError | Fatal) -> DuetimeError:
         """What an error that left nothing behind means for the caller."""
-        if isinstance(error, OSError) and error.errno in FULL:
-            return NoSpace(f"{self.directory}: {error.strerror}.")
+        if isinstance(error, OSError) and (error.errno in FULL or error.errno in SHORT):
+            return of_system(error, self.directory)
         return self._stop(error)
 
     def _stop(self, error: Exception) -> Fatal:

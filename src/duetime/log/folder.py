@@ -24,11 +24,10 @@ from duetime.log.segment import (
     segment_name,
 )
 from duetime.log.tail import find_end
+from duetime.trouble import FULL, of_system
 
 # A file that grows makes each sync write its new length too; growing in steps makes that rare.
 ALLOCATE_BYTES: Final = 8 * 1024 * 1024
-# The disk, or the share of it this user may fill, is full.
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Folder:
@@ -134,8 +133,10 @@ class Folder:
         name = segment_name(first)
         try:
             return self._disk.open_to_read(self._path(name))
-        except OSError as error:
+        except FileNotFoundError as error:
             raise Damaged(f"{name} at 0: cannot be opened: {error.strerror}.") from error
+        except OSError as error:
+            raise of_system(error, self._path(name)) from error
 
     def remove(self, first: int) -> None:
         """Remove a segment for good."""

@@ -25,6 +25,7 @@ from duetime.errors import Damaged, TooNew
 from duetime.limits import FRAME_BYTES_MAX
 from duetime.log.disk import Disk
 from duetime.log.frame import ENVELOPE_BYTES, Frame, decode
+from duetime.trouble import SHORT, of_system
 
 SUFFIX: Final = ".seg"
 SUFFIX_UNFINISHED: Final = ".seg.tmp"
@@ -102,6 +103,8 @@ def read_bytes(disk: Disk, file: int, name: str, offset: int, count: int) -> byt
     try:
         return disk.read(file, offset, count)
     except OSError as error:
+        if error.errno in SHORT:
+            raise of_system(error, name) from error
         raise Damaged(f"{name} at {offset}: cannot be read: {error.strerror}.") from error
 
 

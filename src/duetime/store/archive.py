@@ -20,7 +20,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from duetime.errors import Damaged
+from duetime.errors import Damaged, NotReady
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import (
     ACKED,
@@ -38,6 +38,7 @@ from duetime.protocol.intent import (
 from duetime.protocol.terms import Entity, Task, Terms, Tier
 from duetime.store import schema
 from duetime.store.store import forgotten
+from duetime.trouble import store_told
 
 # Rows looked at for one answer: some tens of milliseconds of SQLite's time, none of the loop's.
 ROWS_MAX = 50_000
@@ -149,13 +150,13 @@ class Archive:
         if connection is None:
             yield False
             return
-        connection.execute("BEGIN")
-        try:
-            yield True
-        except schema.UNREADABLE as error:
-            raise Damaged(f"{self.path}: {error}.") from error
-        finally:
-            connection.execute("COMMIT")
+        assert self.path is not None
+        with store_told(self.path):
+            connection.execute("BEGIN")
+            try:
+                yield True
+            finally:
+                connection.execute("COMMIT")
 
     def checkpoint(self) -> Checkpoint | None:
         """What the kernel knew at that moment."""
@@ -293,12 +294,16 @@ class Archive:
     def _open(self) -> sqlite3.Connection | None:
         if self._connection is None and self.path is not None and self.path.exists():
             place = f"file:{quote(str(self.path))}?mode=ro"
-            try:
+            with store_told(self.path):
                 connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
-                connection.execute("PRAGMA cache_size = -8192")
-                connection.execute("PRAGMA mmap_size = 1073741824")
-            except schema.UNREADABLE as error:
-                raise Damaged(f"{self.path}: {error}.") from error
+                try:
+                    connection.execute("PRAGMA cache_size = -8192")
+                    connection.execute("PRAGMA mmap_size = 1073741824")
+                    if schema.version_of(connection) != len(schema.MIGRATIONS):
+                        raise NotReady("The store is being brought to this version.")
+                except BaseException:
+                    connection.close()
+                    raise
             self._connection = connection
         return self._connection
 

@@ -1,4 +1,9 @@
-"""Delete the rows of forgotten intents. The marks hide them already; this only gives the room back."""
+"""Delete the rows of forgotten intents. The marks hide them already; this only gives the room back.
+
+Rows go in the order in which their intents ended: chunks are taken from the front of an index, and the first
+row that stays ends the search. A row with a key or claim is deleted once it also ended before the window of
+keys, which is at most that window later than it could be.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +12,52 @@ import sqlite3
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import DEAD_LETTERED
 
-# Rows deleted in one transaction, and transactions in one checkpoint: a purge never takes long.
+# Rows deleted in one transaction, and how many are always deleted in one checkpoint if there are so many.
 _CHUNK = 5_000
-_CHUNKS = 20
+_ROWS_MIN = 100_000
+# More go when more are written: a store that is filled fast is emptied faster.
+_PACE = 2
 
+_DEAD = f"ended > 0 AND status = {int(DEAD_LETTERED)}"
 _USUAL = f"ended > 0 AND status <> {int(DEAD_LETTERED)} AND key IS NULL AND claim IS NULL"
-_KEPT = f"ended > 0 AND (status = {int(DEAD_LETTERED)} OR key IS NOT NULL OR claim IS NOT NULL)"
+_KEYED = f"ended > 0 AND status <> {int(DEAD_LETTERED)} AND (key IS NOT NULL OR claim IS NOT NULL)"
 
 
-def purge(writer: sqlite3.Connection, marks: Marks) -> None:
-    """Delete what is below the marks, oldest first, a bounded amount at a time."""
-    for _ in range(_CHUNKS):
-        last = _last_below(writer, marks)
+def purge(writer: sqlite3.Connection, marks: Marks, written: int = 0) -> None:
+    """Delete what is below the marks, oldest first; at most so many that it keeps up with what is written."""
+    most = max(_ROWS_MIN, _PACE * written)
+    forever = 1 << 62
+    _by_end(writer, _USUAL, marks, forever, most)
+    _by_end(writer, _KEYED, marks, marks.key_before_ms, most)
+    # A dead letter may have a key as well; few do, so those that stay for it are looked at again.
+    query = (
+        f"DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE {_DEAD} AND finished_at_ms < :dead"
+        f" AND ((key IS NULL AND claim IS NULL) OR created_at_ms < :key OR finished_at_ms < 0)"
+        f" ORDER BY finished_at_ms LIMIT {_CHUNK})"
+    )
+    for _ in range(0, most, _CHUNK):
+        gone = writer.execute(query, {"dead": marks.dead_before_ms, "key": marks.key_before_ms}).rowcount
+        if gone < _CHUNK:
+            break
+
+
+def _by_end(writer: sqlite3.Connection, kind: str, marks: Marks, before_ms: int, most: int) -> None:
+    """Delete rows of one kind from the front, those that ended before `before_ms`."""
+    for _ in range(0, most, _CHUNK):
+        last = _last_below(writer, kind, marks, before_ms)
         if last is None:
             break
-        writer.execute(f"DELETE FROM intents WHERE {_USUAL} AND ended <= ?", (last,))
-    writer.execute(
-        f"DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE {_KEPT}"
-        f" AND finished_at_ms < CASE status WHEN {int(DEAD_LETTERED)} THEN :dead ELSE :finished END"
-        f" AND finished_at_ms < max(:dead, :finished)"
-        f" AND ((key IS NULL AND claim IS NULL) OR created_at_ms < :key OR finished_at_ms < 0)"
-        f" LIMIT {_CHUNK})",
-        {
-            "dead": marks.dead_before_ms,
-            "finished": marks.finished_before_ms,
-            "key": marks.key_before_ms,
-        },
-    )
+        writer.execute(f"DELETE FROM intents WHERE {kind} AND ended <= ?", (last,))
 
 
-def _last_below(writer: sqlite3.Connection, marks: Marks) -> int | None:
+def _last_below(writer: sqlite3.Connection, kind: str, marks: Marks, before_ms: int) -> int | None:
     """The end of the next chunk to go. Intents end in the order of their time, so the first that stays
     ends the search."""
     last: int | None = None
-    query = f"SELECT ended, finished_at_ms FROM intents WHERE {_USUAL} ORDER BY ended LIMIT {_CHUNK}"
+    query = f"SELECT ended, finished_at_ms FROM intents WHERE {kind} ORDER BY ended LIMIT {_CHUNK}"
     for ended, finished_at_ms in writer.execute(query):
+        if finished_at_ms >= before_ms:
+            break
         if finished_at_ms >= marks.finished_before_ms and ended > marks.ended_to:
             break
         last = ended

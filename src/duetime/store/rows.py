@@ -9,10 +9,10 @@ from zlib import crc32
 
 import msgspec
 
-from duetime.errors import NoSpace
 from duetime.protocol.intent import Intent
 from duetime.store import schema
 from duetime.store.store import HOT, Job, claim_of
+from duetime.trouble import store_told
 
 # Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
 # loop, it may wait some milliseconds, so statements are large. 15 columns x 2,000 is below SQLite's limit
@@ -54,15 +54,11 @@ def ids(rows: list[Value]) -> list[str]:
 
 
 def in_room(path: Path, job: Job) -> Job:
-    """The job, saying in the store's own words when it only lacks room."""
+    """The job, telling errors of SQLite as ours: one that only lacks room is tried again."""
 
     def run() -> None:
-        try:
+        with store_told(path):
             job()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname == "SQLITE_FULL":
-                raise NoSpace(f"{path}: {error}.") from error
-            raise
 
     return run
 

@@ -8,7 +8,8 @@ import sqlite3
 from pathlib import Path
 
 from duetime import private
-from duetime.errors import Damaged, TooNew
+from duetime.errors import TooNew
+from duetime.trouble import store_told
 
 COLUMNS = (
     "seq", "id", "status", "tier", "lane", "wake_at_ms", "execute_at_ms", "created_at_ms",
@@ -58,11 +59,16 @@ MIGRATIONS = (
     CREATE INDEX intents_kept ON intents (finished_at_ms)
         WHERE ended > 0 AND (status = 5 OR key IS NOT NULL OR claim IS NOT NULL);
     """,
+    """
+    -- Which folder the store belongs to; the log says it, too.
+    CREATE TABLE folder (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL);
+    -- Dead letters and keys are kept for different times, so each has an index in the order it is deleted by.
+    DROP INDEX intents_kept;
+    CREATE INDEX intents_dead ON intents (finished_at_ms) WHERE ended > 0 AND status = 5;
+    CREATE INDEX intents_keyed ON intents (ended)
+        WHERE ended > 0 AND status <> 5 AND (key IS NOT NULL OR claim IS NOT NULL);
+    """,
 )
-
-
-# What SQLite raises over a damaged file; the second when it quotes damaged text in its message.
-UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -72,25 +78,30 @@ def connect(path: Path) -> sqlite3.Connection:
         # SQLite would make it readable for others; its -wal and -shm have the rights of this one.
         with contextlib.suppress(OSError):  # SQLite says what is wrong
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE))
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        # A commit is on the medium when it returns: the log is cut behind it.
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA cache_size = -16384")
-    except UNREADABLE as error:
+        with store_told(path):
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = WAL")
+            # A commit is on the medium when it returns: the log is cut behind it.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -16384")
+    except BaseException:
         if connection is not None:
             connection.close()
-        raise Damaged(f"{path}: {error}.") from error
+        raise
     return connection
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Which version the file has; 0 for a new one."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the file to this version."""
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    with store_told(path):
+        version = version_of(connection)
         if version > len(MIGRATIONS):
             raise TooNew(f"{path}: schema version {version} is newer than {len(MIGRATIONS)}.")
         for number, script in enumerate(MIGRATIONS[version:], version + 1):
             connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
-    except UNREADABLE as error:
-        raise Damaged(f"{path}: {error}.") from error

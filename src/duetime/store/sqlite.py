@@ -22,7 +22,7 @@ from zlib import crc32
 
 import msgspec
 
-from duetime.errors import Damaged
+from duetime.errors import Damaged, Mixed
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
@@ -32,6 +32,7 @@ from duetime.store.claims import Claims
 from duetime.store.purge import purge
 from duetime.store.rows import Row, Value
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
+from duetime.trouble import UNREADABLE, of_store, store_told
 
 # Rows made between two looks at the loop: about a millisecond of work.
 _SLICE = 250
@@ -49,19 +50,16 @@ _SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
 class SqliteStore:
     """Hot intents in memory, all of them in a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, at_load: bool = False) -> None:
+        """With `at_load` the file is not touched before `load`: whoever calls it holds the folder by then."""
         self.edge: Edge = (0, 0)
         self.cycle = 1
         self._path = path
-        self._reader = schema.connect(path)
-        self._writer = schema.connect(path)
-        try:
-            schema.migrate(self._writer, path)
-            self._newest = self._newest_on_disk()
-        except BaseException:
-            self._reader.close()
-            self._writer.close()
-            raise
+        self._reader: sqlite3.Connection
+        self._writer: sqlite3.Connection
+        self._open = False
+        if not at_load:
+            self._connect()
         self._hot: dict[str, Intent] = {}
         self._absent = ""
         """An id that was just looked for and is not on disk: whoever makes it asks more than once."""
@@ -77,11 +75,40 @@ class SqliteStore:
         self._terms: dict[bytes, Terms] = {}
         self._deferred: dict[str, Intent] = {}
         """Changed intents that wake behind the edge and may not be on disk yet."""
-        self._closed = False
+
+    def _connect(self) -> None:
+        self._reader = schema.connect(self._path)
+        try:
+            self._writer = schema.connect(self._path)
+        except BaseException:
+            self._reader.close()
+            raise
+        self._open = True
+        try:
+            schema.migrate(self._writer, self._path)
+            self._newest = self._newest_on_disk()
+        except BaseException:
+            self.close()
+            raise
+
+    def join(self, folder: str) -> None:
+        """Belong to this folder from now on; raises `Mixed` if the store is another's."""
+        found = next(self._read("SELECT id FROM folder"), None)
+        if found is None:
+            with store_told(self._path):
+                self._writer.execute("INSERT INTO folder (one, id) VALUES (1, ?)", (folder,))
+        elif found[0] != folder:
+            raise Mixed(
+                f"{self._path} is of the folder {found[0]}, and the log is of {folder}:"
+                " they do not belong together.",
+                hint="Put the store and the log of one folder, or of one backup, together.",
+            )
 
     # What the kernel asks.
 
     def load(self) -> Checkpoint | None:
+        if not self._open:
+            self._connect()
         row = next(self._read("SELECT body, crc FROM checkpoint"), None)
         if row is None:
             return None
@@ -256,7 +283,7 @@ class SqliteStore:
             if not done:
                 self._abandon(frozen)
         yield from self._cool(frozen)
-        yield rows.in_room(self._path, lambda: purge(self._writer, checkpoint.marks))
+        yield rows.in_room(self._path, lambda: purge(self._writer, checkpoint.marks, len(frozen)))
         yield settled
 
     def _write(self) -> Job:
@@ -285,8 +312,8 @@ class SqliteStore:
         return Archive(self._path)
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
+        if self._open:
+            self._open = False
             self._reader.close()
             self._writer.close()
 
@@ -326,8 +353,8 @@ class SqliteStore:
             yield from self._reader.execute(query, values)
         except sqlite3.ProgrammingError:
             raise  # ours, not the file's
-        except schema.UNREADABLE as error:
-            raise Damaged(f"{self._path}: {error}.") from error
+        except UNREADABLE as error:
+            raise of_store(error, self._path) from error
 
     def _keep(self, intent: Intent) -> Intent:
         """Hold an intent that the kernel takes hold of."""

@@ -42,6 +42,7 @@ def test_the_folder_is_made_and_reopened_where_it_ended(tmp_path: Path) -> None:
     asyncio.run(work())
     assert sorted(path.name for path in (tmp_path / "data" / "log").iterdir()) == [
         segment_name(0),
+        "id",
         "lock",
         "synced",
     ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
-from duetime.errors import Fatal, InDoubt, NoSpace
+from duetime.errors import Damaged, Exhausted, Fatal, InDoubt, NoSpace
 from duetime.log.file import FileLog
 from duetime.log.frame import ENVELOPE_BYTES
 from duetime.testing.disk import FaultyDisk
@@ -221,3 +222,66 @@ def test_an_error_while_opening_lets_go_of_everything(error: int) -> None:
         run_now(log.open())
         run_now(log.close())
     assert number > 10
+
+
+def test_a_lock_that_was_removed_is_noticed_by_the_next_sync(rig: Rig) -> None:
+    rig.append(b"a")
+    rig.disk.forget("log/lock")
+    with pytest.raises(Fatal, match="'lock' was removed"):
+        run_now(rig.log.sync())
+    with pytest.raises(Fatal, match="'lock' was removed"):
+        rig.append(b"b")
+
+
+def test_a_lock_that_was_replaced_is_noticed_before_a_write_after_a_rest(rig: Rig) -> None:
+    rig.append(b"a")
+    run_now(rig.log.sync())
+    rig.disk.forget("log/lock")
+    other = rig.opened()
+    run_now(other.append(run_now(other.tail()), frame(b"theirs")))
+    with pytest.raises(Fatal, match="'lock' was removed"):
+        rig.append(b"ours")
+    assert run_now(bodies_of(other)) == [b"a", b"theirs"]
+
+
+def test_a_lock_that_cannot_be_looked_at_stops_the_log(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(file: int, path: str) -> bool:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(rig.disk, "is_named", failing)
+    with pytest.raises(Fatal, match=r"stopped: .*Permission denied"):
+        rig.append(b"a")
+
+
+def test_a_forked_child_neither_writes_nor_holds(rig: Rig) -> None:
+    rig.append(b"a")
+    rig.log.disown()
+    rig.log.disown()
+    with pytest.raises(Fatal, match="forked from"):
+        rig.append(b"b")
+    again = rig.opened()
+    assert run_now(bodies_of(again)) == [b"a"]
+    run_now(rig.log.close())
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_too_few_files_at_rotation_refuse_and_the_log_goes_on(rig: Rig, error: int) -> None:
+    rig.append(b"x" * 600)
+    rig.fail_next("open", error)
+    with pytest.raises(Exhausted):
+        rig.append(b"y" * 600)
+    rig.append(b"y" * 600)
+    assert rig.bodies() == [b"x" * 600, b"y" * 600]
+
+
+def test_a_segment_that_cannot_be_opened_or_read_for_want_of_files_is_not_damaged(rig: Rig) -> None:
+    rig.append(b"a")
+    rig.fail_next("open_to_read", errno.EMFILE)
+    with pytest.raises(Exhausted):
+        rig.bodies()
+    rig.fail_next("read", errno.ENOMEM)
+    with pytest.raises(Exhausted):
+        rig.bodies()
+    rig.disk.forget(rig.segments()[0])
+    with pytest.raises(Damaged, match="cannot be opened"):
+        rig.bodies()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.errors import Damaged, TooNew
+from duetime.errors import Damaged, Denied, TooNew
 from duetime.store import schema
 from duetime.store.sqlite import SqliteStore
 from duetime.store.store import SEQ_MAX
@@ -126,7 +126,7 @@ def test_a_file_that_is_something_else_is_refused(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(Damaged, match=r"store\.db"):
+    with pytest.raises(Denied, match=r"nowhere: No such file or directory"):
         SqliteStore(tmp_path / "nowhere" / "store.db")
 
 
