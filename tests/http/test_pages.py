@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from urllib.parse import urlencode
 
 import pytest
 
@@ -30,3 +33,31 @@ def test_no_link_is_broken(server, path):
     links = set(re.findall(r'href="(/[^"#]*)"', server.ask("GET", path).body.decode()))
     assert links
     assert {link: server.ask("GET", link).status for link in links} == dict.fromkeys(links, 200)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(
+    ("words", "found", "hidden"),
+    [
+        ("DEBOUNCE", "createIntent", "getHealth"),  # of the description of a field, behind a reference
+        ("order of arrival", "setLane", "cancelIntent"),
+        ("40901", "createIntent", "getWhy"),
+        ("getwhy", "getWhy", "createIntent"),
+        ("/v1/admin/dead", "reviveDeadLetters", "reviveIntent"),
+    ],
+)
+def test_the_page_finds_words_of_descriptions(server, tmp_path, service_missing, words, found, hidden):
+    browser = shutil.which("chromium") or shutil.which("google-chrome") or ""
+    if not browser:
+        service_missing("There is no chromium.")
+    page = f"{server.url}/docs?{urlencode({'find': words})}"
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    shown = subprocess.run(
+        [browser, *options, "--virtual-time-budget=10000", "--dump-dom", page],
+        capture_output=True, text=True, timeout=120, check=True,
+    ).stdout  # fmt: skip
+    cards = {
+        id: "hidden" in re.sub(r'data-text="[^"]*"', "", rest)
+        for id, rest in re.findall(r'<details class="operation" id="(\w+)"([^>]*)>', shown)
+    }
+    assert not cards[found] and cards[hidden], words

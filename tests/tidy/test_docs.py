@@ -54,3 +54,31 @@ def test_no_link_is_broken():
         if not (page.parent / link).exists()
     ]
     assert not broken, f"these links lead nowhere: {broken}"
+
+
+CONTENTS = re.compile(r"^- \[(.+)\]\(#(.+)\)$", re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """Where a heading is found, as those who show Markdown make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_a_table_of_contents_is_true(page):
+    before, *sections = re.split(r"^## ", read(page), flags=re.MULTILINE)
+    listed = CONTENTS.findall(before)
+    if listed:
+        headings = [section.partition("\n")[0] for section in sections]
+        assert listed == [(heading, anchor(heading)) for heading in headings]
+
+
+def test_every_place_that_a_link_names_is_there():
+    wrong = []
+    for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        for name, place in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", read(page)):
+            target = (page.parent / name).resolve() if name else page
+            headings = re.findall(r"^#+ (.+)$", read(target), re.MULTILINE)
+            if place not in map(anchor, headings):
+                wrong.append(f"{page.name}: {name}#{place}")
+    assert not wrong

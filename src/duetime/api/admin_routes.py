@@ -11,7 +11,7 @@ from duetime.api.app import Parameter, Route
 from duetime.api.auth import Role
 from duetime.api.functions import FunctionsOut
 from duetime.api.insights import HealthRoutes, InsightRoutes, SegmentsOut
-from duetime.api.routes import LIST, REQUEST_ID
+from duetime.api.routes import BY_TAGS, LIST, REQUEST_ID
 from duetime.api.wire import Nothing, PageOut
 from duetime.insight.autoscale import Autoscale
 from duetime.insight.chronoscope import Chronoscope
@@ -43,8 +43,8 @@ def dead_letter_routes(letters: DeadLetters) -> list[Route]:
     return [
         Route(
             method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
-            name="listDeadLetters", summary="Dead letters, with their reasons", tag="Dead letters",
-            answers={200: PageOut}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
+            name="listDeadLetters", summary="Dead letters, with their reasons", about=BY_TAGS,
+            tag="Dead letters", answers={200: PageOut}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
         Route(
             path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",

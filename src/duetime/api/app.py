@@ -41,6 +41,8 @@ class Route(Struct, frozen=True, kw_only=True):
     role: Role | None
     name: str
     summary: str
+    about: str = ""
+    """What the summary and the parameters do not say."""
     tag: str
     body: Any = None
     body_required: bool = True

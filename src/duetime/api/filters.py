@@ -66,7 +66,7 @@ def check_names(query: Mapping[str, str], known: Iterable[str], *, tags: bool = 
     allowed = set(known)
     for name in query:
         if name not in allowed and not (tags and name.startswith("tag.") and len(name) > 4):
-            names = ", ".join(sorted(allowed)) or "none"
+            names = ", ".join([*sorted(allowed), *(["tag.NAME"] if tags else [])]) or "none"
             raise BadQuery(
                 f"There is no parameter {name[:64]!r} here.", hint=f"Known are: {names}.", parameter=name[:64]
             )

@@ -142,9 +142,7 @@ def _operation(route: Route, schemas: dict[Any, Json]) -> Json:
     operation: Json = {
         "operationId": route.name,
         "summary": route.summary,
-        "description": "Open to everybody."
-        if route.role is None
-        else f"Needs {_NEEDS[route.role]}, once the server has tokens.",
+        "description": " ".join(filter(None, (route.about, _needs(route)))),
         "tags": [route.tag],
         "parameters": _parameters(route, schemas),
         "responses": _responses(route, schemas),
@@ -155,6 +153,12 @@ def _operation(route: Route, schemas: dict[Any, Json]) -> Json:
     if route.stream:
         operation["x-stream"] = True
     return operation
+
+
+def _needs(route: Route) -> str:
+    if route.role is None:
+        return "Open to everybody."
+    return f"Needs {_NEEDS[route.role]}, once the server has tokens."
 
 
 def _parameters(route: Route, schemas: dict[Any, Json]) -> list[Json]:

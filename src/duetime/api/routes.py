@@ -59,7 +59,11 @@ FILTERS: Final = (
     Parameter("tier", "A precision tier."),
     Parameter("queue", "The queue of a task."),
     Parameter("task", "The name of a task."),
-    Parameter("entity", "TYPE or TYPE/ID of an entity. Tags are asked for as tag.NAME=VALUE."),
+    Parameter("entity", "TYPE or TYPE/ID of an entity."),
+)
+# The names of tags are the callers' own, so no list of parameters can have them.
+BY_TAGS: Final = (
+    "A parameter tag.NAME=VALUE filters by a tag, as in ?tag.customer=ada; several must all be there."
 )
 LIST: Final = (
     *FILTERS,
@@ -102,7 +106,8 @@ def intent_routes(intents: Intents) -> list[Route]:
         ),
         Route(
             method="GET", path="/v1/intents", handler=intents.page, role=Role.read, name="listIntents",
-            summary="Intents, newest first or by due time", tag="Intents", answers={200: PageOut},
+            summary="Intents, newest first or by due time", about=BY_TAGS, tag="Intents",
+            answers={200: PageOut},
             parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
         Route(
@@ -171,7 +176,8 @@ def event_routes(stream: EventStream) -> list[Route]:
     return [
         Route(
             method="GET", path="/v1/events", handler=stream, role=Role.read, name="getEvents",
-            summary="Server-sent events of transitions", tag="Events", answers={200: str}, stream=True,
+            summary="Server-sent events of transitions", about=BY_TAGS, tag="Events", answers={200: str},
+            stream=True,
             media_type="text/event-stream",
             parameters=(
                 *FILTERS,
