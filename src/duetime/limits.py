@@ -242,6 +242,17 @@ NOTE_CHARS_MAX: Final = 200
 # Functions one worker may list, and the bytes of what is said about one of them.
 FUNCTIONS_MAX: Final = 1_000
 FUNCTION_BYTES_MAX: Final = 32 * 1024
+# A function's schema, with what it refers to in its place: values in it, and how deep they are nested.
+# Payloads are checked on the event loop, at about 15 ns for each pair of a value and a comparison.
+SCHEMA_NODES_MAX: Final = 5_000
+SCHEMA_DEPTH_MAX: Final = 64
+# Comparisons for one payload: 15 ms. What may take more is not checked.
+SCHEMA_COST_MAX: Final = 1_000_000
+# Up to here it is also told what is wrong and where, which takes a thousand times as long as to find out.
+SCHEMA_COST_TOLD_MAX: Final = 10_000
+# What a pattern costs for each byte, and how large one may become: it is matched in linear time.
+PATTERN_COST: Final = 16
+PATTERN_BYTES_MAX: Final = 16 * 1024
 # A server remembers so many, also of workers that left.
 FUNCTIONS_KEPT: Final = 10_000
 

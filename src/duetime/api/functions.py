@@ -14,15 +14,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from duetime.api import schemas
 from duetime.api.messages import Messages
+from duetime.api.schemas import Rule
 from duetime.errors import InvalidField
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX, NAME_CHARS_MAX
 from duetime.protocol.terms import Entity, Target, Task
-
-try:
-    from jsonschema_rs import Draft202012Validator
-except ModuleNotFoundError:  # then nothing is checked
-    Draft202012Validator = None  # type: ignore[assignment, misc]
 
 _SIGNATURE_CHARS_MAX = 500
 _ERROR_CHARS_MAX = 300
@@ -42,6 +39,8 @@ class Function(Struct, frozen=True):
     entity: str | None
     signature: str
     schema: str
+    rule: Rule | None = None
+    """What payloads are checked by; None: nothing."""
 
     @property
     def key(self) -> Key:
@@ -79,25 +78,24 @@ class _Known:
     def __init__(self, said: Function) -> None:
         self.said = said
         self.by: dict[str, Function] = {}
-        self.validator: Any = None
-        self._schema = ""
+        self.rule: Rule | None = None
 
     def look(self) -> None:
         """Somebody came or went: who is there decides, and only if all say the same."""
-        schemas = {each.schema for each in self.by.values()} or {self.said.schema}
-        schema = schemas.pop() if len(schemas) == 1 else ""
-        if schema != self._schema:  # workers come and go, and mostly say the same
-            self._schema, self.validator = schema, _compiled(schema)
+        one = next(iter(self.by.values()), self.said)
+        agree = all(each.schema == one.schema for each in self.by.values())
+        self.rule = one.rule if agree else None
 
     def check(self, payload: bytes) -> None:
+        if self.rule is None:
+            return
         try:
             arguments = msgspec.json.decode(payload) if payload else [[]]
-            if self.validator.is_valid(arguments):
-                return
-            error = next(self.validator.iter_errors(arguments))
-        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, StopIteration):
+            wrong = self.rule.wrong(payload, arguments)
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
             return  # nothing that a validator can judge: the function decides
-        raise _refusal(self.said, error)
+        if wrong is not None:
+            raise _refusal(self.said, wrong)
 
 
 class Functions:
@@ -144,7 +142,7 @@ class Functions:
             known = self._known.get((target.kind, target.message))
         else:
             return None
-        return None if known is None or known.validator is None else known.check
+        return None if known is None or known.rule is None else known.check
 
     def shown(self) -> FunctionsOut:
         return FunctionsOut(
@@ -154,7 +152,7 @@ class Functions:
                     queue=known.said.queue,
                     entity=known.said.entity,
                     signature=known.said.signature,
-                    parameters=None if known.validator is None else Raw(known.said.schema.encode()),
+                    parameters=None if known.rule is None else Raw(known.said.schema.encode()),
                     workers=sorted(known.by),
                 )
                 for _, known in sorted(self._known.items(), key=lambda item: (item[0][0] or "", item[0][1]))
@@ -187,23 +185,37 @@ def checked(functions: Iterable[Function]) -> list[Function]:
                 raise InvalidField(f"The name of a function has 1 to {NAME_CHARS_MAX} characters.")
         schema = each.schema if len(each.schema) <= FUNCTION_BYTES_MAX else ""
         found.append(
-            Function(each.name, each.queue, each.entity, each.signature[:_SIGNATURE_CHARS_MAX], schema)
+            Function(
+                each.name,
+                each.queue,
+                each.entity,
+                each.signature[:_SIGNATURE_CHARS_MAX],
+                schema,
+                _rule(each.name, schema),
+            )
         )
     return found
 
 
-def _compiled(schema: str) -> Any:
-    if not schema or Draft202012Validator is None:
-        return None
+def _rule(function: str, schema: str) -> Rule | None:
     try:
-        return Draft202012Validator(msgspec.json.decode(schema))
+        return schemas.rule(schema)
+    except InvalidField:
+        raise
     except Exception as error:
-        _logger.warning("A worker's schema cannot be used, payloads are not checked by it: %s", error)
+        _logger.warning("Payloads of %r are not checked, its schema cannot be used: %s", function, error)
         return None
 
 
 def _refusal(function: Function, error: Any) -> InvalidField:
-    """What is wrong, and where in the body it is."""
+    """What is wrong, and where in the body it is, if that is known."""
+    what = function.name if function.entity is None else f"{function.entity}.{function.name}"
+    if isinstance(error, str):
+        return InvalidField(
+            f"The payload does not fit {what}{function.signature[:100]}: {error}.",
+            hint="`duetime functions` shows what each takes.",
+            path="$.payload",
+        )
     words = str(error.message)
     node = msgspec.json.decode(function.schema)
     for step in error.schema_path:
@@ -216,7 +228,6 @@ def _refusal(function: Function, error: Any) -> InvalidField:
     place = "$.payload" + "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
     )
-    what = function.name if function.entity is None else f"{function.entity}.{function.name}"
     return InvalidField(
         f"The payload does not fit {what}{function.signature[:100]}: {words[:_ERROR_CHARS_MAX]}, at {place}.",
         hint='A payload is [[by place], {"by": "name"}]; `duetime functions` shows what each takes.',

@@ -15,7 +15,8 @@ TEXT = NUMBER.replace("integer", "string")
 
 
 def function(schema: str = NUMBER, name: str = "f", entity: str | None = None) -> Function:
-    return Function(name, None if entity else "default", entity, "(a)", schema)
+    (made,) = checked([Function(name, None if entity else "default", entity, "(a)", schema)])
+    return made
 
 
 def fits(book: Functions, payload: bytes) -> bool:

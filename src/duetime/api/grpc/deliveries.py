@@ -88,7 +88,7 @@ class DeliveryCalls:
         book = parts.service.functions
         try:
             check_lanes(parcels.credits_of(hello.credits))
-            functions = checked(parcels.functions(hello))
+            functions = await asyncio.to_thread(checked, parcels.functions(hello))  # there may be thousands
             for each in functions:
                 check_target(each.target())
             types = [each.source.entity for each in hello.credits if each.source.entity]
