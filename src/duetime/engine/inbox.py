@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from duetime.kernel.kernel import Answer
 from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX, FRAME_BYTES_MAX
 from duetime.protocol.command import Advance, Command, Settle, Submit
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Item, Ties
 from duetime.protocol.outcome import (
     Done,
     Expired,
@@ -34,6 +34,10 @@ from duetime.protocol.terms import AckLevel, Terms
 
 # What an item costs on the log besides its payload, roughly.
 _ITEM_BYTES = 96
+# What ties cost besides their names.
+_TIES_BYTES = 48
+# More than ever wait.
+_ALL = 1 << 62
 
 
 class Request(Struct, eq=False):
@@ -91,6 +95,8 @@ class Inbox:
         self._requests: deque[Asked] = deque()
         self.settlements: list[Settlement] = []
         self.tick = False
+        self._together = _ALL
+        """Requests and outcomes that the next batch may have: fewer after one that was too large."""
 
     def __len__(self) -> int:
         return len(self._requests) + len(self.settlements) + self.tick
@@ -116,11 +122,14 @@ class Inbox:
         return waiting
 
     def sort_out(self, batch: Batch, error: Exception) -> None:
-        """A batch could not be made into bytes: who is guilty is told so, the rest is taken again."""
+        """A batch could not be made into bytes: who is guilty is told so, the rest is taken again. If each
+        alone could be written, they are only too many: the next batch has half of them."""
         requests = [request for answered in batch.replies for request in answered]
         innocent = [request for request in requests if _writable(request.command)]
         if len(innocent) == len(requests) and all(map(_writable, batch.settlements)):
-            innocent = []  # nobody alone: to take them together again would not end
+            self._together = (len(requests) + len(batch.settlements)) // 2
+            if not self._together:
+                innocent = []  # it is alone: to take it again would not end
         for request in requests:
             if request not in innocent:
                 request.reply(error)
@@ -136,12 +145,15 @@ class Inbox:
         """The next batch, within the limits of a frame. Outcomes first: they free what others need."""
         batch = Batch([], [], AckLevel.ASYNC, [])
         size = count = 0
+        together, self._together = max(1, self._together), _ALL
         if self.settlements:
-            count, size = self._take_settlements(batch)
+            count, size = self._take_settlements(batch, together)
+            together -= count
         requests = self._requests
         merged: list[Asked] = []
         ack = batch.ack
-        while requests:
+        while requests and together > 0:
+            together -= 1
             request = requests[0]
             single = type(request) is Single
             items = 1 if single else _count(request)
@@ -167,11 +179,13 @@ class Inbox:
         self.tick = False
         return batch
 
-    def _take_settlements(self, batch: Batch) -> tuple[int, int]:
+    def _take_settlements(self, batch: Batch, most: int) -> tuple[int, int]:
         size = count = 0
-        for settlement in self.settlements[:BATCH_ITEMS_MAX]:
+        for settlement in self.settlements[: min(most, BATCH_ITEMS_MAX)]:
             outcome = settlement.outcome
             size += _ITEM_BYTES + len(settlement.id) + len(settlement.consumer)
+            if settlement.log is not None:
+                size += 4 * len(settlement.log)
             if type(outcome) is not Done or outcome.result is not None:
                 size += _outcome_bytes(outcome)
             if count and size > BATCH_BYTES_MAX:
@@ -259,14 +273,27 @@ def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answe
 
 
 def item_bytes(item: Item) -> int:
-    """How many bytes a new intent takes on the log, at the most."""
+    """How many bytes a new intent takes on the log, at the most. A character takes up to four."""
     size = _ITEM_BYTES + len(item.id) + len(item.payload)
     if item.key is not None:
         size += 4 * len(item.key)
+    if item.request is not None:
+        size += 4 * len(item.request)
     if item.after:
         size += sum(len(id) + 3 for id in item.after)
     if item.traceparent is not None:
         size += 4 * len(item.traceparent)
+    if item.ties is not None:
+        size += _ties_bytes(item.ties)
+    return size
+
+
+def _ties_bytes(ties: Ties) -> int:
+    size = _TIES_BYTES
+    if ties.claim is not None:
+        size += 4 * len(ties.claim.key)
+    if ties.group is not None:
+        size += 4 * len(ties.group)
     return size
 
 

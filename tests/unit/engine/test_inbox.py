@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from duetime.engine.catalog import Catalog
-from duetime.engine.inbox import Inbox, Request, Single, shares
+from duetime.engine.inbox import Inbox, Request, Single, item_bytes, shares
 from duetime.errors import TooLarge
 from duetime.protocol.command import Pause, Submit
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Item, Ties
+from duetime.protocol.outcome import Done, Settlement
+from duetime.protocol.record import encode
 from duetime.protocol.reply import Refusal, Reply
-from duetime.protocol.terms import AckLevel, Task, Terms
+from duetime.protocol.terms import AckLevel, Claim, OnDuplicate, Task, Terms, Until
 
 MAIL, BILL = Terms(Task("mail"), "task:default"), Terms(Task("bill"), "task:default")
 
@@ -100,3 +102,61 @@ def test_the_catalog_does_not_grow_without_end() -> None:
         catalog.find(Terms(Task(f"t{number}"), "task:default"))
     assert len(catalog._by_bytes) <= 4_096
     assert catalog.find(MAIL).terms == first.terms
+
+
+WIDE = "\U0001f600"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        Item("a" * 128, 0, 1 << 43),
+        Item("a", 0, 1, b"x" * 1_000, 1 << 43, WIDE * 256, 1 << 63, OnDuplicate.REJECT),
+        Item("a", 0, 1, request=f"{WIDE * 256}\n9999"),
+        Item("a", 0, 1, after=tuple("b" * 128 for _ in range(1_000))),
+        Item("a", 0, 1, traceparent=WIDE * 55),
+        Item("a", 0, 1, ties=Ties(Claim(WIDE * 256, Until.TIME, 1 << 40), WIDE * 128, 100_000)),
+        Item(
+            "a" * 128, 0, 1 << 43, b"", 1 << 43, "k", 1 << 63, fresh=True, relative=True, expected_ms=1 << 30
+        ),
+    ],
+)
+def test_an_item_is_never_larger_on_the_log_than_it_is_counted(item: Item) -> None:
+    assert len(encode(item)) <= item_bytes(item)
+
+
+def test_what_is_too_large_together_is_written_apart(single: Callable[..., Single]) -> None:
+    """Nobody is refused for the size of others."""
+    inbox = Inbox(lambda: None)
+    requests = [single(MAIL, f"i{number}") for number in range(5)]
+    for request in requests:
+        inbox.put(request)
+    taken: list[int] = []
+    for too_large in (True, True, False, False):
+        batch = inbox.take()
+        (command,) = batch.commands
+        assert isinstance(command, Submit)
+        if too_large:
+            inbox.sort_out(batch, TooLarge("It takes more than a frame."))
+        else:
+            taken.append(len(command.items))
+    assert taken == [1, 4]
+    assert not any(request.future.done() for request in requests)
+
+
+def test_one_that_is_too_large_alone_is_told_so(single: Callable[..., Single]) -> None:
+    inbox = Inbox(lambda: None)
+    alone = single(MAIL, "a")
+    inbox.put(alone)
+    inbox.sort_out(inbox.take(), TooLarge("It takes more than a frame."))
+    assert isinstance(alone.future.exception(), TooLarge)
+    assert not len(inbox)
+
+
+def test_outcomes_with_long_logs_are_taken_in_parts() -> None:
+    inbox = Inbox(lambda: None)
+    inbox.settle([Settlement(f"i{number}", 1, Done(), "x" * 16_384) for number in range(100)])
+    batch = inbox.take()
+    assert 1 <= len(batch.settlements) < 10
+    inbox.sort_out(batch, TooLarge("It takes more than a frame."))
+    assert len(inbox.take().settlements) == len(batch.settlements) // 2
