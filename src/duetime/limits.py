@@ -173,6 +173,14 @@ REQUESTS_MAX: Final = 1_000
 BATCH_CREATE_MAX: Final = 10_000
 PAGE_MAX: Final = 500
 PAGE_DEFAULT: Final = 50
+# Bytes of one look for a page: intents may be large, and a page that nobody reads waits in memory.
+PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+# Transitions kept for listeners that come back, and their bytes. Bytes handed to one listener at a time: one
+# that does not read costs no more than that. How long a watch over gRPC may leave them unread.
+EVENTS_KEPT: Final = 10_000
+EVENTS_BYTES_MAX: Final = 32 * 1024 * 1024
+EVENTS_SENT_BYTES: Final = 64 * 1024
+WATCH_UNREAD_MS: Final = 30 * SECOND_MS
 # How often one request for a filtered page looks further, each time through some ten thousand rows: about two
 # seconds of the archive's thread, which others use in between. A page that is not full then says so.
 PAGE_LOOKS_MAX: Final = 40

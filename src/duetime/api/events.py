@@ -22,13 +22,13 @@ from duetime.api.revocations import Revocations
 from duetime.api.service import Service
 from duetime.errors import BadQuery
 from duetime.insight.when import iso
+from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
 from duetime.protocol.terms import Callback
 from duetime.store.archive import Filter
 
-# Events kept, how long recording goes on without a listener, and how often a quiet stream says it lives.
-_KEPT = 10_000
+# How long recording goes on without a listener, and how often a quiet stream says it lives.
 _LINGER_S = 15 * 60
 _BEAT_S = 15.0
 
@@ -89,10 +89,11 @@ class Events:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._ring: deque[Event] = deque(maxlen=_KEPT)
+        self._ring: deque[Event] = deque()
+        self._bytes = 0
         self._listeners = 0
         self._since: Place = (0, 0)
-        """Everything behind this place was recorded, as far as the ring still has it."""
+        """Everything behind this place was recorded, and is in the ring."""
         self._stop: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._news: asyncio.Future[None] | None = None
@@ -119,9 +120,13 @@ class Events:
     def newest(self) -> Place:
         return self._ring[-1].place if self._ring else self._since
 
+    def oldest(self) -> Place:
+        """Everything behind this place is kept."""
+        return self._since
+
     def gap_behind(self, place: Place) -> bool:
         """Whether something after this place may be missing."""
-        return place < (self._ring[0].place if len(self._ring) == _KEPT else self._since)
+        return place < self._since
 
     def after(self, place: Place) -> list[Event]:
         """What came after a place, oldest first."""
@@ -132,6 +137,20 @@ class Events:
             found.append(event)
         found.reverse()
         return found
+
+    def wanted(self, wanted: Wanted, place: Place) -> tuple[list[Event], Place]:
+        """What a listener wants of what came after a place, and how far that goes: not more bytes together
+        than one who does not read may have waiting."""
+        found: list[Event] = []
+        size = 0
+        for event in self.after(place):
+            place = event.place
+            if wanted.matches(event):
+                found.append(event)
+                size += len(event.text)
+                if size >= EVENTS_SENT_BYTES:
+                    break
+        return found, place
 
     async def wait(self, within_s: float) -> bool:
         """Wait for something new; False when nothing came or nothing more will."""
@@ -166,8 +185,18 @@ class Events:
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = _shown(change, intent)
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
-        self._ring.append(Event(place, _slim(intent), change.new, text, shown))
+        self._keep(Event(place, _slim(intent), change.new, text, shown))
         self.wake()
+
+    def _keep(self, event: Event) -> None:
+        """One more; the oldest go when there are too many, or too many bytes of them."""
+        ring = self._ring
+        ring.append(event)
+        self._bytes += _weight(event)
+        while len(ring) > EVENTS_KEPT or self._bytes > EVENTS_BYTES_MAX:
+            oldest = ring.popleft()
+            self._bytes -= _weight(oldest)
+            self._since = oldest.place
 
     def wake(self) -> None:
         """Everybody who waits looks again."""
@@ -183,6 +212,14 @@ class Events:
             self._stop()
             self._stop = None
         self._ring.clear()
+        self._bytes = 0
+
+
+def _weight(event: Event) -> int:
+    """Bytes that an event keeps alive, roughly. Terms are shared, but for tags of its own."""
+    size = 2 * len(event.text)
+    tags = event.intent.terms.tags
+    return size if not tags else size + sum(len(name) + len(value) for name, value in tags.items())
 
 
 def _slim(intent: Intent) -> Intent:
@@ -260,19 +297,22 @@ class EventStream:
         events = self._events
         # The place from the beginning: who is cut off before the first event misses nothing either.
         text = b"retry: 1000\nid: %d.%d\n\n" % place
-        if events.gap_behind(place) or place > events.newest():  # too long ago, or of another log
+        if place > events.newest():  # of another log
             text += _GAP
-            place = min(place, events.newest())
+            place = events.newest()
         while not over():
-            found = events.after(place)
-            if found:
-                place = found[-1].place
-                text += b"".join(event.text for event in found if wanted.matches(event))
+            if events.gap_behind(place):  # too long ago, or read too slowly: it is no longer kept
+                text += _GAP
+                place = events.oldest()
+            found, place = events.wanted(wanted, place)
+            text += b"".join(event.text for event in found)
             if text:
                 await call.send({"type": "http.response.body", "body": text, "more_body": True})
                 text = b""
             if events.closed:
                 break
+            if place < events.newest():  # that was not all
+                continue
             if not await events.wait(_BEAT_S) and not events.closed:
                 text = b": still here\n\n"
         with contextlib.suppress(Exception):

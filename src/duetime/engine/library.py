@@ -24,7 +24,7 @@ from duetime.errors import BadQuery
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.state import LIVE, State
-from duetime.limits import PAGE_LOOKS_MAX, PAGE_MAX, TIER_NAMES
+from duetime.limits import PAGE_BYTES_MAX, PAGE_LOOKS_MAX, PAGE_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
 from duetime.protocol.view import View
@@ -114,13 +114,15 @@ class Library:
             raise BadQuery(f"limit is from 1 to {PAGE_MAX}, not {limit}.")
         place = _place(cursor, how) if cursor else FIRST
         items: list[View] = []
+        size = 0
         for _ in range(PAGE_LOOKS_MAX):
             found, end = await self._look(filter, how, place, limit - len(items))
             items += self._shown(found, filter, how)
             if end is None:
                 return Page(items, None)
             place = end
-            if len(items) >= limit:
+            size += sum(_size(intent) for _, intent in found)
+            if len(items) >= limit or size >= PAGE_BYTES_MAX // 2:
                 break
         return Page(items, _cursor(place, how), partial=len(items) < limit)
 
@@ -280,8 +282,9 @@ class _Search:
         for key, intent in self._candidates(more, end):
             found[intent.id] = (key, intent)
         ordered = sorted(found.values(), key=_first)
-        if len(ordered) > self._limit:
-            ordered = ordered[: self._limit]
+        fits = min(self._limit, _light(ordered))
+        if len(ordered) > fits:
+            ordered = ordered[:fits]
             end = ordered[-1][0]
         self.end = end
         return ordered
@@ -302,6 +305,22 @@ class _Search:
                 if len(best) == limit:
                     last = (-best[0][0], -best[0][1])
         return [((-first, -second), intent) for first, second, intent in best]
+
+
+def _light(found: list[tuple[Key, Intent]]) -> int:
+    """How many of these one page may carry, by their bytes; one, however large it is."""
+    size = 0
+    for count, (_, intent) in enumerate(found):
+        size += _size(intent)
+        if size > PAGE_BYTES_MAX and count:
+            return count
+    return len(found)
+
+
+def _size(intent: Intent) -> int:
+    rare = intent.rare
+    result = rare.result if rare is not None else None
+    return len(intent.payload) + (len(result) if result is not None else 0)
 
 
 def _first(found: tuple[Key, Intent]) -> Key:

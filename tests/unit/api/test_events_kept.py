@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from duetime.api.events import _shown, _slim
+from collections.abc import Iterable
+
+from duetime.api.events import Event, Events, Wanted, _shown, _slim
+from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Error, Intent, Rare, Status
 from duetime.protocol.terms import Callback, Task, Terms, Tier
@@ -47,3 +50,39 @@ def test_an_error_is_told_with_the_transition_that_it_caused_and_no_other():
         (Status.DEAD_LETTERED, Status.SCHEDULED, 100, 1),  # revived
     ):
         assert _shown(Change("i", old, new, at_ms, delivery), made).error is None, (old, new)
+
+
+def event(number: int, size: int = 100, tags: dict[str, str] | None = None) -> Event:
+    terms = Terms(Task("t", "q"), "task:q", tags=tags)
+    made = Intent(number, f"i{number}", terms, b"", Status.DUE, 50, 0, 1, 1)
+    shown = _shown(Change(made.id, None, Status.DUE, 1, 0), made)
+    return Event((7, number), made, Status.DUE, b"x" * size, shown)
+
+
+def ring(events: Iterable[Event]) -> Events:
+    made = Events(None)  # type: ignore[arg-type]  # nothing is recorded, it is filled by the test
+    for each in events:
+        made._keep(each)
+    return made
+
+
+def test_the_ring_is_bounded_by_number_and_by_bytes():
+    many = ring(event(number) for number in range(EVENTS_KEPT + 5))
+    assert len(many.after((0, 0))) == EVENTS_KEPT
+    assert many.oldest() == (7, 4) and many.gap_behind((7, 3)) and not many.gap_behind((7, 4))
+    tags = {"t": "x" * 60_000}
+    large = ring(event(number, 1_000, tags) for number in range(2_000))
+    assert sum(60_000 + 2 * len(each.text) for each in large.after((0, 0))) <= EVENTS_BYTES_MAX
+    assert large.gap_behind((7, 1)) and large.after((0, 0))[-1].place == (7, 1_999)
+
+
+def test_a_listener_is_handed_a_bounded_part_at_a_time():
+    events = ring(event(number, 10_000) for number in range(100))
+    everything, place, parts = Wanted(Filter()), (0, 0), []
+    while place < events.newest():
+        found, place = events.wanted(everything, place)
+        assert sum(len(each.text) for each in found) < EVENTS_SENT_BYTES + 10_000
+        parts += found
+    assert [each.place for each in parts] == [(7, number) for number in range(100)]
+    found, place = events.wanted(Wanted(Filter(), "i99"), (0, 0))
+    assert len(found) == 1 and place == (7, 99), "what is not wanted counts for nothing"

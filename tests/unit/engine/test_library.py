@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duetime.engine import library as library_module
 from duetime.engine.library import Filter, Library, Page, status_at
 from duetime.errors import BadQuery
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
@@ -198,6 +199,27 @@ def test_a_page_behind_many_others_is_filled(tmp_path, monkeypatch):
             assert len(page.items) == 3 and not page.partial and page.next_cursor is not None
             page = await w.library.page(Filter(tags={"rare": "yes"}), cursor=page.next_cursor, limit=3)
             assert len(page.items) == 2 and not page.partial and page.next_cursor is None
+
+    run(main())
+
+
+def test_a_page_is_bounded_in_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(library_module, "PAGE_BYTES_MAX", 50_000)
+
+    async def main():
+        async with world(tmp_path) as w:
+            for number in range(7):
+                payload = b'"' + b"x" * 20_000 + b'"'
+                await w.submit(Item(f"large{number}", 0, w.clock.now_ms() + HOUR, payload))
+            for written in (False, True):
+                if written:
+                    await w.engine.checkpoint()
+                page = await w.library.page(limit=5)
+                assert [len(page.items), page.partial] == [2, True]
+                assert len(await everything(w.library, Filter(), "newest")) == 7
+            monkeypatch.setattr(library_module, "PAGE_BYTES_MAX", 10)
+            page = await w.library.page(limit=5)
+            assert len(page.items) == 1, "one at least, however large"
 
     run(main())
 

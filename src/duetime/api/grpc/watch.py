@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NoReturn
 
 from duetime.api.auth import Role
@@ -12,13 +13,11 @@ from duetime.api.grpc.calls import Door, read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.revocations import Revocations, revoked
 from duetime.errors import Busy, NotReady
-from duetime.limits import GRPC_STREAMS_MAX
+from duetime.limits import GRPC_STREAMS_MAX, WATCH_UNREAD_MS
 from duetime.v1 import intents_pb2 as pb
 
 # How long a quiet watch waits before it looks whether it is still wanted.
 _LOOK_S = 60.0
-# Transitions in one message.
-_TOGETHER = 1_000
 
 
 class Watches:
@@ -65,24 +64,34 @@ class Watches:
             )
             while not events.closed and not over:
                 place = await self._send(context, wanted, place)
-                await events.wait(_LOOK_S)
+                if place >= events.newest():
+                    await events.wait(_LOOK_S)
         raise revoked() if over else NotReady("The server stops.")
 
     async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:
-        """Everything that came after a place. Who is too slow for the ring is told so."""
+        """What came after a place, and how far that goes. Who is too slow for the ring is told so."""
         gap = self._events.gap_behind(place)
-        found = self._events.after(place)
-        for start in range(0, len(found), _TOGETHER):
-            part = found[start : start + _TOGETHER]
-            place = part[-1].place
-            transitions = [transition(event) for event in part if wanted.matches(event)]
-            if transitions or gap:
-                message = pb.WatchIntentsResponse(
-                    transitions=transitions, gap=gap, last_event_id=event_id(place)
-                )
-                gap = False
-                await context.write(message.SerializeToString())
+        found, place = self._events.wanted(wanted, max(place, self._events.oldest()))
+        if found or gap:
+            transitions = map(transition, found)
+            await _write(
+                context,
+                pb.WatchIntentsResponse(transitions=transitions, gap=gap, last_event_id=event_id(place)),
+            )
         return place
+
+
+async def _write(context: Context, message: pb.WatchIntentsResponse) -> None:
+    """Who does not read is cut: what waits for it is not to be kept for ever."""
+    try:
+        async with asyncio.timeout(WATCH_UNREAD_MS / 1000):
+            await context.write(message.SerializeToString())
+    except TimeoutError:
+        raise Busy(
+            f"Nothing was read for {WATCH_UNREAD_MS // 1000} seconds.",
+            hint="Read faster, or watch less; go on behind the last event that was read.",
+            waitMs=1_000,
+        ) from None
 
 
 def event_id(place: Place) -> str:
