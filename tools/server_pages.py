@@ -99,7 +99,8 @@ def _document() -> dict[str, Any]:
         application = serving.make(settings).application
         scope = {
             "type": "http", "method": "GET", "path": "/openapi.json", "raw_path": b"/openapi.json",
-            "query_string": b"", "headers": [], "root_path": "", "scheme": "http", "http_version": "1.1",
+            "query_string": b"", "headers": [(b"host", b"localhost")], "root_path": "", "scheme": "http",
+            "http_version": "1.1",
         }  # fmt: skip
         asyncio.run(application(scope, receive, send))
     assert sent[0]["status"] == 200, sent

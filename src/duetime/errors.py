@@ -7,55 +7,7 @@ first line is the title users read; the hint says what to do next.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from duetime.sentence import one_stop
-
-
-class DuetimeError(Exception):
-    """Something went wrong in Duetime."""
-
-    code: ClassVar[int] = 50001
-    status: ClassVar[int] = 500
-    retryable: ClassVar[bool] = False
-    hint: ClassVar[str] = "This is a bug in Duetime: please report it with the text above."
-
-    def __init__(self, message: str = "", *, hint: str | None = None, **details: object) -> None:
-        self.message = one_stop(message) or (self.__doc__ or "").split("\n")[0]
-        self.details = details
-        if hint is not None:
-            self.hint = hint  # type: ignore[misc]  # an instance may say it more exactly
-        super().__init__(self.message)
-
-    @property
-    def advice(self) -> str:
-        """The hint, unless the message says it already, as one does that quotes another error."""
-        return "" if self.hint.rstrip(".") in self.message else self.hint
-
-    def __str__(self) -> str:
-        return f"{self.message} {self.advice}".strip()
-
-
-class Refused(DuetimeError):
-    """The request cannot be taken as it is."""
-
-    code, status, retryable = 42208, 422, False
-    hint = "Change the request and send it again; nothing was stored."
-
-
-class Unavailable(DuetimeError):
-    """Duetime cannot do this now."""
-
-    code, status, retryable = 50304, 503, True
-    hint = "Try again in a moment."
-
-
-class Fatal(DuetimeError):
-    """The engine stopped itself."""
-
-    code, status, retryable = 50001, 500, False
-    hint = "The engine is stopped so that nothing wrong is served. Look at the cause, then start it again."
-
+from duetime.fault import DuetimeError, Fatal, Refused, Unavailable
 
 # What a caller may do wrong.
 
@@ -80,6 +32,13 @@ class MissingParameter(Refused):
     code, status = 40004, 400
 
 
+class BadHttp(Refused):
+    """The request is not HTTP, or not HTTP/1.1."""
+
+    code, status = 40005, 400
+    hint = "Look at what the client, or a proxy in between, sends."
+
+
 class NoToken(Refused):
     """There is no token, or it is not known."""
 
@@ -92,6 +51,20 @@ class Forbidden(Refused):
 
     code, status = 40301, 403
     hint = "Use a token with the role that is named."
+
+
+class ForeignPage(Refused):
+    """A page of another site may not use this server."""
+
+    code, status = 40302, 403
+    hint = "Call the API from a program, or from a page of this server (behind a proxy: see server.hosts)."
+
+
+class ForeignHost(Refused):
+    """The Host header names another server."""
+
+    code, status = 40303, 403
+    hint = "Use localhost, an address or this machine's name; list other names in the setting server.hosts."
 
 
 class NoSuchRoute(Refused):
@@ -167,6 +140,20 @@ class TooLarge(Refused):
 
     code, status = 41301, 413
     hint = "Store large things elsewhere and put their name in the payload."
+
+
+class NotJsonType(Refused):
+    """The body's content type is not JSON."""
+
+    code, status = 41501, 415
+    hint = "Send JSON, and say so: curl -H 'content-type: application/json'."
+
+
+class HeadTooLarge(Refused):
+    """The head of the request is too large."""
+
+    code, status = 43101, 431
+    hint = "Send fewer or shorter headers; the connection is closed."
 
 
 class TimeMissing(Refused):

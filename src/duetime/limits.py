@@ -163,6 +163,9 @@ HORIZON_MS: Final = 5 * MINUTE_MS
 FLUSH_MS: Final = 1_000
 BATCH_DEFERRED_MS: Final = 50
 
+# A checkpoint comes early once it would free so many intents from memory.
+CHECKPOINT_CHANGES: Final = 100_000
+
 # The server.
 HTTP_PORT: Final = 7928
 GRPC_PORT: Final = 7929
@@ -201,6 +204,15 @@ BACKLOG: Final = 2_048
 ACCEPTED_AT_ONCE: Final = 32
 ACCEPT_PAUSE_MS: Final = 100
 CLOSE_MS: Final = 5 * SECOND_MS
+# Bytes of requests that are held until they are answered; one address, or one token, gets half of them. What
+# is more is refused while it comes in. At least four of the largest requests fit.
+HELD_BYTES_MAX: Final = 128 * 1024 * 1024
+HELD_REQUESTS_MIN: Final = 4
+# A client that does not read its answers is cut: after this time, unless it has read this many bytes in it.
+UNREAD_MS: Final = 30 * SECOND_MS
+UNREAD_BYTES_MIN: Final = 64 * 1024
+# Of the requests under way, one token may have three in four: a flood of one leaves room for the others.
+REQUESTS_SHARE: Final = (3, 4)
 # Refused connections: how long health shows the last one, and how often the log tells of them.
 REFUSALS_SHOWN_MS: Final = 10 * SECOND_MS
 REFUSALS_LOGGED_MS: Final = MINUTE_MS

@@ -11,9 +11,10 @@ from typing import Any
 from duetime.api import tokens
 from duetime.api.admin import Admin, DeadLetters
 from duetime.api.admin_routes import admin_routes, dead_letter_routes, health_routes
-from duetime.api.admission import Admission, make_room, troubles
+from duetime.api.admission import Admission, held_budget, make_room, troubles
 from duetime.api.app import Route, build
 from duetime.api.auth import Gate
+from duetime.api.browsers import Browsers
 from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
 from duetime.api.groups import Groups, group_routes
@@ -66,8 +67,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     library = Library(Archive(folder / STORE_FILE))
     service = Service(_defaults(config), library, Quotas(known.quota))
     events = Events(service)
-    most = make_room(listeners=2)
-    http_door, grpc_door = Admission("http", most), Admission("grpc", most)
+    http_door, grpc_door = _doors(config)
     revocations = Revocations(gate)
     doors = partial(troubles, (http_door, grpc_door))
     narrator = Narrator(clock, meter, webhooks.left_alone, doors, known.trouble)
@@ -85,6 +85,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     load = Load(config.server.requests_max, config.server.request_bytes_max, refused=meter.rejected)
     service.refused = meter.rejected
     repeats = Repeats(clock)
+    browsers = _browsers(config)
 
     grpc = GrpcParts(
         settings=config.server,
@@ -108,9 +109,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         Parts(
             settings=config.server,
             engine=engine,
-            application=build(routes, gate, load, repeats),
+            application=build(routes, gate, load, repeats, browsers),
             gate=gate,
-            quick=Quick(service, gate, load),
+            quick=Quick(service, gate, load, browsers),
             admission=http_door,
             ready=ready,
             stopping=events.close,
@@ -145,6 +146,17 @@ def _gate(host: str, folder: Path, *, insecure: bool) -> tuple[tokens.Known, Gat
 def _defaults(config: Config) -> Defaults:
     intents = config.intents
     return Defaults(tier=Tier[intents.default_tier], payload_bytes_max=intents.payload_bytes_max)
+
+
+def _doors(config: Config) -> tuple[Admission, Admission]:
+    """Of HTTP and of gRPC: each has half of the connections, and both share the bytes."""
+    most, held = make_room(listeners=2), held_budget(config.server.request_bytes_max)
+    return Admission("http", most, held=held), Admission("grpc", most, held=held)
+
+
+def _browsers(config: Config) -> Browsers:
+    names = (config.server.host, *config.server.hosts.split(","))
+    return Browsers(names, tls=bool(config.server.tls_cert))
 
 
 def _engine(config: Config, folder: Path, clock: Clock, dispatcher: Dispatcher) -> Engine:

@@ -59,9 +59,6 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
     checkpoint_ms: Annotated[
         int, _number(100, limits.HOUR_MS, "The longest time between two checkpoints while there are changes.")
     ] = 5_000
-    checkpoint_changes: Annotated[
-        int, _number(1, 10_000_000, "A checkpoint comes earlier once it would free this many intents.")
-    ] = 100_000
 
 
 class IntentsSettings(Struct, frozen=True, kw_only=True):
@@ -141,6 +138,13 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     host: Annotated[
         str, Meta(description="The address to listen on. Beyond loopback a token is required.")
     ] = "127.0.0.1"
+    hosts: Annotated[
+        str,
+        Meta(
+            description="Other names of this server, such as a proxy's or a service's, separated by commas. "
+            "Requests for any other name are refused; localhost, this machine's name and addresses are known."
+        ),
+    ] = ""
     port: Annotated[int, _number(0, 65_535, "The port of HTTP; 0 takes any free one and prints it.")] = (
         limits.HTTP_PORT
     )

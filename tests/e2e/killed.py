@@ -24,7 +24,7 @@ PATIENT = Retry(max_attempts=1000, initial_delay="5ms", max_delay="20ms")
 # Small segments and frequent checkpoints: a kill meets rotations, trims and half-written checkpoints.
 CONFIG = Config(
     log=LogSettings(segment_bytes_max=1 << 20, history_bytes=0),
-    store=StoreSettings(checkpoint_ms=100, checkpoint_changes=300, horizon_ms=1_000),
+    store=StoreSettings(checkpoint_ms=100, horizon_ms=1_000),
 )
 
 

@@ -75,7 +75,7 @@ def test_usual_heads_are_not_too_large(server):
     """Cookies and tokens of some kilobytes, and many requests behind each other in one piece."""
     assert server.ask("POST", "/v1/intents", NEW, {"cookie": "c" * 16_000}).status == 201
     body = b'{"delayMs":3600000,"stream":{"name":"n"},"payload":"%b"}' % (b"x" * 1_000)
-    one = b"POST /v1/intents HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    one = b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
     with connect(server) as sock:
         sock.sendall(one * 100)
         answers = b""
@@ -126,15 +126,37 @@ def test_more_connections_than_files(tmp_path, monkeypatch):
         assert server.stop() == 0
 
 
+@pytest.mark.parametrize("path", ["/health", "/docs", "/", "/v1/intents/batch", "/nowhere"])
+def test_bodies_that_never_end(server, path):
+    """Of strangers, 150 with 8 MiB each, all but their last byte."""
+    before, piece = memory(server), b"x" * MB
+    with contextlib.ExitStack() as held:
+        for _ in range(150):
+            sock = held.enter_context(connect(server))
+            with contextlib.suppress(ConnectionError):
+                sock.sendall(b"POST %b HTTP/1.1\r\nhost: localhost\r\n" % path.encode())
+                sock.sendall(b"content-length: %d\r\n\r\n" % (8 * MB))
+                for _ in range(7):
+                    sock.sendall(piece)
+                sock.sendall(piece[:-1])
+        assert server.ask("GET", "/health/live").status == 200
+        assert memory(server) < before + 300 * MB
+    while True:  # the bytes of those who left are free again
+        if server.ask("POST", "/v1/intents", NEW).status == 201:
+            return
+
+
 def test_half_closed(server):
     """Who closes its side after asking has asked; nothing breaks."""
     body = b'{"delayMs":3600000,"stream":{"name":"n"},"intentId":"half"}'
     with connect(server) as sock:
-        sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        sock.sendall(
+            b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+        )
         sock.shutdown(socket.SHUT_WR)
         until_closed(sock)
     with connect(server) as sock:  # in the middle of the body
-        sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: h\r\ncontent-length: 500\r\n\r\n" + body)
+        sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: 500\r\n\r\n" + body)
         sock.shutdown(socket.SHUT_WR)
         until_closed(sock)
     assert server.ask("GET", "/v1/intents/half").status in (200, 404)
@@ -147,7 +169,7 @@ def test_listeners_that_never_read(server):
     for _ in range(20):
         sock = connect(server)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        sock.sendall(b"GET /v1/events HTTP/1.1\r\nhost: h\r\n\r\n")
+        sock.sendall(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
         deaf.append(sock)
     before = memory(server)
     many = [{**NEW, "payload": "x" * 500}] * 500
@@ -164,7 +186,7 @@ def test_requests_that_trickle_in(server):
     slow = []
     for _ in range(100):
         sock = connect(server)
-        sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\n{")
+        sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{")
         slow.append(sock)
     answers = []
     threads = [

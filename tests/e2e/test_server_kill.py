@@ -31,7 +31,6 @@ SETTINGS = {
     "log__segment_bytes_max": 1 << 20,
     "log__history_bytes": 0,
     "store__checkpoint_ms": 100,
-    "store__checkpoint_changes": 300,
     "store__horizon_ms": 1_000,
     # A request that is repeated after a slow restart is not too old.
     "intents__past_tolerance_ms": 600_000,

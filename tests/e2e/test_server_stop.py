@@ -75,7 +75,7 @@ def test_listeners_that_do_not_read_do_not_hold_up_the_stop(tmp_path):
             sock = socket.socket()
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             sock.connect((place.hostname, place.port))
-            sock.sendall(b"GET /v1/events HTTP/1.1\r\nhost: h\r\n\r\n")
+            sock.sendall(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
             deaf.append(sock)
         new = {"delayMs": 3_600_000, "stream": {"name": "nobody"}, "tags": {"t": "x" * 200}}
         for _ in range(20):
@@ -105,7 +105,7 @@ def test_idle_and_half_sent_requests_do_not_hold_up_the_stop(tmp_path):
         for sock in socks[:10]:
             sock.sendall(b"GET / HT")
         for sock in socks[10:20]:
-            sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\n{")
+            sock.sendall(b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{")
         assert server.ask("GET", "/health/live").status == 200
         began_ms = SystemClock().now_ms()
         assert server.stop() == 0

@@ -205,7 +205,8 @@ class TestTls:
         authority.configure_trust(context)
         with ServerProcess(tmp_path / "data", server__tls_cert=cert, server__tls_key=key) as server:
             assert server.url.startswith("https://127.0.0.1:")
-            request = urllib.request.Request(server.url + "/v1/intents", json.dumps(NEW).encode())
+            json_type = {"content-type": "application/json"}
+            request = urllib.request.Request(server.url + "/v1/intents", json.dumps(NEW).encode(), json_type)
             with urllib.request.urlopen(request, context=context, timeout=30) as answer:
                 assert answer.status == 201
 

@@ -24,7 +24,7 @@ def long_way(name: str) -> str:
 
 
 def request(body: bytes, *headers: str, version: str = "1.1") -> bytes:
-    lines = [f"POST /v1/intents HTTP/{version}", "Host: here", f"Content-Length: {len(body)}", *headers]
+    lines = [f"POST /v1/intents HTTP/{version}", "Host: localhost", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join((*lines, "", "")).encode() + body
 
 
@@ -127,7 +127,7 @@ def test_a_body_that_comes_in_pieces(server, fresh):
 def test_pieces_of_unknown_length(server, fresh):
     body = json.dumps({**NEW, "intentId": fresh()}).encode()
     chunks = b"".join(b"1\r\n%b\r\n" % body[n : n + 1] for n in range(len(body))) + b"0\r\n\r\n"
-    head = b"POST /v1/intents HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST /v1/intents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     with connected(server) as connection:
         connection.sendall(head + chunks)
         assert answers(connection, 1)[0][0] == 201

@@ -18,7 +18,7 @@ def busy_app(folder) -> tuple:
         str(folder),
         config=Config(
             log=LogSettings(segment_bytes_max=2**20, history_bytes=0),
-            store=StoreSettings(checkpoint_ms=100, checkpoint_changes=500),
+            store=StoreSettings(checkpoint_ms=100),
         ),
     )
 

@@ -7,17 +7,13 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from msgspec.structs import replace
-
 from duetime import App
-from duetime.config import Config
 from tests.integration.rig import engine_of
 
 
-def test_a_checkpoint_asked_for_while_others_are_due_does_not_meet_them(tmp_path):
-    config = Config()
-    config = replace(config, store=replace(config.store, checkpoint_changes=100))
-    app = App(str(tmp_path), config=config)
+def test_a_checkpoint_asked_for_while_others_are_due_does_not_meet_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("duetime.limits.CHECKPOINT_CHANGES", 100)
+    app = App(str(tmp_path))
 
     @app.task(ack="ASYNC")
     async def later(number: int) -> None: ...

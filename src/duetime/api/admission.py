@@ -12,13 +12,17 @@ import logging
 import resource
 from collections.abc import Callable, Iterable
 
+from duetime.api.budget import Budget
 from duetime.clock import monotonic_ns
 from duetime.limits import (
     CONNECTIONS_MAX,
     CONNECTIONS_PER_ADDRESS_SHARE,
     FILES_RESERVED,
+    HELD_BYTES_MAX,
+    HELD_REQUESTS_MIN,
     REFUSALS_LOGGED_MS,
     REFUSALS_SHOWN_MS,
+    REQUEST_BYTES_MAX,
 )
 
 _logger = logging.getLogger("duetime")
@@ -35,18 +39,31 @@ def make_room(listeners: int = 1) -> int:
     return max(1, min(CONNECTIONS_MAX, (hard - min(FILES_RESERVED, hard // 2)) // listeners))
 
 
+def held_budget(request_bytes_max: int = REQUEST_BYTES_MAX) -> Budget:
+    """The bytes that all requests together may hold, and half of them for each address or token."""
+    most = max(HELD_BYTES_MAX, HELD_REQUESTS_MIN * request_bytes_max)
+    return Budget(most, most // 2)
+
+
 class Admission:
     """The open connections of one listener, and the limits that a newcomer must pass."""
 
     def __init__(
-        self, name: str, most: int, per_address: int | None = None, now_ns: Callable[[], int] = monotonic_ns
+        self,
+        name: str,
+        most: int,
+        per_address: int | None = None,
+        held: Budget | None = None,
+        now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
-        """`most`: connections at one time; `per_address`: of them, from one remote address."""
+        """`most`: connections at one time; `per_address`: of them, from one remote address; `held`: bytes of
+        requests that are not answered, by address; listeners may share it."""
         self.name = name
         self.most = most
         self.per_address = (
             max(1, most // CONNECTIONS_PER_ADDRESS_SHARE) if per_address is None else per_address
         )
+        self.held = held if held is not None else held_budget()
         self.open = 0
         self._of: dict[str, int] = {}
         self._now_ns = now_ns
@@ -102,6 +119,15 @@ class Ticket:
     def __init__(self, admission: Admission, key: str) -> None:
         self._admission: Admission | None = admission
         self._key = key
+
+    def take(self, count: int) -> bool:
+        """Hold these bytes of a request until it is answered; False: too many are held."""
+        return self._admission is not None and self._admission.held.take(self._key, count)
+
+    def give(self, count: int) -> None:
+        """The request is answered. Before the release."""
+        assert self._admission is not None
+        self._admission.held.give(self._key, count)
 
     def release(self) -> None:
         """The connection is gone; a second call does nothing."""

@@ -9,15 +9,18 @@ from typing import Any
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime import errors
 from duetime.api import problems
 from duetime.api.auth import Gate, Role
-from duetime.api.http import Answer, Call, Endpoint, Load
+from duetime.api.browsers import Browsers
+from duetime.api.http import Answer, Call, Endpoint, Load, refusal, reply
 from duetime.api.repeats import Repeats
 from duetime.errors import DuetimeError
 
@@ -56,7 +59,24 @@ class Route(Struct, frozen=True, kw_only=True):
     media_type: str = "application/json"
 
 
-def build(routes: Iterable[Route], gate: Gate, load: Load, repeats: Repeats) -> Starlette:
+class Guard:
+    """Asked before any route: pages of other sites get nothing, not even what is open."""
+
+    def __init__(self, app: ASGIApp, browsers: Browsers, load: Load) -> None:
+        self._app = app
+        self._browsers = browsers
+        self._load = load
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        error = self._browsers.judge(scope["headers"], scope["http_version"])
+        if error is None:
+            await self._app(scope, receive, send)
+        else:
+            self._load.refused(error)
+            await reply(send, refusal(error))
+
+
+def build(routes: Iterable[Route], gate: Gate, load: Load, repeats: Repeats, browsers: Browsers) -> Starlette:
     """The application that serves these routes."""
     by_path: dict[str, list[Route]] = {}
     for route in routes:
@@ -69,7 +89,11 @@ def build(routes: Iterable[Route], gate: Gate, load: Load, repeats: Repeats) -> 
             )
             for route in same
         ]
-    application = Starlette(routes=served, exception_handlers={HTTPException: _no_route})
+    application = Starlette(
+        routes=served,
+        middleware=[Middleware(Guard, browsers=browsers, load=load)],
+        exception_handlers={HTTPException: _no_route},
+    )
     application.router.redirect_slashes = False
     return application
 
@@ -82,13 +106,13 @@ def _endpoint(route: Route, gate: Gate, load: Load, repeats: Repeats) -> Endpoin
             return await repeats.once(call, route.handler)  # type: ignore[arg-type]  # a write answers
 
         handler = once
-    return Endpoint(handler, route.role, gate, load, stream=route.stream)
+    return Endpoint(handler, route.role, gate, load, stream=route.stream, ndjson=route.ndjson)
 
 
 def _no_route(request: Request, error: Exception) -> Response:
     """What Starlette says when no route matches, as a problem."""
     assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
+    headers = {}
     if error.status_code == 405:
         problem: DuetimeError = errors.NoSuchMethod(f"{request.url.path} does not take {request.method}.")
         headers["allow"] = ", ".join(_methods(request))
@@ -103,6 +127,6 @@ def _methods(request: Request) -> list[str]:
     """Every method that the path takes: Starlette names only those of the first route that matches it."""
     found: set[str] = set()
     for route in request.app.router.routes:
-        if isinstance(route, StarletteRoute) and route.path_regex.match(request.url.path):
+        if isinstance(route, StarletteRoute) and route.path_regex.match(request.scope["path"]):
             found |= route.methods or set()
     return sorted(found)

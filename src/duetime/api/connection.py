@@ -1,72 +1,38 @@
-"""One HTTP connection, and how much a stranger can have of it: bytes of a head, time, connections.
+"""One HTTP connection, and how much a stranger can have of it: bytes, time, and nothing but requests.
 
 Uvicorn bounds none of these. Without bounds, whoever can reach the port can fill the memory with a header
-that never ends, or use up the file descriptors that the log needs, without a token.
+that never ends or with bodies that never do, without a token. And every byte belongs to one request: an
+upgrade that is not known is ignored, so that no body is taken for a request.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from duetime.api import problems
 from duetime.api.admission import Ticket
+from duetime.api.cycle import Cycle, Turn
+from duetime.api.outlet import Outlet
 from duetime.api.quick import METHOD, PATH, Quick
 from duetime.api.service import Begun
-from duetime.limits import FIRST_REQUEST_MS, HEAD_BYTES_MAX, REQUEST_MS
+from duetime.errors import BadHttp, Busy, DuetimeError, HeadTooLarge
+from duetime.limits import CLOSE_MS, FIRST_REQUEST_MS, HEAD_BYTES_MAX, REQUEST_MS, UNREAD_MS
 
-_TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"content-length: 0\r\nconnection: close\r\n\r\n"
-)  # fmt: skip
-
-
-class Outlet:
-    """A transport on which everything written in one pass of the loop goes out at once: the head and the body
-    of an answer are one packet, for which its reader wakes up once."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._parts:
-            self._loop.call_soon(self._flush)
-        self._parts.append(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def send(self, data: bytes) -> None:
-        """Out at once: it is whole."""
-        self._flush()
-        self._transport.write(data)
-
-    def _flush(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            self._transport.write(b"".join(parts))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class _Turn:
-    """Stands where uvicorn has the request that is answered now, for one that is answered the quick way: what
-    comes behind it waits, and a stop lets it finish."""
-
-    def __init__(self) -> None:
-        self.response_complete = False
-        self.disconnected = False
-        self.keep_alive = True
-        self.message_event = asyncio.Event()
+# What asks for another protocol: left out when a request is read again as plain HTTP/1.1.
+_UPGRADES = frozenset({b"upgrade", b"http2-settings"})
 
 
 class Connection(HttpToolsProtocol):
     """Uvicorn's, with bounds, and a shorter way for what is short."""
+
+    cycle: Cycle | Turn | None  # type: ignore[assignment]  # of our own kinds
+    transport: Outlet  # type: ignore[assignment]  # it behaves as a transport
 
     def __init__(
         self,
@@ -74,82 +40,208 @@ class Connection(HttpToolsProtocol):
         ticket: Ticket,
         first_s: float = FIRST_REQUEST_MS / 1000,
         request_s: float = REQUEST_MS / 1000,
+        unread_s: float = UNREAD_MS / 1000,
         quick: Quick | None = None,
         **more: Any,
     ) -> None:
         """`ticket`: given back when the connection is lost. `first_s`: how long the head of the first request
-        may take to come, `request_s`: how long any whole request may."""
+        may take to come, `request_s`: any whole request, `unread_s`: how long an answer may stay unread."""
         super().__init__(*args, **more)
         self._ticket = ticket
         self._first_s = first_s
         self._request_s = request_s
+        self._unread_s = unread_s
         self._quick = quick
-        self._held: bytes | None = None
+        self._running: Cycle | Turn | None = None
+        """The request that is answered now; `cycle` is the newest one."""
+        self._body: bytes | None = None
         """What has come of the body of a request that may be a quick one."""
         self._unread = 0
         """Bytes that came since something came out of the parser."""
+        self._held = 0
+        """Bytes of requests that are not answered, as the ticket counts them."""
         self._moved = False
-        self._whole = False
+        self._whole = True
+        self._headed = False
+        """The head is there: fields that come later are trailers."""
+        self._deaf = False
+        """Nothing that comes is read any more."""
+        self._last_words: bytes | None = None
+        """Sent before the connection is closed, behind the answers that are under way."""
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Outlet(transport, self.loop))  # type: ignore[arg-type]  # it behaves as one
+        super().connection_made(Outlet(transport, self.loop, self._unread_s))  # type: ignore[arg-type]
         self._patience = self.loop.call_later(self._first_s, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ticket.release()
         self._calm_down()
+        self.transport.stop()
+        if self._held:
+            self._ticket.give(self._held)
+            self._held = 0
+        self._ticket.release()
         super().connection_lost(exc)
 
+    # What comes in.
+
     def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
         self._moved = False
-        super().data_received(data)
-        if self._held is not None:
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self._give_up(BadHttp())
+            return
+        if self._body is not None:
             self._step_aside()  # the rest takes its time
         if self._moved:
             self._unread = 0
         else:
             self._unread += len(data)
-            if self._unread > HEAD_BYTES_MAX and not self.transport.is_closing():
-                self.transport.write(_TOO_LARGE)
-                self.transport.close()
+            if self._unread > HEAD_BYTES_MAX:
+                self._give_up(HeadTooLarge())
+                return
+        if self._unread or type(self.cycle) is Cycle:
+            self._count(data)
         if self._whole:
             self._calm_down()
         elif self._patience is None:
-            self._watch_time()
+            self._patience = self.loop.call_later(self._request_s, self._too_slow)
+
+    def _feed(self, data: bytes) -> None:
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as stop:
+                data = self._without_upgrade() + data[stop.args[0] :]
+
+    def _without_upgrade(self) -> bytes:
+        """The head again, as if nothing had been said of another protocol: the parser stops at what would be
+        the other protocol's first byte, and it is the body's."""
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        if method == b"CONNECT":
+            raise httptools.HttpParserError("CONNECT is for proxies")
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version.encode())]
+        for name, value in self.headers:
+            if name == b"connection":
+                value = b", ".join(
+                    each for each in value.split(b",") if each.strip().lower() not in _UPGRADES
+                )
+            if name not in _UPGRADES:
+                lines.append(b"%b: %b" % (name, value))
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return b"\r\n".join((*lines, b"", b""))
+
+    def _count(self, data: bytes) -> None:
+        """Count what came against the limits of bytes, unless it is thrown away."""
+        if not self._unread and (self.cycle is None or self.cycle.response_complete):
+            return
+        if self._ticket.take(len(data)):
+            self._held += len(data)
+        elif not self._whole:
+            self._give_up(Busy("Requests that are not complete hold too much memory.", waitMs=1_000))
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps it open
+        """The client closed its side: what it asked for is answered first."""
+        if self.scheme == "https" or self._deaf or not self._answering():
+            return False  # there is no half-closed TLS, and nothing to answer
+        self._give_up(None)
+        for each in (self._running, *(cycle for cycle, _ in self.pipeline)):
+            if isinstance(each, Cycle):
+                each.end()
+        return self._answering()
+
+    # What the parser found.
 
     def on_message_begin(self) -> None:
-        self._whole = False
+        self._whole = self._headed = False
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._headed:  # a trailer says nothing about who asks, or for what
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._moved = True
+        self._moved = self._headed = True
+        if self.parser.should_upgrade():
+            return  # it is read again
         if self._first_s:
             self._first_s = 0
             self._calm_down()
         if self._may_be_quick():
-            self._held = b""
+            self._body = b""
         else:
-            super().on_headers_complete()
+            self._begin()
 
     def on_body(self, body: bytes) -> None:
         self._moved = True
-        if self._held is None:
-            super().on_body(body)
+        if self._body is not None:
+            self._body += body
             return
-        self._held += body
+        cycle = self.cycle
+        assert isinstance(cycle, Cycle)
+        if not cycle.response_complete:
+            cycle.body += body
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            cycle.message_event.set()
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._moved = self._whole = True
-        if self._held is not None:
-            begun = self._quick.begin(self.headers, self._held) if self._quick is not None else None
+        if self._body is not None:
+            begun = self._quick.begin(self.headers, self._body) if self._quick is not None else None
             if begun is not None:
-                self._held, turn = None, _Turn()
-                self.cycle = turn  # type: ignore[assignment]  # it behaves as one
+                self._body, turn = None, Turn()
+                self.cycle = self._running = turn
                 begun.reply.add_done_callback(lambda reply: self._answer(turn, begun))
                 return
             self._step_aside()
-        super().on_message_complete()
+        cycle = self.cycle
+        assert cycle is not None
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
+
+    def _begin(self) -> None:
+        """A request on the long way: it is answered when those before it are."""
+        version = self.parser.get_http_version()
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["http_version"] = version
+        self.scope["path"] = unquote(path) if "%" in path else path
+        self.scope["raw_path"] = url.path
+        self.scope["query_string"] = url.query or b""
+        before = self.cycle
+        self.cycle = Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     # The quick way.
 
@@ -161,30 +253,85 @@ class Connection(HttpToolsProtocol):
             and parser.get_method() == METHOD
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
-            and not parser.should_upgrade()
             and not self.expect_100_continue
+            and not self.flow.write_paused  # the long way waits until answers are read
             and getattr(self.cycle, "response_complete", True)
         )
 
     def _step_aside(self) -> None:
         """Not quick after all: begin what was held back."""
-        body, self._held = self._held, None
-        super().on_headers_complete()
+        body, self._body = self._body, None
+        self._begin()
         if body:
-            super().on_body(body)
+            self.on_body(body)
 
-    def _answer(self, turn: _Turn, begun: Begun) -> None:
+    def _answer(self, turn: Turn, begun: Begun) -> None:
         assert self._quick is not None
         answer = self._quick.answer(begun)
         turn.response_complete = True
         if not turn.disconnected:
-            self.transport.send(answer)  # type: ignore[attr-defined]  # an Outlet
+            self.transport.send(answer)
             if not turn.keep_alive:
                 self.transport.close()
         self.on_response_complete()
 
-    def _watch_time(self) -> None:
-        self._patience = self.loop.call_later(self._request_s, self._too_slow)
+    # The end of an answer, and of the connection.
+
+    def _answering(self) -> bool:
+        return self._running is not None and not (
+            self._running.response_complete or self._running.disconnected
+        )
+
+    def on_response_complete(self) -> None:
+        last = not self.pipeline
+        super().on_response_complete()
+        if last:
+            if self._held:
+                self._ticket.give(self._held)
+                self._held = 0
+            if self._deaf:
+                self._say_goodbye()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.transport.watch_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.transport.trust_reader()
+
+    def _give_up(self, error: DuetimeError | None) -> None:
+        """Read nothing more: answer what was asked before, then say why, and close."""
+        self._deaf = True
+        self._body = None
+        self._calm_down()
+        if error is not None:
+            self._last_words = _words(error)
+        newest = self.cycle
+        if newest is not None and newest.more_body and not newest.response_complete:  # it stays half
+            newest.disconnected = True
+            newest.message_event.set()
+            if self.pipeline and self.pipeline[0][0] is newest:
+                self.pipeline.popleft()
+            elif isinstance(newest, Cycle) and newest.response_started:
+                self.transport.abort()
+        if not self._answering():
+            self._say_goodbye()
+
+    def _say_goodbye(self) -> None:
+        """Close in a way that lets the client read what was sent: it may still be sending."""
+        if self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        if self._last_words is None or not self.transport.can_write_eof():
+            if self._last_words is not None:
+                self.transport.write(self._last_words)
+            self.transport.close()
+            return
+        self.transport.write(self._last_words)
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        self._patience = self.loop.call_later(CLOSE_MS / 1000, self._too_slow)
 
     def _calm_down(self) -> None:
         if self._patience is not None:
@@ -195,3 +342,13 @@ class Connection(HttpToolsProtocol):
         """No whole request in time: whoever is there says nothing, or says it too slowly."""
         self._patience = None
         self.transport.abort()
+
+
+def _words(error: DuetimeError) -> bytes:
+    """A refusal as the whole answer, after which the connection is closed."""
+    body = problems.encode(error)
+    wait_s = problems.retry_after_s(error)
+    more = b"" if wait_s is None else b"retry-after: %d\r\n" % wait_s
+    return b"%bcontent-type: %b\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n%b" % (
+        STATUS_LINE[error.status], problems.MEDIA_TYPE, len(body), more, body,
+    )  # fmt: skip

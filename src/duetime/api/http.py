@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -18,11 +18,15 @@ from starlette.types import Receive, Scope, Send
 
 from duetime import errors
 from duetime.api import problems
+from duetime.api.admission import held_budget
 from duetime.api.auth import Gate, Role
-from duetime.errors import Busy, DuetimeError, TooLarge
+from duetime.api.quotas import bearer
+from duetime.errors import Busy, DuetimeError, NotJsonType, TooLarge
+from duetime.limits import REQUESTS_SHARE
 
 T = TypeVar("T")
 JSON = b"application/json"
+NDJSON = frozenset({b"application/x-ndjson", b"application/ndjson", b"application/jsonl"})
 _logger = logging.getLogger("duetime.api")
 
 
@@ -87,50 +91,115 @@ Handler = Callable[[Call], Awaitable[Answer | None]]
 """None: the handler has answered by itself (a stream)."""
 
 
-class Load(Struct):
-    """How many requests are under way, and how many may be."""
+class Load:
+    """How many requests are under way, and how many may be: in all, and of one token."""
 
-    requests_max: int
-    bytes_max: int
-    under_way: int = 0
-    refused: Callable[[DuetimeError], None] = problems.nobody_counts
-    """Told of every caller who is refused."""
+    def __init__(
+        self,
+        requests_max: int,
+        bytes_max: int,
+        refused: Callable[[DuetimeError], None] = problems.nobody_counts,
+    ) -> None:
+        """`bytes_max`: of one request. `refused` is told of every caller who is refused."""
+        self.requests_max = requests_max
+        self.bytes_max = bytes_max
+        self.refused = refused
+        self.held = held_budget(bytes_max)
+        """Bytes of bodies by token."""
+        self.under_way = 0
+        self._share = max(1, requests_max * REQUESTS_SHARE[0] // REQUESTS_SHARE[1])
+        self._of: dict[str, int] = {}
+
+    def has_room(self, token: str) -> bool:
+        """Whether one more may begin. Without tokens everybody is one, and has all of it."""
+        return self.under_way < self.requests_max and self._of.get(token, 0) < self._share
+
+    def check(self, token: str) -> None:
+        """Raise unless one more may begin."""
+        if self.has_room(token):
+            return
+        if self.under_way >= self.requests_max:
+            raise Busy(f"{self.requests_max} requests are under way, the most there may be.", waitMs=100)
+        raise Busy(
+            f"{self._share} requests of this token are under way, the most that one may have.", waitMs=100
+        )
+
+    def begin(self, token: str) -> None:
+        """One more is under way; after `check` or `has_room`."""
+        self.under_way += 1
+        if token:
+            self._of[token] = self._of.get(token, 0) + 1
+
+    def end(self, token: str) -> None:
+        self.under_way -= 1
+        if token:
+            left = self._of[token] - 1
+            if left:
+                self._of[token] = left
+            else:
+                del self._of[token]
 
 
 class Endpoint:
     """An ASGI application around one handler."""
 
     def __init__(
-        self, handler: Handler, role: Role | None, gate: Gate, load: Load, *, stream: bool = False
+        self,
+        handler: Handler,
+        role: Role | None,
+        gate: Gate,
+        load: Load,
+        *,
+        stream: bool = False,
+        ndjson: bool = False,
     ) -> None:
         self._handler = handler
         self._role = role
         self._gate = gate
         self._load = load
-        self._stream = stream
+        self._counted = role is not None and not stream
+        """Health is asked, and streams stay, under any load."""
+        self._ndjson = ndjson
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        load = self._load
-        counted = (
-            self._role is not None and not self._stream
-        )  # health is asked, and streams stay, under any load
-        load.under_way += counted
         try:
-            if self._role is not None:
+            if self._role is None:
+                answer = await self._open(scope, receive, send)
+            else:
                 self._gate.check(scope["headers"], self._role)
-            if counted and load.under_way > load.requests_max:
-                raise Busy(f"{load.requests_max} requests are under way, the most there may be.", waitMs=100)
-            body = await _body(scope, receive, load.bytes_max)
-            answer = await self._handler(Call(scope, body, receive, send))
+                answer = await self._admitted(scope, receive, send, bearer.get())
         except DuetimeError as error:
-            load.refused(error)
+            self._load.refused(error)
             answer = refusal(error)
         except Exception as error:
             answer = bug(error, scope["method"], scope["path"])
-        finally:
-            load.under_way -= counted
         if answer is not None:
             await reply(send, answer)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+        """Strangers may ask, and may not make us keep what they send."""
+        if _has_body(scope["headers"]):
+            raise TooLarge(f"{scope['path'][:200]} takes no body.", hint="Send the request without a body.")
+        return await self._handler(Call(scope, b"", receive, send))
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send, token: str) -> Answer | None:
+        load = self._load
+        if self._counted:
+            load.check(token)
+        check_type(scope["headers"], ndjson=self._ndjson)
+        body = Body(load, token)
+        try:
+            call = Call(scope, await body.read(scope, receive), receive, send)
+            if not self._counted:
+                return await self._handler(call)
+            load.check(token)
+            load.begin(token)  # not before the body is there: a head alone keeps nobody out
+            try:
+                return await self._handler(call)
+            finally:
+                load.end(token)
+        finally:
+            body.release()
 
 
 async def reply(send: Send, answer: Answer) -> None:
@@ -143,24 +212,59 @@ async def reply(send: Send, answer: Answer) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
-async def _body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
-    """The whole body, and never more than is allowed."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
-            raise _too_large(bytes_max)
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise errors.NotJson("The connection was closed before the body was complete.")
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > bytes_max:
-            raise _too_large(bytes_max)
-        if not message.get("more_body", False):
-            return part if not parts else b"".join((*parts, part))
-        parts.append(part)
+class Body:
+    """The body of one request, and never more of it than is allowed."""
+
+    __slots__ = ("_held", "_load", "_token")
+
+    def __init__(self, load: Load, token: str) -> None:
+        self._load = load
+        self._token = token
+        self._held = 0
+
+    async def read(self, scope: Scope, receive: Receive) -> bytes:
+        bytes_max = self._load.bytes_max
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
+                raise _too_large(bytes_max)
+        parts: list[bytes] = []
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise errors.NotJson("The connection was closed before the body was complete.")
+            part: bytes = message.get("body", b"")
+            if self._held + len(part) > bytes_max:
+                raise _too_large(bytes_max)
+            if not self._load.held.take(self._token, len(part)):
+                raise Busy("Requests of this token hold too much memory.", waitMs=1_000)
+            self._held += len(part)
+            if not message.get("more_body", False):
+                return part if not parts else b"".join((*parts, part))
+            parts.append(part)
+
+    def release(self) -> None:
+        """It is answered."""
+        if self._held:
+            self._load.held.give(self._token, self._held)
+            self._held = 0
+
+
+def _has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
+        for name, value in headers
+    )
+
+
+def check_type(headers: Iterable[tuple[bytes, bytes]], *, ndjson: bool) -> None:
+    """Raise unless a body is JSON by its content type. One that says nothing is taken for JSON."""
+    for name, value in headers:
+        if name == b"content-type" and value != JSON and _has_body(headers):
+            kind = value.partition(b";")[0].strip().lower()
+            if kind == JSON or (kind.startswith(b"application/") and kind.endswith(b"+json")):
+                continue
+            if not (ndjson and kind in NDJSON):
+                raise NotJsonType(f"The body is {value[:100].decode('latin-1')!r}, and not JSON.")
 
 
 def _too_large(bytes_max: int) -> TooLarge:

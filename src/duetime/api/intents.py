@@ -12,7 +12,7 @@ from msgspec import Raw
 from duetime import errors
 from duetime.api import problems
 from duetime.api.filters import filter_from, number_from
-from duetime.api.http import Answer, Call
+from duetime.api.http import NDJSON, Answer, Call
 from duetime.api.repeats import request_id
 from duetime.api.service import Service
 from duetime.api.wire import CancelIntent, IntentOut, NewIntent, Nothing, PageOut, PatchIntent, ReviveIntent
@@ -179,8 +179,7 @@ def _parts(call: Call) -> list[Any]:
 
 
 def _is_lines(call: Call) -> bool:
-    media_type = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
-    return media_type in ("application/x-ndjson", "application/jsonl")
+    return (call.headers.get(b"content-type") or b"").partition(b";")[0].strip().lower() in NDJSON
 
 
 def _check_count(count: int) -> None:

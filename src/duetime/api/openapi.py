@@ -235,9 +235,11 @@ def _header(description: str, kind: str = "string", *, required: bool = False) -
 
 def _common(route: Route) -> list[type[DuetimeError]]:
     """What any route of its kind may say, beside what is its own."""
-    found: list[type[DuetimeError]] = [errors.TooLarge, DuetimeError]
+    found: list[type[DuetimeError]] = [
+        errors.BadHttp, errors.ForeignPage, errors.ForeignHost, errors.TooLarge, DuetimeError,
+    ]  # fmt: skip
     if route.role is not None:
-        found.append(errors.NoToken)
+        found += [errors.NotJsonType, errors.NoToken]
         if route.role is not Role.read:
             found.append(errors.Forbidden)
         if not route.stream:

@@ -15,15 +15,20 @@ from typing import Final
 import msgspec
 
 from duetime.api.auth import Gate, Role
-from duetime.api.http import Load, bug, refusal
+from duetime.api.browsers import Browsers
+from duetime.api.http import JSON, Load, bug, refusal
 from duetime.api.intents import made
+from duetime.api.quotas import bearer
 from duetime.api.service import Begun, Service
 from duetime.api.wire import NewIntent
 from duetime.errors import DuetimeError
 
 METHOD, PATH = b"POST", b"/v1/intents"
-# Who sends one of these asks for more than an intent: to be answered as before, or with a key.
-_MORE: Final = frozenset({b"x-duetime-request-id", b"idempotency-key"})
+# Who sends one of these asks for more than an intent (to be answered as before, or with a key), or is a
+# browser, which is judged on the long way. `Host` and the content type must be ones that are known.
+_MORE: Final = frozenset(
+    {b"x-duetime-request-id", b"idempotency-key", b"origin", b"sec-fetch-site", b"host", b"content-type"}
+)
 _LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -33,10 +38,11 @@ _new = msgspec.json.Decoder(NewIntent)
 class Quick:
     """Takes new intents, one by one."""
 
-    def __init__(self, service: Service, gate: Gate, load: Load) -> None:
+    def __init__(self, service: Service, gate: Gate, load: Load, browsers: Browsers) -> None:
         self._service = service
         self._gate = gate
         self._load = load
+        self._hosts = browsers.known
 
     def begin(self, headers: Headers, body: bytes) -> Begun | None:
         """Hand in the intent of this request; None: it is not plain, and nothing was done."""
@@ -45,21 +51,35 @@ class Quick:
 
     def _begin(self, headers: Headers, body: bytes) -> Begun | None:
         load = self._load
-        if load.under_way >= load.requests_max or len(body) > load.bytes_max or not body.isascii():
-            return None
-        if any(name in _MORE for name, _ in headers):
+        if len(body) > load.bytes_max or not body.isascii() or not self._is_plain(headers):
             return None
         try:
             self._gate.check(headers, Role.submit)
+            token = bearer.get()
+            if not load.has_room(token):
+                return None
             begun = self._service.begin(_new.decode(body))
         except Exception:  # the long way says what it is
             return None
-        load.under_way += 1
+        begun.token = token
+        load.begin(token)
         return begun
+
+    def _is_plain(self, headers: Headers) -> bool:
+        hosts = 0
+        for name, value in headers:
+            if name in _MORE:
+                if name == b"host":
+                    if value not in self._hosts:
+                        return False
+                    hosts += 1
+                elif name != b"content-type" or value != JSON:
+                    return False
+        return hosts == 1
 
     def answer(self, begun: Begun) -> bytes:
         """What goes back when the reply is there, all of it."""
-        self._load.under_way -= 1
+        self._load.end(begun.token)
         try:
             answer = made(self._service, *self._service.end(begun))
         except DuetimeError as error:

@@ -48,6 +48,8 @@ class Begun(Struct):
 
     reply: asyncio.Future[Reply]
     paid: Paid | None
+    token: str = ""
+    """Whose it is."""
 
 
 class Service:

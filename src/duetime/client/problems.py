@@ -43,7 +43,7 @@ class Problem(Struct, rename="camel", frozen=True):
 
 def _every_error(kind: type[DuetimeError] = DuetimeError) -> Iterator[type[DuetimeError]]:
     for child in kind.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if vars(errors).get(child.__name__) is child:  # not one of a user's own
             yield child
             yield from _every_error(child)
 

@@ -17,7 +17,7 @@ class Options(Struct, frozen=True, kw_only=True):
     flush_ms: int = limits.FLUSH_MS
     batch_deferred_ms: int = limits.BATCH_DEFERRED_MS
     checkpoint_ms: int = 5_000
-    checkpoint_changes: int = 100_000
+    checkpoint_changes: int = limits.CHECKPOINT_CHANGES
     drain_ms: int = 30_000
     disk_reserve_bytes: int = limits.DISK_RESERVE_BYTES
     lateness_guard: bool = False

@@ -141,12 +141,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("more", "statuses"),
         [
-            ({"role": None}, {"413", "500"}),
-            ({"role": Role.read}, {"401", "413", "429", "500"}),
-            ({"role": Role.admin}, {"401", "403", "413", "429", "500"}),
-            ({"role": Role.read, "stream": True}, {"401", "413", "500"}),
-            ({"role": None, "parameters": (Parameter("a", "b"),)}, {"400", "413", "500"}),
-            ({"role": None, "write": True}, {"409", "413", "422", "500"}),
+            ({"role": None}, {"400", "403", "413", "500"}),
+            ({"role": Role.read}, {"400", "401", "403", "413", "415", "429", "500"}),
+            ({"role": Role.admin}, {"400", "401", "403", "413", "415", "429", "500"}),
+            ({"role": Role.read, "stream": True}, {"400", "401", "403", "413", "415", "500"}),
+            ({"role": None, "parameters": (Parameter("a", "b"),)}, {"400", "403", "413", "500"}),
+            ({"role": None, "write": True}, {"400", "403", "409", "413", "422", "500"}),
         ],
     )
     def test_what_any_route_of_its_kind_may_say(self, more, statuses):

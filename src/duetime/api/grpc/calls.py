@@ -10,8 +10,9 @@ from google.protobuf.message import DecodeError, Message
 from duetime.api.auth import Gate, Role
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.http import Answer, Call, Load
+from duetime.api.quotas import bearer
 from duetime.api.repeats import Repeats, request_id
-from duetime.errors import Busy, DuetimeError, NotJson
+from duetime.errors import DuetimeError, NotJson
 from duetime.v1.stub import SERVICE
 
 M = TypeVar("M", bound=Message)
@@ -60,19 +61,22 @@ class Door:
         return call
 
     async def _answer(self, unary: Unary, body: bytes, context: Context) -> bytes:
-        load, counted = self._load, unary.role is not None  # health is asked under any load
-        load.under_way += counted
+        if unary.role is None:  # health is asked under any load
+            return await self._handled(unary, body, context)
+        self.check(context, unary.role)
+        load, token = self._load, bearer.get()
+        load.check(token)
+        load.begin(token)
         try:
-            if unary.role is not None:
-                self.check(context, unary.role)
-            if counted and load.under_way > load.requests_max:
-                raise Busy(f"{load.requests_max} requests are under way, the most there may be.", waitMs=100)
-            request = read(unary.kind, body)
-            if not unary.writes:
-                return (await unary.handler(request, None)).SerializeToString()
-            return await self._once(unary, request, body, context)
+            return await self._handled(unary, body, context)
         finally:
-            load.under_way -= counted
+            load.end(token)
+
+    async def _handled(self, unary: Unary, body: bytes, context: Context) -> bytes:
+        request = read(unary.kind, body)
+        if not unary.writes:
+            return (await unary.handler(request, None)).SerializeToString()
+        return await self._once(unary, request, body, context)
 
     async def _once(self, unary: Unary, request: Message, body: bytes, context: Context) -> bytes:
         """A write: repeated with the id of the first, it is done once."""

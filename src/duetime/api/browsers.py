@@ -1,0 +1,95 @@
+"""Which requests come from a page of another site, judged by the headers that browsers set and pages cannot.
+
+A browser sends requests of any page to any address, this server's included, and its user has a network that
+the page has not. Such a request is refused whatever its token. Programs send none of these headers, but for
+`Host`: it must name this server, so that a page cannot reach it under a name of its own (DNS rebinding). An
+address in `Host` is no name, and always fine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from duetime.errors import BadHttp, DuetimeError, ForeignHost, ForeignPage
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+# Values of Sec-Fetch-Site that a page of this server, or a user who types the address, sends.
+_OWN_SITE: Final = frozenset({b"same-origin", b"none"})
+_JUDGED: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
+# Spellings of `Host` that were found to be fine. They are few; who tries many is not remembered.
+_KNOWN_MAX: Final = 1_000
+
+
+class Browsers:
+    """Knows the names of this server."""
+
+    def __init__(self, names: Iterable[str] = (), *, tls: bool = False) -> None:
+        """`names`: beside localhost, this machine's name and addresses. `tls`: it speaks TLS itself."""
+        self._given = frozenset(name for each in names if (name := _plain(each)))
+        self._names = self._given | {"localhost", _plain(socket.gethostname())}
+        self._tls = tls
+        self.known: set[bytes] = set()
+        """Values of `Host` that are fine."""
+
+    def judge(self, headers: Headers, version: str = "1.1") -> DuetimeError | None:
+        """Why a request with these headers is refused; None: it is not."""
+        hosts = origins = 0
+        host = origin = b""
+        for name, value in headers:
+            if name not in _JUDGED:
+                continue
+            if name == b"host":
+                hosts, host = hosts + 1, value
+            elif name == b"origin":
+                origins, origin = origins + 1, value
+            elif value not in _OWN_SITE:
+                return ForeignPage("The request comes from a page of another site.")
+        if hosts > 1 or (not hosts and version != "1.0"):
+            return BadHttp(f"There are {hosts} Host headers in the request, and there must be one.")
+        if hosts and host not in self.known:
+            if not self._is_ours(host):
+                shown = host[:100].decode("latin-1")
+                return ForeignHost(f"The request is for {shown!r}, which is not a name of this server.")
+            if len(self.known) < _KNOWN_MAX:
+                self.known.add(host)
+        if origins and (origins > 1 or not self._same_origin(origin, host)):
+            return ForeignPage("The request comes from a page of another origin.")
+        return None
+
+    def _is_ours(self, host: bytes) -> bool:
+        name = _name_in(host)
+        return name in self._names or _is_address(name)
+
+    def _same_origin(self, origin: bytes, host: bytes) -> bool:
+        """Whether the page is this server's own: its origin is what the request is sent to. A proxy that
+        changes Host is told by the names that were given."""
+        scheme, separator, place = origin.lower().partition(b"://")
+        if not separator or scheme not in ((b"https",) if self._tls else (b"http", b"https")):
+            return False
+        return place == host.lower() or _name_in(place) in self._given
+
+
+def _name_in(place: bytes) -> str:
+    """The name in `name:port`; empty where it is neither."""
+    name, colon, port = place.rpartition(b":")
+    if not colon or place.endswith(b"]"):
+        name = place
+    elif not port.isdigit():
+        return ""
+    return _plain(name.decode("latin-1"))
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    bracketed = name.startswith("[") and name.endswith("]")
+    try:
+        return ipaddress.ip_address(name[1:-1] if bracketed else name).version == (6 if bracketed else 4)
+    except ValueError:
+        return False
