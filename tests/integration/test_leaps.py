@@ -121,7 +121,7 @@ def ticking(path: str, clock: ManualClock, ran: list[int]) -> App:
 
 
 @asynchronous
-async def test_a_schedule_ticks_again_when_the_clock_comes_back(tmp_path):
+async def test_a_schedule_ticks_again_when_the_clock_comes_back(tmp_path, caplog):
     clock = ManualClock()
     ran: list[int] = []
     app = ticking(str(tmp_path), clock, ran)
@@ -132,6 +132,9 @@ async def test_a_schedule_ticks_again_when_the_clock_comes_back(tmp_path):
         assert ran == [1_000, 2_000, 2 * HOUR_MS + 2_000]
         await passes(app, clock, 3_000, steps=3)
         assert ran[3:] == [3_000, 4_000, 5_000]
+    assert [record.getMessage() for record in caplog.records if "clock" in record.getMessage()] == [
+        f"The clock was set {way} by {2 * HOUR_MS} ms." for way in ("ahead", "back")
+    ]
 
 
 @asynchronous

@@ -143,6 +143,16 @@ class Teller:
         """The clock is set forward or back; nobody notices before the next record."""
         self.now_ms += int(ms)
 
+    def do_leap(self, ms: str) -> None:
+        """The clock is set, and the engine notices it."""
+        self.now_ms += int(ms)
+        self.apply(c.Leap(int(ms)))
+
+    def do_stall(self, ms: str) -> None:
+        """The engine stands still for a while, and notices it."""
+        self.now_ms += int(ms)
+        self.apply(c.Leap(0, int(ms)))
+
     def do_restart(self) -> None:
         """The engine is killed; another one starts from its checkpoint and begins a new epoch."""
         for job in self.store.checkpoint(self.kernel.checkpoint(0)):

@@ -114,6 +114,12 @@ class Planner(Intake):
         if not self._rewind and type(first) is not Leap and type(first) is not Start:
             return
         self._rewind = False
+        if type(first) is Leap and first.by_ms:
+            _logger.warning(
+                "The clock was set %s by %d ms.", "ahead" if first.by_ms > 0 else "back", abs(first.by_ms)
+            )
+        if type(first) is Leap and first.still_ms:
+            _logger.info("The event loop stood still for %d ms.", first.still_ms)
 
         def written(answer: Answer | Exception) -> None:
             self._rewind |= isinstance(answer, Exception)  # no room on the disk: again after the next turn

@@ -68,6 +68,16 @@ def test_there_and_back_again_a_lease_is_what_it_was():
     assert bench.intent("a").wake_at_ms == T0 + 9_000 + LEASE
 
 
+def test_how_long_something_ran_is_not_changed_by_a_leap():
+    bench = Bench()
+    bench.submit("a")
+    bench.later(1_000)
+    leap(bench, 40 * DAY_MS)
+    assert T0 + bench.ms - bench.intent("a").dispatched_at_ms == 1_000
+    leap(bench, -41 * DAY_MS)
+    assert T0 + bench.ms - bench.intent("a").dispatched_at_ms == 1_000
+
+
 def test_time_in_which_the_engine_stood_still_does_not_count():
     bench = Bench()
     bench.submit("a", on=stream(lease_ms=3_000))
