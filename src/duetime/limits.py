@@ -20,6 +20,8 @@ BATCH_BYTES_MAX: Final = 384 * 1024
 # One append, one apply: past some thousands the gain is flat and timers wait for the batch.
 BATCH_ITEMS_MAX: Final = 4_096
 SEGMENT_BYTES_MAX: Final = 64 * 1024 * 1024
+# Bytes on the log behind the last checkpoint that cause the next: a restart reads them, in about a second.
+CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
 # Kept below the checkpoint so that the near past can be read and replayed.
 LOG_HISTORY_BYTES: Final = 256 * 1024 * 1024
 # Free space kept back for finishing accepted work: below it, new work is refused.

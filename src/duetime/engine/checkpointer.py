@@ -11,6 +11,7 @@ from typing import cast
 from duetime.engine.meter import Meter
 from duetime.engine.pump import Pump
 from duetime.errors import NoSpace
+from duetime.limits import CHECKPOINT_BYTES
 from duetime.log.log import Log
 from duetime.store.store import Job, Store, pause, settled
 
@@ -56,7 +57,12 @@ class Checkpointer:
 
     def changed(self) -> None:
         """Something may have changed."""
-        if self._closed or self._task is not None or not self._store.unwritten():
+        if self._closed or self._task is not None:
+            return
+        if self._pump.position - self.position >= CHECKPOINT_BYTES and self._grown():
+            self._start()
+            return
+        if not self._store.unwritten():
             return
         # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
         # that is about to run would only be written twice, so most should have ended; but not any number
@@ -71,12 +77,20 @@ class Checkpointer:
     def _look(self) -> None:
         """It is time; but a large backlog about to run would be written twice, so it may wait a little."""
         self._timer = None
-        backlog = self._store.unwritten() - (self._pump.kernel.state.ended - self._ended)
-        if backlog > self._changes_max and self._put_off < _PUT_OFF_MAX:
+        if self._is_backlog() and self._put_off < _PUT_OFF_MAX:
             self._put_off += 1
             self._timer = self._loop.call_later(self._every_s, self._look)
         else:
             self._start()
+
+    def _is_backlog(self) -> bool:
+        """Whether much of what changed is about to run."""
+        return self._store.unwritten() - (self._pump.kernel.state.ended - self._ended) > self._changes_max
+
+    def _grown(self) -> bool:
+        """Whether the log is long enough for a checkpoint, of records that changed nothing, too."""
+        most = CHECKPOINT_BYTES * (_PUT_OFF_MAX if self._is_backlog() else 1)
+        return self._pump.position - self.position >= most
 
     async def catch_up(self) -> None:
         """For those who submit much at once: wait while more is far away in memory than there should be."""

@@ -21,10 +21,11 @@ from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.expecting import Expecting
+from duetime.engine.foreknown import Foreknown
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, shares
 from duetime.engine.options import Options
-from duetime.engine.parts import first_batch, resolver, split
+from duetime.engine.parts import first_batch, is_out, resolver, split
 from duetime.engine.planner import Planner
 from duetime.engine.progress import Progresses
 from duetime.engine.pulse import Pulse
@@ -40,7 +41,7 @@ from duetime.log.log import Log
 from duetime.protocol import bounds
 from duetime.protocol.command import Command, Drain, SetLane
 from duetime.protocol.effect import Effect
-from duetime.protocol.intent import DISPATCHING, Intent
+from duetime.protocol.intent import Intent
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel
@@ -99,6 +100,7 @@ class Engine(Planner):
             self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
             self.guard = Guard(self._log, kernel.state, self.options)
             self._syncer = Syncer(self._log, self._fail, self.meter)
+            self._inbox.sift = Foreknown(self.pump, self._syncer, self.clock, self._durable, self.meter)
             self._checkpointer = Checkpointer(
                 self.pump,
                 self._log,
@@ -318,15 +320,11 @@ class Engine(Planner):
         self, effects: list[Effect], waiting: list[tuple[Asked, Answer]], error: Exception | None
     ) -> None:
         if error is None:
-            self._dispatcher.act(effect for effect in effects if self._is_out(effect))
+            state = self.pump.kernel.state
+            self._dispatcher.act(effect for effect in effects if is_out(state, effect))
         for request, answer in waiting:
             request.reply(answer if error is None else error)
         self._notify_quiet()
-
-    def _is_out(self, effect: Effect) -> bool:
-        """Whether a delivery that waited for the medium is still wanted: it may be cancelled by now."""
-        intent = self.pump.kernel.state.store.get(effect.id)
-        return intent is not None and intent.status is DISPATCHING and intent.delivery == effect.delivery
 
     def _settle(self, settlements: list[Settlement]) -> None:
         if self._failure is None:

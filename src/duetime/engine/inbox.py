@@ -93,6 +93,10 @@ class Inbox:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._requests: deque[Asked] = deque()
+        self._doubtful = False
+        """Something in it may be known already."""
+        self.sift: Callable[[Batch], None] = lambda batch: None
+        """Takes out of a batch what needs no record."""
         self.settlements: list[Settlement] = []
         self.tick = False
         self._together = _ALL
@@ -103,6 +107,12 @@ class Inbox:
 
     def put(self, request: Asked) -> None:
         self._requests.append(request)
+        if type(request) is Single:
+            item = request.item
+            if item.key is not None or not item.fresh or item.request is not None:
+                self._doubtful = True
+        else:
+            self._doubtful = True
         self._wake()
 
     def settle(self, settlements: list[Settlement]) -> None:
@@ -167,12 +177,15 @@ class Inbox:
             if single or type(request.command) is Submit:
                 merged.append(request)
                 continue
-            _add_submits(batch, merged)
+            add_submits(batch, merged)
             merged = []
             batch.commands.append(request.command)
             batch.replies.append([request])
         batch.ack = ack
-        _add_submits(batch, merged)
+        add_submits(batch, merged)
+        if self._doubtful:
+            self._doubtful = bool(requests)
+            self.sift(batch)
         if self.tick and not batch.commands:
             batch.commands.append(Advance())
             batch.replies.append([])
@@ -222,7 +235,7 @@ def _count(request: Asked) -> int:
     return len(command.items) if type(command) is Submit else 1
 
 
-def _add_submits(batch: Batch, requests: list[Asked]) -> None:
+def add_submits(batch: Batch, requests: list[Asked]) -> None:
     """One command out of all submits that came together."""
     if not requests:
         return

@@ -17,7 +17,7 @@ from duetime.kernel.state import State
 from duetime.limits import BATCH_BYTES_MAX
 from duetime.protocol.command import Command, Configure, Resize, Start
 from duetime.protocol.effect import Deliver, Effect
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import DISPATCHING, Item
 from duetime.protocol.terms import AckLevel, Guarantee
 
 # Intents of one submit that are written together, and their bytes.
@@ -86,6 +86,12 @@ def split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
                 continue
         now.append(effect)
     return now, later
+
+
+def is_out(state: State, effect: Effect) -> bool:
+    """Whether a delivery that waited for the medium is still wanted: it may be cancelled by now."""
+    intent = state.store.get(effect.id)
+    return intent is not None and intent.status is DISPATCHING and intent.delivery == effect.delivery
 
 
 def resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:

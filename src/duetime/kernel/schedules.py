@@ -26,7 +26,8 @@ from duetime.protocol.intent import FINAL, Intent, Item
 from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.schedule import Overlap, Schedule, Timetable, tick_id
 
-Verb = PutSchedule | DropSchedule | PauseSchedule | ResumeSchedule | Trigger | Tick
+ByCaller = PutSchedule | DropSchedule | PauseSchedule | ResumeSchedule | Trigger
+Verb = ByCaller | Tick
 
 
 def apply(state: State, command: Verb) -> Timetable | Intent | Existing | Refusal:
@@ -35,7 +36,7 @@ def apply(state: State, command: Verb) -> Timetable | Intent | Existing | Refusa
         return _put(state, command)
     table = state.timetables.all.get(command.id)
     if table is None:
-        return Refusal("NoSuchSchedule", f"There is no schedule with the id {command.id!r}.")
+        return _missing(command.id)
     if isinstance(command, Trigger):
         return _trigger(state, table, command.name)
     if isinstance(command, Tick):
@@ -52,6 +53,34 @@ def apply(state: State, command: Verb) -> Timetable | Intent | Existing | Refusa
         return table
     next_ms = command.next_ms
     return _change(state, table, paused=False, next_ms=next_ms, wake_ms=next_ms, refused="")
+
+
+def known(state: State, command: ByCaller) -> Timetable | Existing | Refusal | None:
+    """The answer to a command that would change nothing, or None. Changes nothing."""
+    tables = state.timetables.all
+    if isinstance(command, PutSchedule):
+        old = tables.get(command.schedule.id)
+        if old is None:
+            return None
+        return _moved(old, command.revision) or (old if old.schedule == command.schedule else None)
+    table = tables.get(command.id)
+    if table is None:
+        return _missing(command.id)
+    if isinstance(command, Trigger):
+        there = None if command.name is None else state.store.get(_triggered_id(table, command.name))
+        return None if there is None else Existing(there)
+    moved = _moved(table, command.revision)
+    if moved is not None or isinstance(command, DropSchedule):
+        return moved
+    return table if table.paused == isinstance(command, PauseSchedule) else None
+
+
+def _missing(id: str) -> Refusal:
+    return Refusal("NoSuchSchedule", f"There is no schedule with the id {id!r}.")
+
+
+def _triggered_id(table: Timetable, name: str | int) -> str:
+    return f"{table.id}@now-{name}"
 
 
 def release(state: State) -> None:
@@ -114,7 +143,7 @@ def _change(state: State, table: Timetable, **changes: object) -> Timetable:
 def _trigger(state: State, table: Timetable, name: str | None) -> Intent | Existing | Refusal:
     """One more intent, whatever runs; unless one of this name was made before."""
     number = state.at_ms
-    while (there := state.store.get(id := f"{table.id}@now-{name or number}")) is not None:
+    while (there := state.store.get(id := _triggered_id(table, name or number))) is not None:
         if name is not None:
             return Existing(there)
         number += 1

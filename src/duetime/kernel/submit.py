@@ -24,7 +24,7 @@ def apply(state: State, command: Submit) -> list[Reply]:
         terms = all_terms[item.terms]
         known: Reply = _repeated(state, item) if item.request is not None else None
         if known is None and item.key is not None:
-            known = _by_key(state, item)
+            known = _by_key(state, item, state.believed_ms())
         if known is None and item.ties is not None:
             known = groups.known(state, item, item.ties) or _tied(state, terms, item)
         if known is None:
@@ -32,6 +32,17 @@ def apply(state: State, command: Submit) -> list[Reply]:
             known = admit(state, terms, lane, item) or make(state, terms, lane, item)
         reply(known)
     return replies
+
+
+def known(state: State, terms: Terms, item: Item, now_ms: int) -> Reply:
+    """The answer to an intent that is there already or cannot be taken, or None. Changes nothing. Claims are
+    left to `apply`: one may be given up to the new intent."""
+    if item.ties is not None:
+        return None
+    found: Reply = _repeated(state, item) if item.request is not None else None
+    if found is None and item.key is not None:
+        found = _by_key(state, item, max(state.believed_ms(), now_ms))
+    return found or admit(state, terms, state.lanes.get(terms.lane), item)
 
 
 def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal | None:
@@ -92,11 +103,11 @@ def _repeated(state: State, item: Item) -> Reply:
     return Existing(intent)
 
 
-def _by_key(state: State, item: Item) -> Reply:
-    """What the idempotency key says: a twin, a refusal, or None for a new key."""
+def _by_key(state: State, item: Item, at_ms: int) -> Reply:
+    """What the idempotency key says at this time: a twin, a refusal, or None for a new key."""
     assert item.key is not None
     twin = state.store.by_key(item.key)
-    if twin is None or twin.created_at_ms + state.settings.key_window_ms <= state.believed_ms():
+    if twin is None or twin.created_at_ms + state.settings.key_window_ms <= at_ms:
         return None
     assert twin.rare is not None
     details: dict[str, object] = {"intentId": twin.id}

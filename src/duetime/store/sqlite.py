@@ -37,6 +37,7 @@ from duetime.trouble import UNREADABLE, of_store, store_told
 # Rows made between two looks at the loop: about a millisecond of work.
 _SLICE = 250
 _TERMS_KEPT = 4_096
+_ABSENT_KEPT = 4_096
 # Ids that Duetime makes begin with their time in hexadecimal digits, and are below this one until 2039.
 _NEXT_AGE = "2"
 
@@ -64,6 +65,8 @@ class SqliteStore:
         self._absent = ""
         """An id that was just looked for and is not on disk: whoever makes it asks more than once."""
         self._keys: dict[str, str] = {}
+        self._absent_keys: set[str] = set()
+        """Keys that were just looked for and are not on disk, for the same reason."""
         self._claims = Claims()
         self._changed: dict[str, Intent] = {}
         self._frozen: dict[str, Intent] = {}
@@ -136,8 +139,12 @@ class SqliteStore:
         newest = self.get(id) if id is not None else None
         if newest is not None and newest.rare is not None and newest.rare.key == key:
             return newest
+        if id is None and key in self._absent_keys:
+            return None
+        there = False
         newest = None  # forgotten, and perhaps its id is another's now
         for row in self._read(f"{_SELECT} WHERE key = ? ORDER BY seq DESC", (key,)):
+            there = True
             found = self.get(row[1])
             if found is not None and found.seq == row[0]:
                 newest = found
@@ -146,6 +153,10 @@ class SqliteStore:
             for intent in self._hot.values():
                 if intent.rare is not None and intent.rare.key == key and not forgotten(intent, self._marks):
                     newest = intent if newest is None or intent.seq > newest.seq else newest
+        elif not there:
+            if len(self._absent_keys) >= _ABSENT_KEPT:
+                self._absent_keys.clear()
+            self._absent_keys.add(key)
         return newest
 
     def by_claim(self, name: str) -> Intent | None:
@@ -259,6 +270,7 @@ class SqliteStore:
         frozen, self._changed = self._changed, {}
         self._frozen = frozen
         self._unrowed_cycle = self.cycle
+        self._absent_keys.clear()
         self._absent = ""  # what was made since may be on disk only, from here on
         self.cycle += 1
         body = _encode(checkpoint)

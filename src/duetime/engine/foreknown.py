@@ -1,0 +1,93 @@
+"""Answers without a record: what is known before it is written takes no room on the log.
+
+A repeated key, an id that is taken, a schedule put again as it is: each changes nothing, and a client that
+repeats itself for hours must not fill the log. Such a request is answered from the state as it is, which has
+everything that was answered before. A DURABLE answer waits until all that it rests on is on the medium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duetime.clock import Clock
+from duetime.engine.inbox import Asked, Batch, Single, add_submits
+from duetime.engine.meter import Meter
+from duetime.engine.pump import Pump
+from duetime.engine.syncer import Syncer
+from duetime.kernel import foreknown
+from duetime.kernel.kernel import Answer
+from duetime.kernel.state import State
+from duetime.protocol.command import Settle, Submit
+from duetime.protocol.effect import Effect
+from duetime.protocol.reply import Existing
+from duetime.protocol.terms import AckLevel
+
+Waiting = list[tuple[Asked, Answer]]
+Durable = Callable[[list[Effect], Waiting, Exception | None], None]
+
+
+class Foreknown:
+    """Takes known requests out of batches and answers them."""
+
+    def __init__(
+        self, pump: Pump, syncer: Syncer, clock: Clock, durable: Durable, meter: Meter | None
+    ) -> None:
+        self._pump = pump
+        self._syncer = syncer
+        self._clock = clock
+        self._durable = durable
+        self._meter = meter
+
+    def __call__(self, batch: Batch) -> None:
+        found = sift(self._pump.kernel.state, batch, self._clock.now_ms())
+        if not found:
+            return
+        waiting = [known for known in found if known[0].ack >= AckLevel.DURABLE]
+        if waiting:
+            self._syncer.when_synced(self._pump.position, lambda error: self._durable([], waiting, error))
+        for request, answer in found:
+            if request.ack < AckLevel.DURABLE:
+                request.reply(answer)
+            if self._meter is not None:
+                replies = answer if type(answer) is list else (answer,)
+                self._meter.duplicates += sum(type(reply) is Existing for reply in replies)
+
+
+def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
+    """Take out of a batch what needs no record. Nothing is taken from one that changes anything but by new
+    intents and outcomes: a request stays behind those that came before it."""
+    answers: dict[int, Answer] = {}
+    for place, command in enumerate(batch.commands):
+        if type(command) is not Submit and type(command) is not Settle:
+            known = foreknown.answer(state, command, now_ms)
+            if known is None:
+                return []
+            answers[place] = known
+    found: Waiting = []
+    left = Batch([], [], batch.ack, batch.settlements)
+    for place, (command, requests) in enumerate(zip(batch.commands, batch.replies, strict=True)):
+        if place in answers:
+            found.append((requests[0], answers[place]))
+        elif type(command) is Submit:
+            add_submits(left, _unknown(state, requests, now_ms, found))
+        else:
+            left.commands.append(command)
+            left.replies.append(requests)
+    if found:
+        batch.commands, batch.replies = left.commands, left.replies
+    return found
+
+
+def _unknown(state: State, requests: list[Asked], now_ms: int, found: Waiting) -> list[Asked]:
+    """Those of the submits that must be written; the others are found."""
+    unknown: list[Asked] = []
+    for request in requests:
+        if type(request) is Single and foreknown.plain(request.item):
+            unknown.append(request)
+            continue
+        known = foreknown.answer(state, request.command, now_ms)
+        if known is None:
+            unknown.append(request)
+        else:
+            found.append((request, known[0] if type(request) is Single and type(known) is list else known))
+    return unknown

@@ -1,0 +1,55 @@
+"""Answers that need no record: repeats of what was done before, refusals over what is there. Changes nothing.
+
+Asked before a command is written, of the state as it is. `now_ms` is the time its record would have: what
+holds for a time only is known if it holds at that time, too. None means: write the command and see.
+"""
+
+from __future__ import annotations
+
+from duetime.kernel import schedules, submit
+from duetime.kernel.revision import find, forbids
+from duetime.kernel.state import State
+from duetime.protocol.command import (
+    Cancel,
+    Command,
+    FireNow,
+    Patch,
+    Revive,
+    Submit,
+)
+from duetime.protocol.intent import FINAL, Intent, Item
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.schedule import Timetable
+
+Known = list[Reply] | Timetable | Existing | Refusal
+
+
+def answer(state: State, command: Command, now_ms: int) -> Known | None:
+    """What the command would be answered if it changed nothing; None if it may change something."""
+    if isinstance(command, Submit):
+        return _submitted(state, command, now_ms)
+    if isinstance(command, schedules.ByCaller):
+        return schedules.known(state, command)
+    if not isinstance(command, Cancel | FireNow | Patch | Revive):
+        return None
+    found = find(state, command.id, command.revision, command.request)
+    if not isinstance(found, Intent):
+        return found
+    if isinstance(command, Cancel) and found.status in FINAL and not command.tree:
+        return forbids(found, "StateForbids", "cancelled")
+    return None
+
+
+def plain(item: Item) -> bool:
+    """Whether a new intent names nothing that could be there already."""
+    return item.fresh and item.key is None and item.request is None
+
+
+def _submitted(state: State, command: Submit, now_ms: int) -> list[Reply] | None:
+    replies: list[Reply] = []
+    for item in command.items:
+        reply = None if plain(item) else submit.known(state, command.terms[item.terms], item, now_ms)
+        if reply is None:
+            return None
+        replies.append(reply)
+    return replies
