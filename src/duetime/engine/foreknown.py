@@ -82,12 +82,13 @@ def _unknown(state: State, requests: list[Asked], now_ms: int, found: Waiting) -
     """Those of the submits that must be written; the others are found."""
     unknown: list[Asked] = []
     for request in requests:
-        if type(request) is Single and foreknown.plain(request.item):
-            unknown.append(request)
-            continue
-        known = foreknown.answer(state, request.command, now_ms)
+        known: Answer
+        if type(request) is Single:
+            known = foreknown.submitted(state, request.terms, request.item, now_ms)
+        else:
+            known = foreknown.answer(state, request.command, now_ms)
         if known is None:
             unknown.append(request)
         else:
-            found.append((request, known[0] if type(request) is Single and type(known) is list else known))
+            found.append((request, known))
     return unknown

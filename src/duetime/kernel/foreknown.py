@@ -20,6 +20,7 @@ from duetime.protocol.command import (
 from duetime.protocol.intent import FINAL, Intent, Item
 from duetime.protocol.reply import Existing, Refusal, Reply
 from duetime.protocol.schedule import Timetable
+from duetime.protocol.terms import Terms
 
 Known = list[Reply] | Timetable | Existing | Refusal
 
@@ -40,15 +41,17 @@ def answer(state: State, command: Command, now_ms: int) -> Known | None:
     return None
 
 
-def plain(item: Item) -> bool:
-    """Whether a new intent names nothing that could be there already."""
-    return item.fresh and item.key is None and item.request is None
+def submitted(state: State, terms: Terms, item: Item, now_ms: int) -> Reply:
+    """The same for one new intent. Most name nothing that could be there already."""
+    if item.fresh and item.key is None and item.request is None:
+        return None
+    return submit.known(state, terms, item, now_ms)
 
 
 def _submitted(state: State, command: Submit, now_ms: int) -> list[Reply] | None:
     replies: list[Reply] = []
     for item in command.items:
-        reply = None if plain(item) else submit.known(state, command.terms[item.terms], item, now_ms)
+        reply = submitted(state, command.terms[item.terms], item, now_ms)
         if reply is None:
             return None
         replies.append(reply)
