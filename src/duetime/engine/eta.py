@@ -39,7 +39,7 @@ def with_eta(why: Why, state: State, intent: Intent, durations: Durations) -> Wh
 
 def ahead_of(lane: Lane, intent: Intent) -> int:
     """How many of its lane go before it."""
-    tracks = list(lane.tracks.values())
+    tracks = lane.tracks
     total = sum(map(len, tracks))
     if total > _COUNTED_MAX:
         heads = [head[1] for track in tracks if (head := track.head()) is not None]

@@ -214,7 +214,7 @@ def oldest_due_ms(engine: Engine) -> int | None:
     heads = [
         entry[2].due_at_ms
         for lane in engine._kernel().state.queues.values()
-        for track in lane.tracks.values()
+        for track in lane.tracks
         if (entry := track.head()) is not None
     ]
     return min(heads, default=None)
@@ -261,7 +261,7 @@ def _weight(lane: Lane) -> int:
 
 
 def _ready(lane: Lane) -> int:
-    return sum(len(track) for track in lane.tracks.values())
+    return sum(len(track) for track in lane.tracks)
 
 
 def _log(engine: Engine) -> LogGauge:

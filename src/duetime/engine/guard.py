@@ -99,7 +99,8 @@ class Guard:
 
     def _lane_behind_ms(self, terms: Terms, now_ms: int) -> int:
         lane = self._state.lanes.get(terms.lane)
-        track = None if lane is None else lane.tracks.get(terms.tier)
+        tracks = () if lane is None else lane.tracks
+        track = next((each for each in tracks if each.tier == terms.tier), None)
         return 0 if track is None else _behind_ms(track, now_ms)
 
     def _look(self) -> None:

@@ -71,4 +71,4 @@ def _ready(state: State, name: str) -> bool:
     kind = state.kinds.get(name)
     if kind is not None:
         return any(track.head() is not None for track in kind.listed)
-    return lane is not None and any(track.head() is not None for track in lane.tracks.values())
+    return lane is not None and any(track.head() is not None for track in lane.tracks)

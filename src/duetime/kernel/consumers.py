@@ -22,7 +22,7 @@ def demand(state: State, command: Demand) -> Refusal | None:
         consumer.credits[command.lane] = had + command.credits
         if not had:
             lane.turns.append(command.consumer)
-    for track in lane.tracks.values():
+    for track in lane.tracks:
         state.stirred[track] = None
     if command.lane in state.kinds:
         state.eager[command.lane] = None

@@ -69,7 +69,7 @@ def configure(state: State, command: Configure) -> None:
             lane.pushed = pushed
         elif pushed != lane.pushed:
             regroup(state, lane, pushed=pushed)
-        for track in lane.tracks.values():
+        for track in lane.tracks:
             track.listed = None
             state.stirred[track] = None
 
@@ -96,5 +96,5 @@ def start(state: State, command: Start) -> None:
 
 
 def _stir(state: State, lane: Lane) -> None:
-    for track in lane.tracks.values():
+    for track in lane.tracks:
         state.stirred[track] = None

@@ -158,7 +158,7 @@ def _pull_kinds(state: State) -> None:
 
 def _give(state: State, asked: Lane, lane: Lane, intent: Intent) -> None:
     """Hand an intent to the consumer whose turn it is, for a credit of the lane that it asked for."""
-    name = asked.turns.popleft()
+    name = asked.turns.pop(0)  # they are few
     consumer = state.consumers[name]
     start(state, lane, intent, -1, name)
     state.timers.arm(intent, state.at_ms + intent.terms.lease_ms)

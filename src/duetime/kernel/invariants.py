@@ -97,7 +97,7 @@ def _check_out(state: State) -> None:
             f"tier {number} says {permits.used} permits used and {permits.lent} lent, its intents {found}"
         )
     for lane in state.lanes.values():
-        for track in lane.tracks.values():
+        for track in lane.tracks:
             count = out.get(track, 0)
             assert track.out == count, f"a track of {lane.name!r} says {track.out} are out, {count} are"
         count = running.pop(lane.name, 0)
@@ -206,7 +206,7 @@ def _check_not_idle(state: State, lane: Lane) -> None:
     """Nothing that could be handed out is left behind."""
     if state.draining or not (lane.pushed or lane.turns):
         return
-    for track in lane.tracks.values():
+    for track in lane.tracks:
         if track in state.stirred:  # just thawed: it is looked at with the next record
             continue
         ready = [entry for entry in track.ready if track.counts(entry)]
@@ -265,7 +265,7 @@ def _check_shares(state: State, intents: list[Intent]) -> None:
             assert track.shares is not None, f"{intent.id!r} is due and has no share"
             due[track, key] = due.get((track, key), 0) + 1
     for lane in state.queues.values():
-        for track in lane.tracks.values():
+        for track in lane.tracks:
             shares = track.shares
             if shares is None:
                 continue

@@ -29,8 +29,8 @@ class Kind:
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, int, Track]] = []
-        self.listed: dict[Track, tuple[int, int]] = {}
-        """Where each of them stands; an entry of the heap that says otherwise is stale."""
+        self.listed: dict[Track, tuple[int, int, Track]] = {}
+        """The entry of the heap that counts for each of them; any other is stale."""
 
 
 def offer(state: State, track: Track) -> None:
@@ -45,9 +45,10 @@ def offer(state: State, track: Track) -> None:
     if kind is None:
         kind = state.kinds[name] = Kind()
     place = (rank_of(intent, serial=False), intent.seq)
-    if kind.listed.get(track) != place:
-        kind.listed[track] = place
-        heappush(kind.heap, (*place, track))
+    listed = kind.listed.get(track)
+    if listed is None or listed[:2] != place:
+        kind.listed[track] = entry = (*place, track)
+        heappush(kind.heap, entry)
         _tidy(kind)
     state.eager[name] = None
 
@@ -56,8 +57,9 @@ def first(state: State, name: str) -> tuple[Track, Intent] | None:
     """Take out the first of a type's ready messages: it is to be handed out, or to end, now."""
     kind = state.kinds[name]
     while kind.heap:
-        rank, seq, track = heappop(kind.heap)
-        if kind.listed.get(track) != (rank, seq):
+        entry = heappop(kind.heap)
+        _, seq, track = entry
+        if kind.listed.get(track) is not entry:
             continue
         del kind.listed[track]
         head = track.head()
@@ -74,5 +76,5 @@ def type_of(lane: str) -> str:
 
 def _tidy(kind: Kind) -> None:
     if len(kind.heap) > 2 * len(kind.listed) + _STALE:
-        kind.heap = [(*place, track) for track, place in kind.listed.items()]
+        kind.heap = list(kind.listed.values())
         heapify(kind.heap)

@@ -25,20 +25,26 @@ from duetime.protocol.terms import PACKED_LANE, Limit
 # Ranks in a serial lane: who was there before comes first, then all by acceptance.
 _RANK_HOLDER = -1
 _RANK_SERIAL = 0
+# So many stand in a heap before a track has a queue.
+_FEW = 8
 
 
 class Track:
     """The ready intents of one tier in one lane (of all tiers, in a pulled or serial one).
 
-    Most come in the order in which they go: those stand in a queue, and only the others in a heap. Those
-    with a fairness key stand in rows of their own, and those without one are one more such row.
+    A few stand in a heap. Where more wait, most come in the order in which they go: those stand in a queue,
+    and only the others in the heap. A queue of its own is large, and there may be a million tracks with one
+    intent each. Those with a fairness key stand in rows of their own, and those without one are one more such
+    row.
     """
 
-    __slots__ = ("_heap", "_keyed", "_queue", "_rows", "lane", "listed", "out", "shares")
+    __slots__ = ("_heap", "_keyed", "_queue", "_rows", "lane", "listed", "out", "shares", "tier")
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, tier: int) -> None:
         self.lane = lane
-        self._queue: deque[Ready] = deque()
+        self.tier = tier
+        """0 where one track is for all tiers."""
+        self._queue: deque[Ready] | None = None
         self._heap: list[Ready] = []
         self.listed: tuple[int, int] | None = None
         """The place under which the tier's heap knows this track."""
@@ -58,10 +64,11 @@ class Track:
     @property
     def ready(self) -> list[Ready]:
         """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
-        return [*self._queue, *self._heap, *(self._rows or ())]
+        return [*(self._queue or ()), *self._heap, *(self._rows or ())]
 
     def __len__(self) -> int:
-        return len(self._queue) + len(self._heap) + (self._rows.count if self._rows is not None else 0)
+        keyed = self._rows.count if self._rows is not None else 0
+        return len(self._queue or ()) + len(self._heap) + keyed
 
     def share(self) -> Shares:
         """The shares of this track, whose keys take turns from now on."""
@@ -81,7 +88,12 @@ class Track:
             self._rows.push(entry)
             return
         queue = self._queue
-        if not queue or queue[-1] < entry:
+        if queue is None:
+            if len(self._heap) < _FEW:
+                heappush(self._heap, entry)
+            else:
+                self._queue = deque((entry,))
+        elif queue[-1] < entry:
             queue.append(entry)
         else:
             heappush(self._heap, entry)
@@ -93,13 +105,15 @@ class Track:
             self._rows.pop()
             return
         queue, heap = self._queue, self._heap
-        if queue and (not heap or queue[0] < heap[0]):
+        if queue is not None and (not heap or queue[0] < heap[0]):
             queue.popleft()
+            if not queue:
+                self._queue = None
         else:
             heappop(heap)
 
     def clear(self) -> None:
-        self._queue.clear()
+        self._queue = None
         self._heap.clear()
         self.unshare()
 
@@ -111,9 +125,9 @@ class Track:
             return None
         self._keyed = False
         first: Ready | None = None
-        queue, heap = self._queue, self._heap
-        while queue or heap:
-            entry = queue[0] if queue and (not heap or queue[0] < heap[0]) else heap[0]
+        heap = self._heap
+        while (queue := self._queue) is not None or heap:
+            entry = queue[0] if queue is not None and (not heap or queue[0] < heap[0]) else heap[0]
             intent = entry[2]
             if (
                 intent.status is DUE
@@ -165,15 +179,18 @@ class Lane:
         """Live intents; in a serial lane only those that are due, out or holding it (see `State.waiting`)."""
         self.running = 0
         self.holder: Intent | None = None
-        self.tracks: dict[int, Track] = {}
-        self.turns: deque[str] = deque()
+        self.tracks: tuple[Track, ...] = ()
+        """One for all tiers, or those of the tiers that had something in it."""
+        self.turns: list[str] = []
         """Consumers with credits, whose turn is next first."""
 
     def track(self, tier: int) -> Track:
         key = tier if self.pushed and not self.serial else 0
-        track = self.tracks.get(key)
-        if track is None:
-            track = self.tracks[key] = Track(self)
+        for track in self.tracks:
+            if track.tier == key:
+                return track
+        track = Track(self, key)
+        self.tracks += (track,)
         return track
 
     def idle(self) -> bool:

@@ -99,7 +99,7 @@ def lane_view(lane: Lane, waiting: int = 0) -> LaneView:
         pushed=lane.pushed,
         paused=lane.paused,
         pending=lane.pending + waiting,
-        ready=sum(len(track) for track in lane.tracks.values()),
+        ready=sum(len(track) for track in lane.tracks),
         running=lane.running,
         consumers=len(lane.turns),
     )

@@ -179,7 +179,7 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
                 if lane.limit is not None or intent.terms.limits:
                     flow.pass_on(state, lane, intent)
         if not lane.pending:
-            for track in lane.tracks.values():
+            for track in lane.tracks:
                 track.unshare()
             state.drop_if_idle(lane)
     rare = intent.rare

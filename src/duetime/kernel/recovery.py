@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
 from duetime.kernel import flow
@@ -46,7 +45,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
         state.consumers[saved.name] = Consumer(saved.name, saved.seen_at_ms, dict(saved.credits))
         state.out[saved.name] = {}
     for name, turns in checkpoint.turns.items():
-        _lane(state, name).turns = deque(turns)
+        _lane(state, name).turns = list(turns)
     state.flow.now_ms = checkpoint.flow_ms
     for name, full_ns in checkpoint.buckets.items():
         state.flow.limiter(name).full_ns = full_ns

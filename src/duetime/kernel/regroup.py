@@ -12,10 +12,10 @@ from duetime.protocol.intent import Intent
 def regroup(state: State, lane: Lane, *, pushed: bool) -> None:
     """Take everyone out and put them in again. Where keys take turns, everyone begins equal again."""
     due = _due(state, lane)
-    for track in lane.tracks.values():
+    for track in lane.tracks:
         track.clear()
         track.listed = None  # what the tiers know of it is stale
-    lane.tracks, lane.pushed = {}, pushed
+    lane.tracks, lane.pushed = (), pushed
     for _, intent in sorted(due.items()):
         track = lane.track(intent.terms.tier)
         if intent.terms.fairness_key is not None:
@@ -33,7 +33,7 @@ def regroup(state: State, lane: Lane, *, pushed: bool) -> None:
 def _due(state: State, lane: Lane) -> dict[int, Intent]:
     """All who are due in a lane, by their number; nobody is parked any more."""
     found: dict[int, Intent] = {}
-    for track in lane.tracks.values():
+    for track in lane.tracks:
         found |= {entry[1]: entry[2] for entry in track.ready if track.counts(entry)}
         for limiter in state.flow.limiters.values():
             parking = limiter.parked.pop(track, None)

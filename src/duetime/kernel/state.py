@@ -141,7 +141,7 @@ class State:
                 self.resting += lane.name in self.waiting
             else:
                 del self.queues[lane.name]
-            for track in lane.tracks.values():
+            for track in lane.tracks:
                 # Stale entries and a stale listing must not speak for the lane's successor.
                 track.clear()
                 track.listed = None
@@ -196,9 +196,9 @@ class State:
             tally=tuple(self.tally),
             turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
             shares=tuple(
-                Turns(name, tier, track.shares.entry - track.shares.level, track.shares.kept())
+                Turns(name, track.tier, track.shares.entry - track.shares.level, track.shares.kept())
                 for name, lane in sorted(self.queues.items())
-                for tier, track in sorted(lane.tracks.items())
+                for track in sorted(lane.tracks, key=lambda track: track.tier)
                 if track.shares is not None
             ),
             rules=self.rules,
