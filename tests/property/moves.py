@@ -15,6 +15,7 @@ from duetime.protocol.command import (
     Demand,
     Drain,
     FireNow,
+    Leap,
     Leave,
     Patch,
     Pause,
@@ -93,7 +94,9 @@ def command_of(move: Move, state: State, now_ms: int) -> Command:
         case 23 | 24 | 25:
             return Demand(f"w{a % 2}", LANES[b % 5], c % 4, c < 6)
         case 26:
-            return Beat(f"w{a % 2}")
+            return (
+                Beat(f"w{a % 2}") if c < 7 else Leap((STEPS[b], -STEPS[b], 0)[a % 3], (0, 800, 6_000)[c % 3])
+            )
         case 27:
             return Leave(f"w{a % 2}")
         case 28:
