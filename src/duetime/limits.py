@@ -161,6 +161,10 @@ RETENTION_COUNT: Final = 10_000_000
 
 # Intents that wake within the horizon are held in memory; the rest is on disk only.
 HORIZON_MS: Final = 5 * MINUTE_MS
+# Large payloads in memory: those of intents that are due soon, run, or are not in the store yet. At this many
+# bytes no more large ones are taken, small ones are. Smaller payloads are bounded by the number of intents.
+LARGE_PAYLOAD_BYTES: Final = 4 * 1024
+LARGE_PAYLOADS_BYTES_MAX: Final = 512 * 1024 * 1024
 # An ASYNC write reaches the medium within this time: what power loss may cost.
 FLUSH_MS: Final = 1_000
 BATCH_DEFERRED_MS: Final = 50

@@ -80,16 +80,32 @@ class Quotas:
         self._now_ns = now_ns
         self._buckets: dict[str, tuple[Quota, Bucket]] = {}
 
-    def take(self, count: int) -> Paid | None:
-        """Let whoever asks just now make so many intents, or raise. None: they have no limit."""
+    def asking(self) -> tuple[str, Quota] | None:
+        """Who asks just now, and what they may do. None: they have no limit."""
         name = bearer.get()
         quota = self._quota_of(name) if name else None
-        if quota is None:
-            return None
+        return None if quota is None else (name, quota)
+
+    def charge(self, name: str, count: int) -> None:
+        """So many were made for a token without its asking: by its schedules. What it asks for next waits."""
+        quota = self._quota_of(name)
+        if quota is not None and count:
+            bucket = self._bucket(name, quota)
+            bucket.full_ns = max(bucket.full_ns, self._now_ns()) + count * quota.interval_ns
+
+    def _bucket(self, name: str, quota: Quota) -> Bucket:
         kept = self._buckets.get(name)
         if kept is None or kept[0] != quota:  # a new rate begins with a full bucket
             kept = self._buckets[name] = (quota, Bucket())
-        paid = kept[1].take(quota, count, self._now_ns())
+        return kept[1]
+
+    def take(self, count: int) -> Paid | None:
+        """Let whoever asks just now make so many intents, or raise. None: they have no limit."""
+        asking = self.asking()
+        if asking is None:
+            return None
+        name, quota = asking
+        paid = self._bucket(name, quota).take(quota, count, self._now_ns())
         if isinstance(paid, Paid):
             return paid
         wait_ms = -(-paid // _MS_NS)

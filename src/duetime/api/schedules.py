@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+from functools import lru_cache
 from hashlib import blake2b
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from duetime import errors as e
 from duetime.api import moments
@@ -22,14 +24,19 @@ from duetime.api.schedule_wire import NewSchedule, NextOut, PlannedOut, Schedule
 from duetime.api.service import Service
 from duetime.api.show import of_terms
 from duetime.api.wire import IntentOut, Nothing
+from duetime.engine import calendar
 from duetime.errors import DuetimeError, InvalidField
 from duetime.insight.when import iso, iso_or_none
-from duetime.limits import SCHEDULE_ID_CHARS_MAX
+from duetime.limits import DAY_MS, SCHEDULE_ID_CHARS_MAX
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
+from duetime.protocol.terms import Bare, Terms, lane_of
 
 _new = msgspec.json.Decoder(NewSchedule)
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 _NEXT_DEFAULT, _NEXT_MAX = 5, 100
+# How many ticks of a cron rule tell how often it ticks, and of how many rules that is remembered.
+_CRON_TICKS, _CRONS_KEPT = 5, 4_096
+_NO_TERMS = Terms(Bare(), lane_of(Bare()))
 
 
 class Schedules:
@@ -72,7 +79,30 @@ class Schedules:
             catch_up=new.catch_up,
             source=new.source,
         )
+        schedule = await self._owned(schedule)
         return _answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
+
+    async def _owned(self, schedule: Schedule) -> Schedule:
+        """A schedule of a token that has a rate: all of its schedules together keep within it."""
+        asking = self._service.quotas.asking()
+        if asking is None:
+            return schedule
+        owner, quota = asking
+        others = [
+            table.schedule
+            for table in await self._service.running.schedules()
+            if table.schedule.owner == owner and table.id != schedule.id
+        ]
+        now_ms = self._service.running.now_ms()
+        daily = sum(DAY_MS // _period_ms(each, now_ms) for each in (schedule, *others))
+        if daily * quota.period_ms > quota.rate * DAY_MS:
+            raise InvalidField(
+                f"With it, this token's schedules would make {daily} intents a day; it may make"
+                f" {quota.rate} in {quota.period_ms} ms.",
+                hint="Let it tick less often, or use a token with a higher rate.",
+                path="$.everyMs" if schedule.every_ms else "$.cron",
+            )
+        return replace(schedule, owner=owner)
 
     async def _own(self, call: Call) -> str:
         """The id of a schedule that the caller may change."""
@@ -115,6 +145,22 @@ class Schedules:
         count = number_from(call.query, "count", _NEXT_DEFAULT, 1, _NEXT_MAX)
         times = await self._service.running.next_ticks(call.params["id"], count)
         return Answer(encode(NextOut(times=[iso(time_ms) for time_ms in times])))
+
+
+def _period_ms(schedule: Schedule, now_ms: int) -> int:
+    """From tick to tick, roughly."""
+    return schedule.every_ms or _cron_ms(schedule.cron, schedule.zone, now_ms // DAY_MS)
+
+
+@lru_cache(maxsize=_CRONS_KEPT)
+def _cron_ms(cron: str, zone: str, day: int) -> int:
+    """From tick to tick of a cron rule: of the next few, as seen from the beginning of a day."""
+    rule = Schedule("rule", _NO_TERMS, cron=cron, zone=zone)
+    try:
+        first, *_, last = calendar.ticks(rule, day * DAY_MS, _CRON_TICKS)
+    except Exception:  # no rule, or one that ticks once: what is wrong with it is said elsewhere
+        return DAY_MS
+    return max(1, (last - first) // (_CRON_TICKS - 1))
 
 
 def shown(table: Timetable) -> ScheduleOut:

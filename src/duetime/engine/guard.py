@@ -14,7 +14,7 @@ from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
 from duetime.kernel.lanes import Track
 from duetime.kernel.state import State
 from duetime.kernel.submit import full_lane
-from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
+from duetime.limits import LARGE_PAYLOADS_BYTES_MAX, TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
 from duetime.protocol.terms import Callback, Terms
 
@@ -57,6 +57,17 @@ class Guard:
             )
         for each in terms:
             self._check_lane(each)
+
+    def admit_large(self, payloads: int) -> None:
+        """Raise if no more bytes of large payloads can be taken now. Small ones are not held up by them."""
+        held = self._state.store.large_bytes()
+        if payloads and held and held + payloads > LARGE_PAYLOADS_BYTES_MAX:
+            raise Busy(
+                f"Large payloads have {held} bytes of memory; with {payloads} more it would be over the"
+                f" limit of {LARGE_PAYLOADS_BYTES_MAX}.",
+                hint="Wait until some have run, or keep large data elsewhere and send where it is.",
+                waitMs=1000,
+            )
 
     def after(self) -> None:
         """A turn is done: now and then, look how much room is left."""

@@ -14,6 +14,7 @@ from duetime.engine.parts import Chunk, chunks, resolver
 from duetime.engine.reader import Reader
 from duetime.errors import Closed, DuetimeError
 from duetime.kernel.kernel import Answer
+from duetime.limits import LARGE_PAYLOAD_BYTES
 from duetime.protocol.command import Command, Submit
 from duetime.protocol.intent import Item
 from duetime.protocol.reply import Refusal, Reply
@@ -48,6 +49,9 @@ class Intake(Reader):
             return _listed(self.submit_one(terms[0], items[0], ack))
         self._kernel()
         self.guard.admit(terms, len(items))
+        self.guard.admit_large(
+            sum(len(item.payload) for item in items if len(item.payload) >= LARGE_PAYLOAD_BYTES)
+        )
         now_ms = self.now_ms()
         late_ms = [self.guard.late_ms(each, now_ms) for each in terms]
         for item in items if any(late_ms) else ():
@@ -63,6 +67,8 @@ class Intake(Reader):
             raise Closed("The engine is not running.")
         known = self._catalog.find(terms)
         self.guard.admit_one(known)
+        if len(item.payload) >= LARGE_PAYLOAD_BYTES:
+            self.guard.admit_large(len(item.payload))
         late_ms = self.guard.late_ms(terms, now_ms := self.now_ms())
         if late_ms and item.execute_at_ms < now_ms + late_ms:
             self.guard.refuse_late(terms, late_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from duetime.engine import calendar
 from duetime.engine.inbox import command_bytes
@@ -40,6 +40,8 @@ class Planner(Intake):
         """Ticks that are on their way to the log."""
         self._rewind = False
         """Whether schedules must be looked at as after a leap."""
+        self.charge: Callable[[str, int], None] = lambda owner, count: None
+        """Told of ticks whose schedule has an owner, and how many intents they make."""
 
     async def put_schedule(self, schedule: Schedule, revision: int = 0) -> Timetable:
         """A new schedule, or another rule for one. The same again changes nothing."""
@@ -130,6 +132,9 @@ class Planner(Intake):
     def _write(self, table: Timetable, key: tuple[str, int]) -> None:
         def written(answer: Answer | Exception) -> None:
             self._ticking.discard(key)
+            owner = table.schedule.owner
+            if owner and type(command) is Tick and type(answer) is Timetable:
+                self.charge(owner, max(0, answer.made - table.made))
 
         command: Tick | PauseSchedule
         try:

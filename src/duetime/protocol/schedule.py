@@ -52,6 +52,8 @@ class Schedule(Struct, frozen=True, array_like=True, gc=False):
     catch_up: int = 1
     source: str = ""
     """Who keeps it: empty for a person, "app" for a decorator in a program."""
+    owner: str = ""
+    """The hash of the token that put it, if that has a rate: its intents count against that rate."""
 
 
 class Timetable(Struct, frozen=True, array_like=True, gc=False):

@@ -23,12 +23,14 @@ from zlib import crc32
 import msgspec
 
 from duetime.errors import Damaged, Mixed
+from duetime.limits import LARGE_PAYLOAD_BYTES
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Terms
 from duetime.store import rows, schema
 from duetime.store.archive import Archive
 from duetime.store.claims import Claims
+from duetime.store.large import Large
 from duetime.store.purge import purge
 from duetime.store.rows import Row, Value
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
@@ -68,6 +70,7 @@ class SqliteStore:
         self._absent_keys: set[str] = set()
         """Keys that were just looked for and are not on disk, for the same reason."""
         self._claims = Claims()
+        self._large = Large()
         self._changed: dict[str, Intent] = {}
         self._frozen: dict[str, Intent] = {}
         """What a checkpoint under way is writing, until it is on disk."""
@@ -174,6 +177,8 @@ class SqliteStore:
         id = intent.id
         intent.cycle = self.cycle
         self._hot[id] = self._changed[id] = intent
+        if len(intent.payload) >= LARGE_PAYLOAD_BYTES:
+            self._large.note(intent)
         if intent.rare is not None:
             if intent.rare.key is not None:
                 self._keys[intent.rare.key] = id
@@ -186,6 +191,8 @@ class SqliteStore:
         intent.cycle = self.cycle
         self._changed[id] = intent
         self._hot[id] = intent
+        if len(intent.payload) >= LARGE_PAYLOAD_BYTES:
+            self._large.note(intent)
         if intent.rare is not None:
             self._claims.note(intent)
 
@@ -320,6 +327,9 @@ class SqliteStore:
     def hot(self) -> int:
         return len(self._hot)
 
+    def large_bytes(self) -> int:
+        return self._large.bytes
+
     def archive(self) -> Archive:
         return Archive(self._path)
 
@@ -340,10 +350,11 @@ class SqliteStore:
 
     def _cool(self, written: dict[str, Intent]) -> Iterator[Job]:
         """Let go of what is on disk now and need not be in memory, a slice at a time."""
-        hot, changed, deferred = self._hot, self._changed, self._deferred
+        hot, changed, deferred, large = self._hot, self._changed, self._deferred, self._large
         for count, (id, intent) in enumerate(written.items(), 1):
             if id not in changed and not is_hot(intent, self.edge):
                 hot.pop(id, None)
+                large.drop(id)
                 deferred.pop(id, None)
                 rare = intent.rare
                 if rare is not None:
@@ -372,6 +383,8 @@ class SqliteStore:
         """Hold an intent that the kernel takes hold of."""
         # Not into `_keys`: a newer intent with its key may be cold. `by_key` finds the newest on disk.
         self._hot[intent.id] = intent
+        if len(intent.payload) >= LARGE_PAYLOAD_BYTES:
+            self._large.note(intent)
         return intent
 
     def _warm(self, row: Row) -> Intent:

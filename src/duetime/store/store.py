@@ -109,6 +109,9 @@ class Store(Protocol):
     def hot(self) -> int:
         """How many intents are in memory."""
 
+    def large_bytes(self) -> int:
+        """Bytes of large payloads (`limits.LARGE_PAYLOAD_BYTES`) in memory."""
+
     def archive(self) -> Archive:
         """What is on disk, for readers beside the kernel. Overlaid with `changed` it is the whole."""
 

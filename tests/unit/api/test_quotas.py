@@ -105,3 +105,22 @@ def test_never_more_than_the_rate_in_any_window(seed):
         else:
             # Rounding up to whole nanoseconds costs a little, and never gives.
             assert tokens < 1 + Fraction(quota.burst * quota.rate, quota.period_ms * MS) * 4_000
+
+
+def test_what_schedules_make_is_paid_by_what_is_asked_for_next():
+    now_ns = 0
+    quota = Quota(1, 1_000, 3)
+    quotas = Quotas(lambda name: quota if name == "a" else None, lambda: now_ns)
+    token = bearer.set("a")
+    try:
+        assert quotas.take(1) is not None
+        quotas.charge("a", 2)
+        with pytest.raises(RateLimited) as refused:
+            quotas.take(1)
+        assert refused.value.details["waitMs"] == 1_000
+        now_ns = 1_000_000_000
+        assert quotas.take(1) is not None
+        quotas.charge("nobody", 5)  # a token that is gone, or has no rate any more
+        quotas.charge("a", 0)
+    finally:
+        bearer.reset(token)
