@@ -26,25 +26,23 @@ from duetime.errors import Damaged, Mixed
 from duetime.limits import LARGE_PAYLOAD_BYTES
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
-from duetime.protocol.terms import Terms
 from duetime.store import rows, schema
 from duetime.store.archive import Archive
 from duetime.store.claims import Claims
 from duetime.store.large import Large
 from duetime.store.purge import purge
-from duetime.store.rows import Row, Value
+from duetime.store.rows import Value
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
+from duetime.store.warming import Warming
 from duetime.trouble import UNREADABLE, of_store, store_told
 
 # Rows made between two looks at the loop: about a millisecond of work.
 _SLICE = 250
-_TERMS_KEPT = 4_096
 _ABSENT_KEPT = 4_096
 # Ids that Duetime makes begin with their time in hexadecimal digits, and are below this one until 2039.
 _NEXT_AGE = "2"
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Intent).decode
 _decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
 
 _SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
@@ -78,7 +76,7 @@ class SqliteStore:
         """While a checkpoint is made: what was last touched in this cycle is of it and has no row yet."""
         self._rows: list[Value] = []
         self._marks = Marks()
-        self._terms: dict[bytes, Terms] = {}
+        self._warm = Warming(path).intent
         self._deferred: dict[str, Intent] = {}
         """Changed intents that wake behind the edge and may not be on disk yet."""
 
@@ -385,25 +383,6 @@ class SqliteStore:
         self._hot[intent.id] = intent
         if len(intent.payload) >= LARGE_PAYLOAD_BYTES:
             self._large.note(intent)
-        return intent
-
-    def _warm(self, row: Row) -> Intent:
-        body = row[14]
-        intent = _decode(body) if type(body) is bytes and crc32(body) == row[13] else None
-        if intent is None or rows.columns(intent) != row[:13]:
-            raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
-        intent.armed = intent.cycle = 0
-        if intent.wake_at_ms == intent.execute_at_ms:
-            intent.wake_at_ms = intent.execute_at_ms  # one object for both
-        # Many intents share their terms: one object for all of them.
-        key = _encode(intent.terms)
-        known = self._terms.get(key)
-        if known is None:
-            if len(self._terms) >= _TERMS_KEPT:
-                self._terms.clear()
-            self._terms[key] = intent.terms
-        else:
-            intent.terms = known
         return intent
 
 
