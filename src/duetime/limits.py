@@ -240,6 +240,14 @@ ENDPOINTS_MAX: Final = 4_096
 # gRPC. Calls and streams of one connection at a time; streams of transitions and deliveries of all of them.
 GRPC_STREAMS_PER_CONNECTION: Final = 1_000
 GRPC_STREAMS_MAX: Final = 10_000
+# How long a gRPC connection may be without a call: strangers must not keep others out. Clients reconnect by
+# themselves.
+GRPC_IDLE_MS: Final = MINUTE_MS
+# gRPC messages that are read at one time, and of them those of one token: each may have request_bytes_max bytes.
+GRPC_READING_MAX: Final = 32
+GRPC_READING_PER_TOKEN: Final = 8
+# Calls that need no token, at one time (health, reflection).
+GRPC_OPEN_CALLS_MAX: Final = 64
 # Deliveries in one message, and their bytes: hundreds together cost little more than one alone, and a client
 # takes 4 MiB unless it says otherwise.
 DELIVERIES_MAX: Final = 500

@@ -19,6 +19,7 @@ from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
 from duetime.api.groups import Groups, group_routes
 from duetime.api.grpc.parts import GrpcParts
+from duetime.api.grpc.port import GrpcAdmission
 from duetime.api.http import Load
 from duetime.api.insights import HealthRoutes, InsightRoutes
 from duetime.api.intents import Intents
@@ -149,10 +150,10 @@ def _defaults(config: Config) -> Defaults:
     return Defaults(tier=Tier[intents.default_tier], payload_bytes_max=intents.payload_bytes_max)
 
 
-def _doors(config: Config) -> tuple[Admission, Admission]:
+def _doors(config: Config) -> tuple[Admission, GrpcAdmission]:
     """Of HTTP and of gRPC: each has half of the connections, and both share the bytes."""
     most, held = make_room(listeners=2), held_budget(config.server.request_bytes_max)
-    return Admission("http", most, held=held), Admission("grpc", most, held=held)
+    return Admission("http", most, held=held), GrpcAdmission("grpc", most, held=held)
 
 
 def _browsers(config: Config) -> Browsers:

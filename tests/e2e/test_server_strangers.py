@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -16,6 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
+from duetime.v1 import intents_pb2
+from tests.grpc.subscriber import calling
 from tests.http.server import ServerProcess
 
 FILES, STRANGERS = 700, 1_200
@@ -79,11 +82,17 @@ def strangers(url: str) -> list[socket.socket]:
     return found
 
 
-def test_silent_connections_leave_the_engine_its_files(small):
+async def health_of(address: str) -> None:
+    async with calling(address) as stub:
+        await stub.Health(intents_pb2.HealthRequest(), wait_for_ready=True, timeout=60)
+
+
+@pytest.mark.parametrize("port", ["http", "grpc"])
+def test_silent_connections_leave_the_engine_its_files(small, port):
     server, trusting = small
     caller = Caller(server, trusting)
     assert caller.ask("GET", "/v1/intents")[0] == 200
-    silent = strangers(server.url)
+    silent = strangers(server.url if port == "http" else server.grpc)
     segments = server.folder / "log"
     before = {each.name for each in segments.iterdir()}
     for _ in range(20):
@@ -93,7 +102,7 @@ def test_silent_connections_leave_the_engine_its_files(small):
     assert len(list(Path(f"/proc/{server.pid}/fd").iterdir())) < FILES // 2
     _, health = caller.ask("GET", "/health")
     (short,) = [each for each in health["anomalies"] if each["code"] == "FILES_SHORT"]
-    assert health["status"] == "DEGRADED" and short["subject"] == "http"
+    assert health["status"] == "DEGRADED" and short["subject"] == port
     # Their time runs out, and honest newcomers get in again, while the strangers still hold on.
     while True:
         newcomer = Caller(server, trusting)
@@ -106,6 +115,8 @@ def test_silent_connections_leave_the_engine_its_files(small):
             continue
         finally:
             newcomer.close()
+    if port == "grpc" and trusting is None:
+        asyncio.run(health_of(server.grpc))
     for each in silent:
         each.close()
     caller.close()

@@ -76,7 +76,7 @@ class Admission:
         key = _network(address)
         of_address = self._of.get(key, 0)
         if self.open >= self.most:
-            self._refuse(f"all of its {self.most} connections are open")
+            self.full()
             return None
         if of_address >= self.per_address:
             self._refuse(f"one address has {of_address} connections open, as many as one may have", key)
@@ -84,6 +84,10 @@ class Admission:
         self.open += 1
         self._of[key] = of_address + 1
         return Ticket(self, key)
+
+    def full(self) -> None:
+        """No more connections fit in."""
+        self._refuse(f"all of its {self.most} connections are open")
 
     def out_of_files(self) -> None:
         """The operating system has no file left for a newcomer."""

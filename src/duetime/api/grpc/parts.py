@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from duetime.api.admission import Admission
 from duetime.api.auth import Gate
 from duetime.api.events import Events
+from duetime.api.grpc.port import GrpcAdmission
 from duetime.api.http import Load
 from duetime.api.repeats import Repeats
 from duetime.api.revocations import Revocations
@@ -20,7 +20,7 @@ class GrpcParts(Struct):
     """What the gRPC port serves, and with what it is shared."""
 
     settings: ServerSettings
-    admission: Admission
+    admission: GrpcAdmission
     """Of the gRPC port's connections."""
     service: Service
     gate: Gate

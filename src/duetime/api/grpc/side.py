@@ -39,6 +39,7 @@ class GrpcSide:
         server = grpc.aio.server(
             options=[
                 ("grpc.so_reuseport", 0),  # a second server on the same port is a mistake
+                *self._parts.admission.options(),
                 ("grpc.max_receive_message_length", settings.request_bytes_max),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.max_concurrent_streams", GRPC_STREAMS_PER_CONNECTION),
@@ -51,6 +52,7 @@ class GrpcSide:
         self._add_calls(server)
         port = self._listen(server)
         self._server = server
+        self._parts.admission.port = port
         await server.start()
         await self._health.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
