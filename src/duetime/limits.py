@@ -243,7 +243,7 @@ GRPC_STREAMS_MAX: Final = 10_000
 # How long a gRPC connection may be without a call: strangers must not keep others out. Clients reconnect by
 # themselves.
 GRPC_IDLE_MS: Final = MINUTE_MS
-# gRPC messages that are read at one time, and of them those of one token: each may have request_bytes_max bytes.
+# gRPC messages that are read at one time, and of them those of one token: each has up to request_bytes_max.
 GRPC_READING_MAX: Final = 32
 GRPC_READING_PER_TOKEN: Final = 8
 # Calls that need no token, at one time (health, reflection).

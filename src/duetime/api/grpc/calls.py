@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from duetime.api.auth import Gate, Role
+from duetime.api.grpc.reading import Reading, read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.http import Answer, Call, Load
 from duetime.api.quotas import bearer
 from duetime.api.repeats import Repeats, request_id
-from duetime.errors import DuetimeError, NotJson
+from duetime.errors import DuetimeError
 from duetime.v1.stub import SERVICE
-
-M = TypeVar("M", bound=Message)
 
 Handler = Callable[[Any, str | None], Awaitable[Message]]
 """A request and the id it was given, to an answer."""
@@ -42,17 +41,18 @@ class Door:
         self._gate = gate
         self._load = load
         self._repeats = repeats
+        self.reading = Reading()
 
     def check(self, context: Context, role: Role) -> None:
         """Raise unless the token in the call's metadata allows it."""
         self._gate.check_token(token_of(context), role)
 
-    def behaviour(self, unary: Unary) -> Callable[[bytes, Context], Awaitable[bytes]]:
-        """What grpc calls: bytes in, bytes out."""
+    def behaviour(self, unary: Unary) -> Callable[[object, Context], Awaitable[bytes]]:
+        """What grpc calls, when the headers are there and before the message is read."""
 
-        async def call(body: bytes, context: Context) -> bytes:
+        async def call(requests: object, context: Context) -> bytes:
             try:
-                return await self._answer(unary, body, context)
+                return await self._answer(unary, context)
             except Exception as error:
                 if isinstance(error, DuetimeError):
                     self._load.refused(error)
@@ -60,19 +60,20 @@ class Door:
 
         return call
 
-    async def _answer(self, unary: Unary, body: bytes, context: Context) -> bytes:
+    async def _answer(self, unary: Unary, context: Context) -> bytes:
         if unary.role is None:  # health is asked under any load
-            return await self._handled(unary, body, context)
+            return await self._handled(unary, context)
         self.check(context, unary.role)
         load, token = self._load, bearer.get()
         load.check(token)
         load.begin(token)
         try:
-            return await self._handled(unary, body, context)
+            return await self._handled(unary, context)
         finally:
             load.end(token)
 
-    async def _handled(self, unary: Unary, body: bytes, context: Context) -> bytes:
+    async def _handled(self, unary: Unary, context: Context) -> bytes:
+        body = await self.reading.one(context)
         request = read(unary.kind, body)
         if not unary.writes:
             return (await unary.handler(request, None)).SerializeToString()
@@ -103,18 +104,6 @@ def _as_call(unary: Unary, body: bytes, context: Context) -> Call:
         "headers": [] if id is None else [(b"x-duetime-request-id", id.encode())],
     }
     return Call(scope, body, None, None)  # type: ignore[arg-type]  # nothing is received or sent through it
-
-
-def read(kind: type[M], body: bytes) -> M:
-    """Bytes as a message."""
-    message = kind()
-    try:
-        message.ParseFromString(body)
-    except DecodeError as error:
-        raise NotJson(
-            f"The message cannot be read: {error}.", hint=f"Send a duetime.v1.{kind.__name__}."
-        ) from None
-    return message
 
 
 def header(context: Context, name: str) -> str | None:

@@ -12,7 +12,8 @@ from msgspec import Struct
 from duetime.api.auth import Role, check_lanes, check_target
 from duetime.api.functions import checked
 from duetime.api.grpc import names, parcels
-from duetime.api.grpc.calls import Door, read
+from duetime.api.grpc.calls import Door
+from duetime.api.grpc.reading import read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
 from duetime.api.quotas import bearer
@@ -60,7 +61,7 @@ class DeliveryCalls:
             try:
                 self._admit(context)
             except DuetimeError:
-                await _first_word(context)
+                await self._first_word(context)
                 raise
             hello = await _hello(context)
             if hello is not None:
@@ -69,6 +70,12 @@ class DeliveryCalls:
             await refuse(context, error, "Deliveries")
         finally:
             self._open -= 1
+
+    async def _first_word(self, context: Context) -> None:
+        """Hear a client out before it is refused: one that is still writing would not learn why."""
+        with contextlib.suppress(TimeoutError, InvalidField):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self._parts.door.reading.one(context)
 
     def _admit(self, context: Context) -> None:
         self._parts.door.check(context, Role.worker)
@@ -119,13 +126,6 @@ class DeliveryCalls:
             session.end()
         await asyncio.wait({nobody}, timeout=_LAST_WORDS_S)
         nobody.cancel()
-
-
-async def _first_word(context: Context) -> None:
-    """Hear a client out before it is refused: one that is still writing would not learn why."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_LAST_WORDS_S):
-            await context.read()
 
 
 async def _hello(context: Context) -> pb.Hello | None:

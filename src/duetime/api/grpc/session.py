@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from duetime.api.auth import check_lanes
 from duetime.api.grpc import parcels
-from duetime.api.grpc.calls import read
+from duetime.api.grpc.reading import read
 from duetime.api.grpc.refusals import Context
 from duetime.api.revocations import revoked
 from duetime.channels.stream import StreamChannel, source_of

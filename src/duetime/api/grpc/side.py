@@ -7,13 +7,14 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from duetime.api.grpc.calls import Door
 from duetime.api.grpc.deliveries import DeliveriesParts, DeliveryCalls
 from duetime.api.grpc.intents import IntentCalls
 from duetime.api.grpc.parts import GrpcParts
+from duetime.api.grpc.reading import OpenCalls
 from duetime.api.grpc.watch import Watches
 from duetime.errors import BadConfig
 from duetime.limits import GRPC_STREAMS_PER_CONNECTION
@@ -47,6 +48,7 @@ class GrpcSide:
                 ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_TIMEOUT_MS),
+                ("grpc.http2.bdp_probe", 0),  # else windows grow to megabytes, also for strangers
             ]
         )
         self._add_calls(server)
@@ -72,21 +74,39 @@ class GrpcSide:
             DeliveriesParts(parts.service, parts.channel, door, parts.revocations, parts.result_bytes_max)
         )
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            unary.name: grpc.unary_unary_rpc_method_handler(door.behaviour(unary))
+            unary.name: grpc.stream_unary_rpc_method_handler(door.behaviour(unary))
             for unary in IntentCalls(parts.service, parts.narrator).table()
         }
         watches = Watches(parts.events, door, parts.revocations)
-        handlers["WatchIntents"] = grpc.unary_stream_rpc_method_handler(watches.behaviour)
+        handlers["WatchIntents"] = grpc.stream_stream_rpc_method_handler(watches.behaviour)
         handlers["Deliveries"] = grpc.stream_stream_rpc_method_handler(self._deliveries.behaviour)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        self._add_open_calls(server, OpenCalls(door.reading))
+
+    def _add_open_calls(self, server: grpc.aio.Server, calls: OpenCalls) -> None:
+        """The standard services of health and reflection, which need no token."""
         self._health = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (
             duetime_pb2.DESCRIPTOR.services_by_name["Duetime"].full_name,
             health.SERVICE_NAME,
             reflection.SERVICE_NAME,
         )
-        reflection.enable_server_reflection(names, server)
+        about = reflection.aio.ReflectionServicer(names)
+        asked = health_pb2.HealthCheckRequest
+        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {
+            health.SERVICE_NAME: {
+                "Check": calls.unary(asked, self._health.Check),
+                "Watch": calls.stream(asked, self._health.Watch),
+            },
+            reflection.SERVICE_NAME: {
+                "ServerReflectionInfo": calls.both(
+                    reflection_pb2.ServerReflectionRequest, about.ServerReflectionInfo
+                )
+            },
+        }
+        server.add_generic_rpc_handlers(
+            tuple(grpc.method_handlers_generic_handler(name, found) for name, found in services.items())
+        )
 
     def _listen(self, server: grpc.aio.Server) -> int:
         settings = self._parts.settings

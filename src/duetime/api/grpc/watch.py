@@ -9,7 +9,8 @@ from duetime.api.auth import Role
 from duetime.api.events import Event, Events, Place, Wanted, place_from
 from duetime.api.filters import filter_from
 from duetime.api.grpc import convert, pieces
-from duetime.api.grpc.calls import Door, read
+from duetime.api.grpc.calls import Door
+from duetime.api.grpc.reading import read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.revocations import Revocations, revoked
 from duetime.errors import Busy, NotReady
@@ -29,14 +30,15 @@ class Watches:
         self._revocations = revocations
         self._open = 0
 
-    async def behaviour(self, body: bytes, context: Context) -> None:
-        """What grpc calls."""
+    async def behaviour(self, requests: object, context: Context) -> None:
+        """What grpc calls, before the request is read."""
         self._open += 1
         try:
             self._door.check(context, Role.read)
             if self._open > GRPC_STREAMS_MAX:
                 raise Busy(f"{GRPC_STREAMS_MAX} watch already.", waitMs=1_000)
-            await self._watch(read(pb.WatchIntentsRequest, body), context)
+            request = read(pb.WatchIntentsRequest, await self._door.reading.one(context))
+            await self._watch(request, context)
         except Exception as error:
             await refuse(context, error, "WatchIntents")
         finally:

@@ -1,0 +1,137 @@
+"""Messages on their way in: none is read before its caller is known, and only some at a time.
+
+What the library reads stays in memory until the message is whole, and a client may never finish it. So a call
+is handled from its headers on: who may not call is refused before anything is read, and who may waits for a
+place. Until then a call costs no more than the window of its stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError, Message
+
+from duetime.api.grpc.refusals import Context, refuse
+from duetime.api.quotas import bearer
+from duetime.errors import Busy, InvalidField, NotJson
+from duetime.limits import (
+    FIRST_REQUEST_MS,
+    GRPC_OPEN_CALLS_MAX,
+    GRPC_READING_MAX,
+    GRPC_READING_PER_TOKEN,
+    REQUEST_MS,
+)
+
+M = TypeVar("M", bound=Message)
+
+
+class Reading:
+    """The places for messages that are not whole yet: of all callers, and of each token."""
+
+    def __init__(self) -> None:
+        self._all = asyncio.Semaphore(GRPC_READING_MAX)
+        self._of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def one(self, context: Context, within_ms: int = REQUEST_MS) -> bytes:
+        """The next message of a call."""
+        name = bearer.get()
+        own = self._of.get(name)
+        if own is None:
+            own = self._of[name] = asyncio.Semaphore(GRPC_READING_PER_TOKEN)
+        try:
+            async with own, self._all, asyncio.timeout(within_ms / 1000):
+                body: Any = await context.read()
+        except TimeoutError:
+            raise InvalidField(f"The message was not complete within {within_ms // 1000} seconds.") from None
+        if body is grpc.aio.EOF:
+            raise InvalidField("There is no message in the call.")
+        return bytes(body)
+
+
+class OpenCalls:
+    """Calls of other services that need no token: few at a time, and small ones."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._open = 0
+
+    def unary(
+        self, kind: type[Message], method: Callable[[Any, Context], Awaitable[Message]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def call(requests: object, context: Context) -> bytes:
+            async def answer() -> bytes:
+                return (await method(await self._read(kind, context), context)).SerializeToString()
+
+            answered: bytes = await self._counted(answer, context)
+            return answered
+
+        return grpc.stream_unary_rpc_method_handler(call)
+
+    def stream(
+        self, kind: type[Message], method: Callable[[Any, Context], Awaitable[None]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """One message in, many out."""
+
+        async def call(requests: object, context: Context) -> None:
+            async def answer() -> None:
+                await method(await self._read(kind, context), context)
+
+            await self._counted(answer, context)
+
+        return grpc.stream_stream_rpc_method_handler(call, response_serializer=_serialize)
+
+    def both(
+        self, kind: type[Message], method: Callable[[Any, Context], AsyncIterator[Message]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """Many in and many out."""
+
+        async def call(requests: object, context: Context) -> None:
+            async def answer() -> None:
+                async for message in method(self._each(kind, context), context):
+                    await context.write(message)
+
+            await self._counted(answer, context)
+
+        return grpc.stream_stream_rpc_method_handler(call, response_serializer=_serialize)
+
+    async def _counted(self, answer: Callable[[], Awaitable[Any]], context: Context) -> Any:
+        if self._open >= GRPC_OPEN_CALLS_MAX:
+            await refuse(context, Busy(f"{GRPC_OPEN_CALLS_MAX} such calls are open.", waitMs=1_000), "open")
+        self._open += 1
+        try:
+            return await answer()
+        except (InvalidField, NotJson) as error:
+            await refuse(context, error, "open")
+        finally:
+            self._open -= 1
+
+    async def _read(self, kind: type[Message], context: Context) -> Message:
+        return read(kind, await self._reading.one(context, FIRST_REQUEST_MS))
+
+    async def _each(self, kind: type[Message], context: Context) -> AsyncIterator[Message]:
+        while True:
+            try:
+                yield await self._read(kind, context)
+            except InvalidField:  # it is over, or too slow
+                return
+
+
+def read(kind: type[M], body: bytes) -> M:
+    """Bytes as a message."""
+    message = kind()
+    try:
+        message.ParseFromString(body)
+    except DecodeError as error:
+        raise NotJson(
+            f"The message cannot be read: {error}.", hint=f"Send a {kind.DESCRIPTOR.full_name}."
+        ) from None
+    return message
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
