@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from duetime.log.disk import RealDisk
+from duetime.log.file import FileLog, _disown
 
 
 @pytest.fixture
@@ -92,3 +94,27 @@ def test_a_lock_is_one_holders_until_it_is_closed(tmp_path: Path, file: int) -> 
 
 def test_free_space_is_what_the_file_system_says(tmp_path: Path) -> None:
     assert RealDisk().free_bytes(str(tmp_path)) > 0
+
+
+def test_a_name_is_that_of_a_file_until_it_is_removed_or_replaced(tmp_path: Path) -> None:
+    disk, path = RealDisk(), str(tmp_path / "lock")
+    file = disk.open(path, create=True)
+    assert disk.is_named(file, path)
+    disk.unlink(path)
+    assert not disk.is_named(file, path)
+    disk.close(disk.open(path, create=True))
+    assert not disk.is_named(file, path)
+    disk.close(file)
+
+
+def test_a_forked_child_does_not_hold_the_log(tmp_path: Path) -> None:
+    async def work() -> FileLog:
+        log = FileLog(tmp_path)
+        await log.open()
+        return log
+
+    log = asyncio.run(work())
+    _disown()  # what a child does first
+    other = asyncio.run(work())
+    for each in (log, other):
+        asyncio.run(each.close())

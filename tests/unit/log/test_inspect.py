@@ -248,3 +248,35 @@ def test_a_scan_ends_where_an_earlier_look_did(disk: FaultyDisk) -> None:
     found = [(position, each.body) for position, each in scan("log", disk=disk, until=1_410)]
     assert found == [(0, BODIES[0]), (470, BODIES[1]), (940, BODIES[2])]
     assert [position for position, _ in scan("log", disk=disk, until=940)] == [0, 470]
+
+
+def test_a_look_that_cannot_open_a_segment_holds_nothing(disk: FaultyDisk) -> None:
+    opened = [number for number in range(1, 9) if _opens(disk, number)]
+    assert opened == [4, 5, 6], "the mark, the names, then three segments"
+    assert not disk._files
+
+
+def _opens(disk: FaultyDisk, number: int) -> bool:
+    """Whether the look fails as the system does when its n-th operation wants for files."""
+    disk.errors = {len(disk.operations) + number: errno.EMFILE}
+    try:
+        Look("log", disk).close()
+    except OSError:
+        return disk.operations[-1] == "open_to_read"
+    finally:
+        disk.errors = {}
+    return False
+
+
+def test_a_disk_that_fails_for_good_is_named_once_for_each_segment(
+    disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Look("log", disk) as look:
+        assert [each.first for each in segments(look)] == FIRSTS
+
+        def failing(file: int, offset: int, count: int) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(disk, "read", failing)
+        damages = verify(look)
+        assert {each.file for each in damages} == {segment_name(first) for first in FIRSTS}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
-from duetime.errors import Damaged
+from duetime.errors import Damaged, NotReady
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import (
     ACKED,
@@ -204,3 +205,18 @@ def test_the_place_by_time_is_the_next_look_or_the_plan():
     scheduled.status = DUE
     scheduled.wake_at_ms = 0
     assert key_of(scheduled, "due") == (5_000, 7)
+
+
+def test_a_store_of_another_version_is_not_ready(tmp_path):
+    """The engine brings it to this version when it has the folder; until then nothing is read."""
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    archive = Archive(path)
+    with pytest.raises(NotReady), archive.moment():
+        pass
+    path.unlink()
+    SqliteStore(path).close()
+    with archive.moment() as there:
+        assert there
+    archive.close()
