@@ -172,6 +172,18 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "s",
             ((quantile(0.95, "duetime_queue_wait_seconds", "tier"), TIER),),
         ),
+        Panel(
+            "Waiting for limits, p95",
+            "Rates, concurrency, paused queues, busy entities: asked for, and no lateness.",
+            "s",
+            ((quantile(0.95, "duetime_limit_wait_seconds", "tier"), TIER),),
+        ),
+        Panel(
+            "Held back",
+            "Handed out and not called yet.",
+            "short",
+            ((now("duetime_held_back_intents"), "{{instance}}"),),
+        ),
     ),
     "Log and store": (
         Panel(

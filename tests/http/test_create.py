@@ -17,7 +17,8 @@ SHOWN = {
     "leaseMs", "resultTtlMs", "resultGone", "progress",
     "collapseKey", "collapse", "unique",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
-    "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs", "lastError",
+    "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs",
+    "limitedMs", "lastError",
     "result", "nextAttemptAt", "afterOn", "group", "members", "joined", "left",
 }  # fmt: skip
 STREAM = {"stream": {"name": "nobody"}}

@@ -124,7 +124,7 @@ def test_it_runs(life):
 @pytest.mark.parametrize(
     ("status", "code", "text"),
     [
-        ("ACKED", "acked", r"It was acknowledged .+ ago, on attempt 1; it was handed out \d+ ms after .+\."),
+        ("ACKED", "acked", r"It was acknowledged .+ ago, on attempt 1; it started \d+ ms after .+\."),
         ("CANCELED", "canceled", r"It was cancelled .+ ago, before it ran\."),
         ("EXPIRED", "expired", r"It expired .+ ago: the deadline passed before it could be handed out\."),
         (

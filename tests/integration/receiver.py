@@ -152,6 +152,7 @@ class Sending:
     def __init__(self, channel: WebhookChannel) -> None:
         self.channel = channel
         self.outcomes: dict[tuple[str, int], Outcome] = {}
+        self.waited_ms: dict[str, int] = {}
         self.order: list[str] = []
         self.turns = 0
         """How often outcomes were handed in."""
@@ -164,6 +165,7 @@ class Sending:
             place = (each.id, each.delivery)
             assert place not in self.outcomes, f"{place} was answered twice"
             self.outcomes[place] = each.outcome
+            self.waited_ms[each.id] = each.waited_ms
             self.order.append(each.id)
         self._more.set()
 

@@ -174,7 +174,7 @@ STILL = {
     "duetime_unwritten_intents", "duetime_checkpoint_lag_bytes", "duetime_recovery_seconds",
     "duetime_queue_running", "duetime_queue_workers",
     "duetime_queue_capacity", "duetime_predictions_total", "duetime_workers",
-    "duetime_workers_idle",
+    "duetime_workers_idle", "duetime_limit_wait_seconds", "duetime_held_back_intents",
 }  # fmt: skip
 
 

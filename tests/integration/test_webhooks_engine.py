@@ -87,9 +87,17 @@ def test_an_open_breaker_costs_no_attempts():
             assert (await rig.ended("opens")).status is Status.DEAD_LETTERED
             receiver.answer = http()
             await rig.submit(Callback(receiver.url), *(f"i{n}" for n in range(5)))
+            late_ms = {}
             for n in range(5):
                 view = await rig.ended(f"i{n}")
                 assert view.status is Status.ACKED and view.attempts == 1
+                late_ms[view.id] = view.late_ms
+                assert view.first_dispatch_at_ms == view.execute_at_ms + (view.late_ms or 0)
+            assert sum((each or 0) >= 1_000 for each in late_ms.values()) >= 4, (
+                "those that were held back are late"
+            )
+            said = {each.json["intentId"]: each.json["lateMs"] for each in receiver.requests[1:]}
+            assert said == late_ms, "the receiver was told the same"
 
     asyncio.run(main())
 

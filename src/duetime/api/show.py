@@ -71,6 +71,7 @@ class _Own(Struct, frozen=True, rename="camel", gc=False):
     finished_at: str | None
     next_attempt_at: str | None
     late_ms: int | None
+    limited_ms: int
     last_error: ErrorOut | None
     result: Raw | None
     result_gone: bool = False
@@ -103,6 +104,7 @@ _MADE = _Own(
     finished_at=None,
     next_attempt_at="%b",
     late_ms=None,
+    limited_ms=0,
     last_error=None,
     result=None,
 )
@@ -155,6 +157,7 @@ class Shower:
                 iso_or_none(intent.finished_at_ms),
                 iso_or_none(intent.wake_at_ms) if status is SCHEDULED else None,
                 intent.late_ms if intent.late_ms >= 0 else None,
+                query.limited_ms(intent, self._now_ms()) if intent.limited_ms else 0,
                 _error(rare.last_error),
                 Raw(rare.result) if rare.result is not None else None,
             )
@@ -223,6 +226,7 @@ class Shower:
             finished_at=iso_or_none(view.finished_at_ms),
             next_attempt_at=iso_or_none(view.next_attempt_at_ms),
             late_ms=view.late_ms,
+            limited_ms=view.limited_ms,
             last_error=_error(view.last_error),
             result=Raw(view.result) if view.result is not None else None,
             result_gone=view.result_gone,

@@ -338,6 +338,7 @@ class IntentOut(Out, frozen=True):
     finished_at: str | None
     next_attempt_at: str | None
     late_ms: int | None
+    limited_ms: int
     last_error: ErrorOut | None
     result: Any
     result_gone: bool

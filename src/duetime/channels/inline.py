@@ -72,7 +72,8 @@ class InlineChannel:
         """`complete` may add to outcomes before they are handed in: what the attempt logged."""
         self._find = find
         self._complete = complete
-        self._queue: deque[Deliver] = deque()
+        self._queue: deque[tuple[Deliver, float]] = deque()
+        """What has not begun, and when it was taken by the loop's clock."""
         self._idle: list[_Runner] = []
         self._busy: dict[tuple[str, int], _Runner] = {}
         self._pools: dict[Executor, Pool] = {}
@@ -87,8 +88,9 @@ class InlineChannel:
         self._settle = settle if complete is None else lambda outcomes: settle(complete(outcomes))
         self._loop = asyncio.get_running_loop()
 
-    def deliver(self, delivery: Deliver) -> None:
-        self._queue.append(delivery)
+    def deliver(self, delivery: Deliver, taken_s: float | None = None) -> None:
+        """`taken_s`: when it came, if it waited somewhere else before."""
+        self._queue.append((delivery, self._loop.time() if taken_s is None else taken_s))
 
     def flush(self) -> None:
         if self._queue:
@@ -104,9 +106,9 @@ class InlineChannel:
 
     def abort(self, abort: Abort) -> None:
         place = (abort.id, abort.delivery)
-        for delivery in self._queue:
-            if (delivery.id, delivery.delivery) == place:
-                self._queue.remove(delivery)
+        for entry in self._queue:
+            if (entry[0].id, entry[0].delivery) == place:
+                self._queue.remove(entry)
                 return
         runner = self._busy.get(place)
         if runner is not None:
@@ -116,7 +118,7 @@ class InlineChannel:
 
     def hand_back(self) -> list[Deliver]:
         """What has not begun; it gets no outcome from here."""
-        back = list(self._queue)
+        back = [delivery for delivery, _ in self._queue]
         self._queue.clear()
         for pool in self._pools.values():
             back += pool.hand_back()
@@ -152,7 +154,7 @@ class InlineChannel:
         clean = contextvars.copy_context()
         while True:
             while queue:
-                delivery = queue.popleft()
+                delivery, taken_s = queue.popleft()
                 try:
                     handler = find(delivery)
                     executor = None if handler is None else handler.executor
@@ -163,8 +165,9 @@ class InlineChannel:
                 if handler is None:
                     self._refuse(delivery)
                 elif executor is not None:
-                    self._pool(executor, handler.workers).run(delivery, handler)
+                    self._pool(executor, handler.workers).run(delivery, handler, taken_s)
                 else:
+                    waited_ms = int(1000 * (self._loop.time() - taken_s))
                     call = handler.run(delivery)
                     try:
                         waits_for = call.send(None)
@@ -174,7 +177,9 @@ class InlineChannel:
                         outcome = self._raised(runner, handler, delivery, error)
                     else:
                         outcome = await self._suspended(runner, handler, delivery, call, waits_for)
-                    self._outcomes.append(Settlement(delivery.id, delivery.delivery, outcome))
+                    self._outcomes.append(
+                        Settlement(delivery.id, delivery.delivery, outcome, None, "", waited_ms)
+                    )
                     if contextvars.copy_context() != clean:
                         # A function left something in the context: nobody else should find it.
                         self._report()
@@ -276,8 +281,8 @@ class InlineChannel:
         _logger.error("Intent %s: %s.", delivery.id, text)
         self._end(delivery, Rejected("no-handler", text))
 
-    def _end(self, delivery: Deliver, outcome: Outcome) -> None:
-        self._settle([Settlement(delivery.id, delivery.delivery, outcome)])
+    def _end(self, delivery: Deliver, outcome: Outcome, waited_ms: int = 0) -> None:
+        self._settle([Settlement(delivery.id, delivery.delivery, outcome, None, "", waited_ms)])
 
 
 def _named(target: Target) -> str:

@@ -20,6 +20,8 @@ from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Failed, Outcome
 
 Place = tuple[str, int]
+Ender = Callable[[Deliver, Outcome, int], None]
+"""Takes the outcome of a delivery, and how long that waited for a worker; -1: it did not begin."""
 _logger = logging.getLogger("duetime")
 
 
@@ -36,6 +38,8 @@ class _Started(NamedTuple):
 
     delivery: Deliver
     work: Work
+    waited_ms: int
+    """Until a worker was free."""
     limit: asyncio.TimerHandle
     future: concurrent.futures.Future[Any]
 
@@ -43,20 +47,20 @@ class _Started(NamedTuple):
 class Pool:
     """Runs jobs in one executor."""
 
-    def __init__(self, executor: Executor, workers: int, end: Callable[[Deliver, Outcome], None]) -> None:
+    def __init__(self, executor: Executor, workers: int, end: Ender) -> None:
         self._executor = executor
         self._free = workers
         self._end = end
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[Deliver, Work]] = deque()
+        self._waiting: deque[tuple[Deliver, Work, float]] = deque()
         self._started: dict[Place, _Started] = {}
         self._kill: Callable[[concurrent.futures.Future[Any]], None] | None = getattr(executor, "kill", None)
         self._fate = "was killed" if self._kill is not None else "goes on in its thread, unheard"
         self._closed = False
 
-    def run(self, delivery: Deliver, work: Work) -> None:
-        """Start it when a worker is free."""
-        self._waiting.append((delivery, work))
+    def run(self, delivery: Deliver, work: Work, taken_s: float) -> None:
+        """Start it when a worker is free. It waits since `taken_s`, by the loop's clock."""
+        self._waiting.append((delivery, work, taken_s))
         self._start()
 
     def abort(self, place: Place) -> None:
@@ -64,13 +68,13 @@ class Pool:
         for entry in self._waiting:
             if (entry[0].id, entry[0].delivery) == place:
                 self._waiting.remove(entry)
-                self._end(entry[0], Failed("cancelled", "it was stopped before it began"))
+                self._end(entry[0], Failed("cancelled", "it was stopped before it began"), -1)
                 return
         self._give_up(place, Failed("cancelled", f"it was cancelled and {self._fate}"))
 
     def hand_back(self) -> list[Deliver]:
         """What has not begun; it gets no outcome."""
-        waiting = [delivery for delivery, _ in self._waiting]
+        waiting = [delivery for delivery, _, _ in self._waiting]
         self._waiting.clear()
         return waiting
 
@@ -88,19 +92,20 @@ class Pool:
 
     def _start(self) -> None:
         while self._waiting and self._free:
-            delivery, work = self._waiting.popleft()
+            delivery, work, taken_s = self._waiting.popleft()
             call, args = work.job(delivery)
             try:
                 future = self._executor.submit(call, *args)
             except Exception as error:  # the pool is broken or shut down
-                self._end(delivery, work.outcome(delivery, None, error))
+                self._end(delivery, work.outcome(delivery, None, error), -1)
                 continue
             self._free -= 1
             place = (delivery.id, delivery.delivery)
             limit_ms = delivery.terms.timeout_ms
             text = f"it ran longer than {limit_ms} ms and {self._fate}"
             limit = self._loop.call_later(limit_ms / 1000, self._give_up, place, Failed("timeout", text))
-            self._started[place] = _Started(delivery, work, limit, future)
+            waited_ms = int(1000 * (self._loop.time() - taken_s))
+            self._started[place] = _Started(delivery, work, waited_ms, limit, future)
             future.add_done_callback(lambda done, place=place: self._from_worker(place, done))  # type: ignore[misc]
 
     def _from_worker(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
@@ -111,14 +116,14 @@ class Pool:
         self._free += 1
         started = self._started.pop(place, None)
         if started is not None:  # otherwise it was given up before
-            delivery, work, limit, _ = started
+            delivery, work, waited_ms, limit, _ = started
             limit.cancel()
             error = concurrent.futures.CancelledError() if done.cancelled() else done.exception()
             try:
                 outcome = work.outcome(delivery, None if error else done.result(), error)
             except Exception as broken:  # whatever happens, a delivery has an outcome
                 outcome = Failed(type(broken).__name__, "its outcome could not be made")
-            self._end(delivery, outcome)
+            self._end(delivery, outcome, waited_ms)
         if not self._closed:
             self._start()
 
@@ -129,4 +134,4 @@ class Pool:
             if self._kill is not None:
                 self._kill(started.future)
             _logger.warning("Intent %s, delivery %d: %s.", *place, getattr(outcome, "message", outcome))
-            self._end(started.delivery, outcome)
+            self._end(started.delivery, outcome, started.waited_ms)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Container, Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
@@ -46,9 +47,9 @@ def source_of(terms: Terms, credits: Container[str]) -> str:
     return terms.lane
 
 
-def _ended(delivery: Deliver, outcome: Outcome) -> Settlement:
-    """The channel ends a delivery on behalf of the consumer that it is for."""
-    return Settlement(delivery.id, delivery.delivery, outcome, consumer=delivery.consumer)
+def _ended(delivery: Deliver, outcome: Outcome, waited_ms: int = -1) -> Settlement:
+    """The channel ends a delivery on behalf of the consumer that it is for. -1: that never got it."""
+    return Settlement(delivery.id, delivery.delivery, outcome, None, delivery.consumer, waited_ms)
 
 
 class Connected(Struct, frozen=True):
@@ -67,7 +68,10 @@ class _Out(Struct):
 
     delivery: Deliver
     until_s: float
+    put_s: float
     written: bool = False
+    waited_ms: int = 0
+    """Until it was written."""
 
 
 class Subscriber:
@@ -100,6 +104,7 @@ class Subscriber:
         taken: list[Deliver] = []
         late: list[Settlement] = []
         size = 0
+        now_s = self._channel.loop.time() if queue else 0.0
         while queue and len(taken) < items_max and size < bytes_max:
             delivery = queue.popleft()
             entry = out.get((delivery.id, delivery.delivery))
@@ -111,6 +116,7 @@ class Subscriber:
                 late.append(_ended(delivery, Expired(text)))
                 continue
             entry.written = True
+            entry.waited_ms = int(1000 * (now_s - entry.put_s))
             size += _DELIVERY_BYTES + len(delivery.payload)
             taken.append(delivery)
         if late:
@@ -123,17 +129,22 @@ class Subscriber:
         if not self.auto:
             return
         done = [
-            _ended(each, _DONE)
+            _ended(each, _DONE, entry.waited_ms)
             for each in deliveries
-            if self._out.pop((each.id, each.delivery), None) is not None
+            if (entry := self._out.pop((each.id, each.delivery), None)) is not None
         ]
         if done:
             self._channel.settle(done)
 
-    def answered(self, places: Iterable[Place]) -> None:
-        """Outcomes came; whoever calls hands them in."""
-        for place in places:
-            self._out.pop(place, None)
+    def answered(self, settlements: list[Settlement]) -> list[Settlement]:
+        """Outcomes came; whoever calls hands them in, with what each delivery waited here added to it."""
+        found: list[Settlement] = []
+        for each in settlements:
+            entry = self._out.pop((each.id, each.delivery), None)
+            if entry is not None and entry.waited_ms and each.waited_ms >= 0:
+                each = replace(each, waited_ms=entry.waited_ms + each.waited_ms)
+            found.append(each)
+        return found
 
     def keep(self, places: set[Place]) -> None:
         """Only these are out, the kernel says: the other leases ran out."""
@@ -183,12 +194,12 @@ class Subscriber:
         if self.draining:
             self._channel.settle([_ended(delivery, _BACK)])
             return
-        terms, until_s = delivery.terms, _NEVER_S
+        terms, until_s, now_s = delivery.terms, _NEVER_S, self._channel.loop.time()
         if type(terms.target) is Stream:  # a worker watches the time of its functions itself
-            until_s = self._channel.loop.time() + terms.timeout_ms / 1000
+            until_s = now_s + terms.timeout_ms / 1000
             if until_s < self._watch_at_s:
                 self._arm(until_s)
-        self._out[delivery.id, delivery.delivery] = _Out(delivery, until_s)
+        self._out[delivery.id, delivery.delivery] = _Out(delivery, until_s, now_s)
         self._queue.append(delivery)
 
     def abort(self, place: Place) -> None:
@@ -239,7 +250,8 @@ class Subscriber:
         late: list[Settlement] = []
         for place, entry in list(self._out.items()):
             if entry.until_s <= now_s:
-                late.append(_ended(entry.delivery, self._too_late(entry)))
+                waited_ms = entry.waited_ms if entry.written else -1
+                late.append(_ended(entry.delivery, self._too_late(entry), waited_ms))
                 self._drop(place, entry, "timeout")
             elif entry.until_s < next_s:
                 next_s = entry.until_s

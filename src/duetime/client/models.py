@@ -152,6 +152,8 @@ class Intent(Planned, frozen=True, kw_only=True):
     finished_at: datetime | None = None
     next_attempt_at: datetime | None = None
     late_ms: int | None = None
+    limited_ms: int = 0
+    """How long it waited for a limit, a paused queue or its entity before it started: not lateness."""
     last_error: LastError | None = None
     result: Any = None
     result_gone: bool = False

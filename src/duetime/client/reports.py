@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from duetime.client.control import Context, current_context
 from duetime.errors import Closed, InvalidField
 from duetime.plain import LOG_FORMAT
@@ -84,7 +86,7 @@ class Reports:
         return [
             each
             if (lines := logs.pop((each.id, each.delivery), None)) is None
-            else Settlement(each.id, each.delivery, each.outcome, lines.text())
+            else replace(each, log=lines.text())
             for each in settlements
         ]
 

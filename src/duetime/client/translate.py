@@ -266,6 +266,7 @@ def view_of(shown: RawIntent) -> View:
         finished_at_ms=_millis(shown.finished_at),
         next_attempt_at_ms=_millis(shown.next_attempt_at),
         late_ms=shown.late_ms,
+        limited_ms=shown.limited_ms,
         last_error=None
         if error is None
         else Error(moment_ms(error.at), error.delivery, error.kind, error.message, error.http_status or 0),

@@ -90,6 +90,8 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
         ack.delivery = each.delivery
         if each.log is not None:
             ack.log = each.log
+        if each.waited_ms:
+            ack.waited_ms = each.waited_ms
         if type(outcome) is Done:
             if outcome.result is None:
                 ack.done.SetInParent()

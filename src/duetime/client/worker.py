@@ -231,10 +231,10 @@ class Worker:
             self._give_back(deliveries, _STOPPED)
             return
         room = max(0, self._options.concurrency - self._channel.running() - len(self._waiting))
+        now_s = self._loop.time()
         for each in deliveries[:room]:
-            self._channel.deliver(each)
+            self._channel.deliver(each, now_s)
         if len(deliveries) > room:
-            now_s = self._loop.time()
             self._waiting.extend((each, now_s) for each in deliveries[room:])
             self._watch_surplus()
         self._channel.flush()
@@ -303,7 +303,7 @@ class Worker:
         if self._waiting:
             room = self._options.concurrency - self._channel.running()
             while self._waiting and room > 0:
-                self._channel.deliver(self._waiting.popleft()[0])
+                self._channel.deliver(*self._waiting.popleft())
                 room -= 1
             self._channel.flush()
         if self._stopping:
@@ -358,7 +358,7 @@ class Worker:
         for each in deliveries:
             link = self._held.pop((each.id, each.delivery), None)
             if link is not None:
-                by_link.setdefault(link, []).append(Settlement(each.id, each.delivery, why))
+                by_link.setdefault(link, []).append(Settlement(each.id, each.delivery, why, waited_ms=-1))
         for link, some in by_link.items():
             link.send(some, {})
 

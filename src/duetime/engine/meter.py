@@ -6,8 +6,7 @@ user's time is meant (lateness, waiting) and by the processor's where work is ti
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import product
 from time import perf_counter  # tidy: measures work, not the time of day
@@ -16,13 +15,14 @@ from typing import get_args
 from duetime.channels.channel import Settler
 from duetime.channels.stream import Connected
 from duetime.clock import Clock
+from duetime.engine.histogram import SLICE_MS, Histogram, Sliding
 from duetime.engine.pump import Turn
 from duetime.errors import DuetimeError
 from duetime.kernel.state import State
-from duetime.limits import HOUR_MS, TIER_NAMES
+from duetime.limits import HELD_BACK_MAX, HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
-from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE
+from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, Intent
 from duetime.protocol.outcome import (
     Done,
     Expired,
@@ -37,9 +37,6 @@ from duetime.protocol.outcome import (
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 
-# "Now" is the last few minutes: long enough to be steady, short enough to be news.
-SLICE_MS = 10_000
-SLICES = 18
 # Starts of deliveries that are remembered; of more than these the oldest are let go.
 _STARTS_MAX = 200_000
 
@@ -66,97 +63,6 @@ assert set(_OUTCOME) == set(get_args(Outcome)), "a settlement that cannot be cou
 _DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]
 
 
-class Histogram:
-    """How many values fell into each bucket. A bucket holds what is at most its bound; the last, the rest."""
-
-    __slots__ = ("bounds", "counts", "sum")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.sum: float = 0
-
-    def add(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.sum += value
-
-    def add_many(self, values: Iterable[float]) -> None:
-        bounds, counts = self.bounds, self.counts
-        # What comes together is mostly alike, and counting alike ones is quick.
-        for value, times in Counter(values).items():
-            counts[bisect_left(bounds, value)] += times
-            self.sum += value * times
-
-    def merge(self, other: Histogram) -> None:
-        """Take in what another one of the same buckets holds."""
-        self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
-        self.sum += other.sum
-
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def mean(self) -> float:
-        count = self.count
-        return self.sum / count if count else 0.0
-
-    def quantile(self, share: float) -> float | None:
-        """The value that this share of all is at most, as far as the buckets tell; None when empty."""
-        wanted = self.count * share
-        if not wanted:
-            return None
-        below = 0
-        for place, count in enumerate(self.counts):
-            if count and below + count >= wanted:
-                low = self.bounds[place - 1] if place else 0.0
-                if place == len(self.bounds):
-                    return low  # beyond the last bound nothing more is known
-                return low + (self.bounds[place] - low) * (wanted - below) / count
-            below += count
-        raise AssertionError("the buckets add up to the count")
-
-
-class Sliding:
-    """A histogram of everything since the start, of which the last minutes can be seen alone."""
-
-    __slots__ = ("_past", "_slices", "_stamp", "bounds", "current")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.current = Histogram(bounds)
-        self._past = Histogram(bounds)
-        self._stamp = 0
-        self._slices: deque[tuple[int, Histogram]] = deque([(0, self.current)])
-
-    def at(self, now_ms: int) -> Histogram:
-        """The slice of this moment: what is added to it counts as now."""
-        stamp = now_ms // SLICE_MS
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self.current = Histogram(self.bounds)
-            self._slices.append((stamp, self.current))
-            if len(self._slices) > SLICES:
-                self._past.merge(self._slices.popleft()[1])
-        return self.current
-
-    def recent(self, now_ms: int) -> Histogram:
-        """The last minutes."""
-        found, stamp = Histogram(self.bounds), now_ms // SLICE_MS
-        for at, part in self._slices:
-            if stamp - SLICES < at <= stamp:
-                found.merge(part)
-        return found
-
-    def total(self) -> Histogram:
-        """Everything since the start."""
-        found = Histogram(self.bounds)
-        found.merge(self._past)
-        for _, part in self._slices:
-            found.merge(part)
-        return found
-
-
 class Meter:
     """Counters and histograms of one engine's life."""
 
@@ -177,6 +83,10 @@ class Meter:
         self.late_ms = [Sliding(LATE_MS) for _ in _TIERS]
         self._again_ms = [Histogram(LATE_MS) for _ in _TIERS]
         """How long every delivery but the first waited after it was due."""
+        self.limited_ms = [Histogram(LATE_MS) for _ in _TIERS]
+        """How long those that waited for a limit did so before their first call."""
+        self._held: dict[str, tuple[int, int, int]] = {}
+        """What was handed out and not called yet: its tier, when it was due, and when it is tried again."""
         self.delivery_ms = [Sliding(TIME_MS) for _ in _TIERS]
         self.execution_s = {channel: Histogram(TIME_S) for channel in CHANNELS}
         self._outcomes = [0] * (len(_TIERS) * len(CHANNELS) * len(OUTCOMES))
@@ -206,8 +116,7 @@ class Meter:
         stamp = turn.at_ms // SLICE_MS
         if stamp != self._slice:
             self._slice = stamp
-            due = 0 if self.state is None else self.state.counts[DUE]
-            self._trend.append((turn.at_ms, self._dead_before, due))
+            self._trend.append((turn.at_ms, self._dead_before, self.waiting()))
         self._dead_before = self.dead_letters()
         size = 0
         for command, answer in zip(turn.batch.commands, turn.answers, strict=True):
@@ -220,27 +129,6 @@ class Meter:
             else:
                 size += 1
         self.batch.add(size)
-        if turn.effects:
-            self._handed_out(turn.effects, turn.at_ms)
-
-    def _handed_out(self, effects: list[Effect], at_ms: int) -> None:
-        late: list[list[int]] = [[], [], [], [], []]
-        assert self.state is not None, "the engine begins before its first turn"
-        get = self.state.store.peek
-        for effect in effects:
-            if type(effect) is not Deliver:
-                continue
-            tier = effect.terms.tier
-            if effect.delivery == 1:  # by far the most: nothing needs to be looked up
-                late[tier].append(effect.late_ms)
-            elif (intent := get(effect.id)) is not None and intent.due_at_ms:
-                if intent.first_dispatch_at_ms == at_ms:  # a revived dead letter: its first time again
-                    late[tier].append(effect.late_ms)
-                else:
-                    self._again_ms[tier].add(max(0, at_ms - intent.due_at_ms))
-        for number, values in enumerate(late):
-            if values:
-                self.late_ms[number].at(at_ms).add_many(values)
 
     def acted(self, effects: Iterable[Effect]) -> None:
         """Deliveries went to their channels."""
@@ -272,24 +160,59 @@ class Meter:
         base = 0
         times_ms: list[int] = []
         times_s: list[float] = []
+        late_ms: list[int] = []
         for settlement in settlements:
             intent = get(settlement.id)
             start_s = start(settlement.id, None)
             if intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery:
                 continue  # stale: the kernel counts it
             if intent.terms is not terms:  # those that come together mostly share them
-                self._took(terms, times_ms, times_s, now_ms)
-                terms, times_ms, times_s = intent.terms, [], []
+                self._took(terms, times_ms, times_s, late_ms, now_ms)
+                terms, times_ms, times_s, late_ms = intent.terms, [], [], []
                 base = (terms.tier * len(CHANNELS) + _CHANNEL[type(terms.target)]) * len(OUTCOMES)
             self._outcomes[base + _OUTCOME[type(settlement.outcome)]] += 1
             times_ms.append(now_ms - intent.dispatched_at_ms)
+            if (
+                settlement.waited_ms
+                or intent.limited_ms
+                or intent.first_dispatch_at_ms != intent.dispatched_at_ms
+            ):
+                self._waited(intent, settlement, now_ms, late_ms)
+            else:  # by far the most: called when it was handed over, for the first time
+                late_ms.append(intent.late_ms)
             if start_s is not None:
                 times_s.append(now_s - start_s)
-        self._took(terms, times_ms, times_s, now_ms)
+        self._took(terms, times_ms, times_s, late_ms, now_ms)
 
-    def _took(self, terms: Terms | None, times_ms: list[int], times_s: list[float], now_ms: int) -> None:
+    def _waited(self, intent: Intent, settlement: Settlement, now_ms: int, late_ms: list[int]) -> None:
+        """A delivery was not the first, waited for its call, or had none (-1)."""
+        tier, first = intent.terms.tier, intent.first_dispatch_at_ms == intent.dispatched_at_ms
+        waited_ms, outcome = settlement.waited_ms, settlement.outcome
+        if waited_ms < 0:
+            if first and (intent.id in self._held or len(self._held) < HELD_BACK_MAX):
+                again_ms = now_ms + outcome.delay_ms if type(outcome) is Snoozed else now_ms
+                self._held[intent.id] = (tier, intent.late_from_ms or intent.due_at_ms, again_ms)
+            return
+        waited_ms = min(waited_ms, max(0, now_ms - intent.dispatched_at_ms))  # as the kernel counts it
+        if not first:
+            self._again_ms[tier].add(max(0, intent.dispatched_at_ms - intent.due_at_ms) + waited_ms)
+            return
+        late_ms.append(intent.late_ms + waited_ms)
+        self._held.pop(intent.id, None)
+        if intent.limited_ms:
+            self.limited_ms[tier].add(intent.limited_ms)
+
+    def _took(
+        self,
+        terms: Terms | None,
+        times_ms: list[int],
+        times_s: list[float],
+        late_ms: list[int],
+        now_ms: int,
+    ) -> None:
         if terms is None:
             return
+        self.late_ms[terms.tier].at(now_ms).add_many(late_ms)
         target = terms.target
         self.delivery_ms[terms.tier].at(now_ms).add_many(times_ms)
         self.execution_s[CHANNELS[_CHANNEL[type(target)]]].add_many(times_s)
@@ -318,6 +241,24 @@ class Meter:
         places = product(_TIERS, CHANNELS, OUTCOMES)
         return {place: count for place, count in zip(places, self._outcomes, strict=True) if count}
 
+    def lateness(self, tier: int, now_ms: int) -> Histogram:
+        """How late calls of a tier were in the last minutes; those that are held back are as late as now."""
+        found = self.late_ms[tier].recent(now_ms)
+        found.add_many(max(0, now_ms - since_ms) for of, since_ms in self.held_back() if of == tier)
+        return found
+
+    def held_back(self) -> list[tuple[int, int]]:
+        """What was handed out, is not called yet and still waits: its tier, and when it was due."""
+        if not self._held or self.state is None:
+            return []
+        get, now_ms = self.state.store.peek, self._clock.now_ms()
+        for id, (_, _, again_ms) in list(self._held.items()):
+            intent = get(id)
+            # Out of memory is on disk, as long as it is not tried again; afterwards it has ended.
+            if (intent is None and again_ms < now_ms) or (intent is not None and intent.status in FINAL):
+                del self._held[id]
+        return [(tier, since_ms) for tier, since_ms, _ in self._held.values()]
+
     def wait_ms(self, tier: int) -> Histogram:
         """How long each delivery of a tier, retries included, waited after it was due."""
         found = self.late_ms[tier].total()
@@ -333,9 +274,13 @@ class Meter:
         before = next((dead for at_ms, dead, _ in self._trend if at_ms >= since_ms), None)
         return 0 if before is None else self.dead_letters() - before
 
-    def due_at(self, since_ms: int) -> int:
-        """How many intents were due at this moment, within the last hour, to ten seconds."""
-        return next((due for at_ms, _, due in reversed(self._trend) if at_ms <= since_ms), 0)
+    def waiting(self) -> int:
+        """How many intents are due and could go."""
+        return 0 if self.state is None else waiting(self.state)
+
+    def waiting_at(self, since_ms: int) -> int:
+        """How many that were at this moment, within the last hour, to ten seconds."""
+        return next((count for at_ms, _, count in reversed(self._trend) if at_ms <= since_ms), 0)
 
     def failed(self, tier: int) -> int:
         """Deliveries of a tier that came back without success."""
@@ -343,6 +288,13 @@ class Meter:
         return sum(
             count for (of, _, outcome), count in self.deliveries.items() if of == tier and outcome in bad
         )
+
+
+def waiting(state: State) -> int:
+    """What is due and waits for a permit or a worker: neither for a limit nor in a paused queue."""
+    paused = (lane for lane in state.queues.values() if lane.paused)
+    held = sum(len(track) for lane in paused for track in lane.tracks.values())
+    return max(0, state.counts[DUE] - state.flow.parked - held)
 
 
 def moves_to(state: State, status: int, tier: int | None = None) -> int:

@@ -27,17 +27,21 @@ _MIDDLE = (0.5, *(_GROWTH**place * 2 * _GROWTH / (1 + _GROWTH) for place in rang
 class Sketch:
     """The distribution of some durations, in milliseconds."""
 
-    __slots__ = ("_again", "_mean_ms", "added", "count", "counts")
+    __slots__ = ("_again", "_mean_ms", "added", "count", "counts", "max_ms")
 
     def __init__(self) -> None:
         self.counts = [0] * _BUCKETS
         self.count = 0
         """What the buckets hold: with age, less than was added."""
         self.added = 0
+        self.max_ms = 0
+        """The longest seen: no quantile is above it."""
         self._mean_ms = 0.0
         self._again = 0
 
     def add(self, ms: int) -> None:
+        if ms > self.max_ms:
+            self.max_ms = ms
         self.counts[_SHORT[ms] if 0 <= ms < 4_096 else _bucket(ms)] += 1
         self.count += 1
         self.added += 1
@@ -49,6 +53,7 @@ class Sketch:
         self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
         self.count += other.count
         self.added += other.added
+        self.max_ms = max(self.max_ms, other.max_ms)
         self._again = 0
         if self.count >= _KEPT:
             self._age()
@@ -58,12 +63,15 @@ class Sketch:
         self.count = sum(self.counts)
 
     def quantile(self, share: float) -> float | None:
-        """The time within which this share of them ended; None when there are none."""
+        """The time within which this share of them ended, at most the longest; None when there are none."""
+        middle = self._middle(share)
+        return middle if middle is None else min(middle, max(_MIDDLE[0], self.max_ms))
+
+    def _middle(self, share: float) -> float | None:
         wanted = share * self.count
         if not wanted:
             return None
-        found = next(place for place, below in enumerate(accumulate(self.counts)) if below >= wanted)
-        return _MIDDLE[found]
+        return _MIDDLE[next(place for place, below in enumerate(accumulate(self.counts)) if below >= wanted)]
 
     @property
     def mean_ms(self) -> float:
@@ -76,7 +84,7 @@ class Sketch:
 
     def error(self) -> float | None:
         """How far off its median is, as a share of what it was: the median of that. None when empty."""
-        guess_ms = self.quantile(0.5)
+        guess_ms = self._middle(0.5)
         if guess_ms is None:
             return None
         off = sorted(

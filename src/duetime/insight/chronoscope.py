@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, LaneGauge, LogGauge, PermitsGauge, StoreGauge, TierGauge, gauges
-from duetime.engine.meter import Histogram, Meter
+from duetime.engine.histogram import Histogram
+from duetime.engine.meter import Meter
 from duetime.insight.when import iso, iso_or_none
 from duetime.limits import TIER_WINDOW_MS
 from duetime.protocol.intent import Status
@@ -63,8 +64,7 @@ def look(engine: Engine, meter: Meter) -> Chronoscope:
     return Chronoscope(
         at=iso(seen.at_ms),
         tiers=[
-            _tier(tier, meter.late_ms[number].recent(seen.at_ms), number)
-            for number, tier in enumerate(seen.tiers)
+            _tier(tier, meter.lateness(number, seen.at_ms), number) for number, tier in enumerate(seen.tiers)
         ],
         cohorts=seen.cohorts,
         borrows=sum(tier.borrows for tier in seen.tiers),

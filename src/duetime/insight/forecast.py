@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, credits, gauges
+from duetime.engine.histogram import Histogram
 from duetime.engine.library import Library, Slot
-from duetime.engine.meter import Histogram, Meter
+from duetime.engine.meter import Meter
 from duetime.errors import BadQuery
 from duetime.insight.when import iso, plural, span
 from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS

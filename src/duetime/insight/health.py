@@ -27,11 +27,13 @@ UP, DEGRADED = "UP", "DEGRADED"
 
 
 class Vital(Struct, rename="camel"):
-    """One tier's lateness against its bound, in the last minutes. None: nothing was handed out."""
+    """One tier's lateness against its bound, in the last minutes. None: nothing was called."""
 
     p50_ms: float | None
     p99_ms: float | None
     bound_ms: int
+    samples: int
+    """How many calls that is; a percentile of a handful is little more than the largest of them."""
 
 
 class Vitals(Struct, rename="camel"):
@@ -42,6 +44,10 @@ class Vitals(Struct, rename="camel"):
     running: int
     oldest_due_ms: int | None
     """For how long the first of what could go has waited."""
+    held_back: int
+    """Handed out and not called yet: a receiver is left alone, or a worker gave it back."""
+    oldest_held_back_ms: int | None
+    """How late the first of those is by now."""
     dead_letters_last_hour: int
     log_sync_p99_ms: float | None
     last_sync_at: str | None
@@ -205,13 +211,16 @@ def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
     seen, now_ms = inside.gauges(engine), signs.now_ms
     tiers = []
     for number, tier in enumerate(seen.tiers):
-        recent = meter.late_ms[number].recent(now_ms)
+        recent = meter.lateness(number, now_ms)
         p50_ms, p99_ms = recent.quantile(0.5), recent.quantile(0.99)
         tiers.append(TierSign(tier.tier, TIER_WINDOW_MS[number], p50_ms, p99_ms, recent.count, tier.refuses))
     signs.tiers = tuple(tiers)
     signs.scheduled, signs.due = seen.counts[SCHEDULED], seen.counts[DUE]
     signs.running = seen.counts[DISPATCHING]
-    signs.due_before = meter.due_at(now_ms - MINUTE_MS)
+    signs.waiting, signs.waiting_before = meter.waiting(), meter.waiting_at(now_ms - MINUTE_MS)
+    held = meter.held_back()
+    signs.held_back = len(held)
+    signs.held_since_ms = min((since_ms for _, since_ms in held), default=None)
     signs.oldest_due_ms = inside.oldest_due_ms(engine)
     signs.next_ms = seen.next_ms
     signs.dead_hour = meter.dead_since(now_ms - HOUR_MS)
@@ -253,7 +262,8 @@ def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
         beginning = f"Late: {first.detail}" if late else f"Degraded: {first.detail}; {_punctual(signs)}"
     else:
         others = ranked
-        waits = signs.due and not _measured(signs)  # whether that is in time nobody can say yet
+        # Whether what waits is in time nobody can say yet.
+        waits = signs.held_back or (signs.due and not _measured(signs))
         beginning = f"{'Up' if waits else 'On time'}: {_punctual(signs)}"
     sentence = f"{beginning}; {_work(signs)}"
     if others:
@@ -270,15 +280,25 @@ def _measured(signs: Signs) -> list[TierSign]:
 def _punctual(signs: Signs) -> str:
     measured = _measured(signs)
     if not measured:
-        return f"nothing was {'handed out' if signs.due else 'due'} in the last minutes"
+        active = signs.due or signs.running or signs.held_back
+        return f"{'no lateness was measured' if active else 'nothing was due'} in the last minutes"
     return "lateness at p99 is " + ", ".join(
-        f"{each.p99_ms:.0f} ms for {each.tier} (bound {each.bound_ms} ms)" for each in measured
+        f"{each.p99_ms:.0f} ms for {each.tier} (bound {each.bound_ms} ms{_few(each.count)})"
+        for each in measured
     )
+
+
+def _few(count: int) -> str:
+    """A percentile of a handful is called that: of fewer than a hundred, p99 is the largest."""
+    return f", of {plural(count, 'sample')}" if count < 100 else ""
 
 
 def _work(signs: Signs) -> str:
     words = [f"{plural(signs.running, 'delivery').replace('deliverys', 'deliveries')} under way"]
     words.append(f"{signs.due:,} due")
+    if signs.held_since_ms is not None:
+        late = span(max(0, signs.now_ms - signs.held_since_ms))
+        words.append(f"{signs.held_back:,} held back, the oldest {late} late")
     waiting = plural(signs.scheduled, "intent") + " scheduled"
     if signs.next_ms is not None and signs.scheduled:
         waiting += f", the next in {span(max(0, signs.next_ms - signs.now_ms))}"
@@ -289,16 +309,18 @@ def _work(signs: Signs) -> str:
 
 
 def _vitals(signs: Signs) -> Vitals:
-    oldest_ms = signs.oldest_due_ms
+    oldest_ms, held_ms = signs.oldest_due_ms, signs.held_since_ms
     seen = {each.tier: each for each in signs.tiers}
     return Vitals(
         lateness={
-            name: Vital(*_rounded(seen.get(name)), TIER_WINDOW_MS[number])
+            name: Vital(*_rounded(seen.get(name)), TIER_WINDOW_MS[number], _samples(seen.get(name)))
             for number, name in enumerate(TIER_NAMES)
         },
         due_now=signs.due,
         running=signs.running,
         oldest_due_ms=None if oldest_ms is None else max(0, signs.now_ms - oldest_ms),
+        held_back=signs.held_back,
+        oldest_held_back_ms=None if held_ms is None else max(0, signs.now_ms - held_ms),
         dead_letters_last_hour=signs.dead_hour,
         log_sync_p99_ms=None if signs.sync_p99_ms is None else round(signs.sync_p99_ms, 2),
         last_sync_at=iso_or_none(signs.last_sync_ms),
@@ -306,6 +328,10 @@ def _vitals(signs: Signs) -> Vitals:
         disk_free_bytes=signs.disk_free_bytes,
         memory_bytes=signs.memory_bytes,
     )
+
+
+def _samples(tier: TierSign | None) -> int:
+    return 0 if tier is None else tier.count
 
 
 def _rounded(tier: TierSign | None) -> tuple[float | None, float | None]:

@@ -18,7 +18,8 @@ from prometheus_client.openmetrics import exposition as openmetrics
 
 from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
-from duetime.engine.meter import Histogram, Meter
+from duetime.engine.histogram import Histogram
+from duetime.engine.meter import Meter
 from duetime.insight.autoscale import autoscale
 from duetime.insight.table import COUNTER, GAUGE, METRICS, Source, Spec
 

@@ -42,8 +42,14 @@ class Signs(Struct, kw_only=True):
     tiers: tuple[TierSign, ...] = ()
     scheduled: int = 0
     due: int = 0
-    due_before: int = 0
-    """What was due a minute ago."""
+    waiting: int = 0
+    """Due, and waiting for a permit or a worker: neither for a limit nor in a paused queue."""
+    waiting_before: int = 0
+    """How many that were a minute ago."""
+    held_back: int = 0
+    """Handed out and not called yet."""
+    held_since_ms: int | None = None
+    """When the first of those was due."""
     running: int = 0
     oldest_due_ms: int | None = None
     """Since when the first of what could go waits."""
@@ -160,18 +166,18 @@ def _memory(share: float) -> Look:
 
 def _growing(least: int, factor: float) -> Look:
     def look(signs: Signs) -> Found:
-        grown = signs.due - signs.due_before
-        if grown < least or signs.due < factor * signs.due_before:
+        grown = signs.waiting - signs.waiting_before
+        if grown < least or signs.waiting < factor * signs.waiting_before:
             return {}
-        return {"": f"{plural(signs.due, 'intent')} are due, {grown:,} more than a minute ago"}
+        return {"": f"{plural(signs.waiting, 'intent')} are due, {grown:,} more than a minute ago"}
 
     return look
 
 
 def _backed(least: int) -> Look:
     return lambda signs: (
-        {"": f"{plural(signs.due, 'intent')} {'is' if signs.due == 1 else 'are'} due"}
-        if signs.due >= least
+        {"": f"{plural(signs.waiting, 'intent')} {'is' if signs.waiting == 1 else 'are'} due"}
+        if signs.waiting >= least
         else {}
     )
 
@@ -221,7 +227,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "LATE", DEGRADED, _late(1.0), _late(0.8),
-        "Intents of this tier are handed out later than its bound.",
+        "Intents of this tier start, or are called, later than its bound, not counting waits for limits.",
         "Give the tier more permits or the queue more workers, make deliveries shorter, or use a lower tier.",
         after_ms=5 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),

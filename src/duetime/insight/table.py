@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges
-from duetime.engine.meter import Histogram, Meter, moves, moves_to, standing
+from duetime.engine.histogram import Histogram
+from duetime.engine.meter import Meter, moves, moves_to, standing
 from duetime.engine.model import STATES
 from duetime.insight import machine
 from duetime.insight.autoscale import QueueSignal
@@ -192,8 +193,15 @@ METRICS: tuple[Spec, ...] = (
         "duetime_lateness_seconds",
         HISTOGRAM,
         _TIER,
-        "First hand-over less the moment it was due: how late.",
+        "First call less the moment it was due, without waits for limits: how late. Known when it ends.",
         _tier_histograms(lambda meter, tier: meter.late_ms[tier].total()),
+    ),
+    Spec(
+        "duetime_limit_wait_seconds",
+        HISTOGRAM,
+        _TIER,
+        "How long those that waited for a limit, a paused queue or a busy entity did so before they started.",
+        _tier_histograms(lambda meter, tier: meter.limited_ms[tier]),
     ),
     Spec(
         "duetime_queue_wait_seconds",
@@ -323,6 +331,13 @@ METRICS: tuple[Spec, ...] = (
         (),
         "Those of them that do nothing while there is work for them.",
         _one(lambda s: len(idle(s.engine, s.meter.connected()))),
+    ),
+    Spec(
+        "duetime_held_back_intents",
+        GAUGE,
+        (),
+        "Intents that were handed out and not called yet: their receiver is left alone, or a worker left.",
+        _one(lambda s: len(s.meter.held_back())),
     ),
     Spec("duetime_running", GAUGE, _TIER, "Deliveries under way.", _per_tier_gauge("running")),
     Spec("duetime_permits_max", GAUGE, _TIER, "Delivery permits.", _per_tier_permits("max")),

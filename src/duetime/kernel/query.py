@@ -50,16 +50,16 @@ def view(intent: Intent, now_ms: int = 0) -> View:
         after=rare.after,
         traceparent=rare.traceparent,
         result_gone=gone,
-        limited_ms=_limited_ms(intent, now_ms),
+        limited_ms=limited_ms(intent, now_ms),
         claim=rare.ties.claim if rare.ties is not None else None,
         **_group(rare),
     )
 
 
-def _limited_ms(intent: Intent, now_ms: int) -> int:
+def limited_ms(intent: Intent, now_ms: int) -> int:
     """How long it waited for a limit; of one that still does, until now."""
-    limited_ms = intent.limited_ms
-    return limited_ms if limited_ms >= 0 else max(0, limited_ms + now_ms)
+    known_ms = intent.limited_ms
+    return known_ms if known_ms >= 0 else max(0, known_ms + now_ms)
 
 
 def _group(rare: Rare) -> dict[str, Any]:

@@ -251,7 +251,11 @@ def _ended(intent: Intent, now_ms: int) -> Why:
     if status is ACKED:
         late_ms = data["late_ms"] = intent.late_ms
         text = f"It was acknowledged {ago}, on attempt {intent.attempt}"
-        return Why("acked", f"{text}; it was handed out {span(late_ms)} after its time.", data)
+        text += f"; it started {span(max(0, late_ms))} after its time"
+        if intent.limited_ms:
+            data["limited_ms"] = intent.limited_ms
+            text += f", and {span(intent.limited_ms)} more for a limit, a pause or its entity"
+        return Why("acked", f"{text}.", data)
     rare = intent.rare if intent.rare is not None else _NO_RARE
     if status is CANCELED:
         last = rare.history[-1].note if rare.history else ""

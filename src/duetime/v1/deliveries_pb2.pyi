@@ -112,7 +112,7 @@ class Lost(_message.Message):
     def __init__(self, message: _Optional[str] = ..., returned: _Optional[bool] = ...) -> None: ...
 
 class Ack(_message.Message):
-    __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected", "lost", "log")
+    __slots__ = ("intent_id", "delivery", "done", "failed", "snoozed", "rejected", "lost", "log", "waited_ms")
     INTENT_ID_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +121,7 @@ class Ack(_message.Message):
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     LOG_FIELD_NUMBER: _ClassVar[int]
+    WAITED_MS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     delivery: int
     done: Done
@@ -129,7 +130,8 @@ class Ack(_message.Message):
     rejected: Rejected
     lost: Lost
     log: str
-    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., rejected: _Optional[_Union[Rejected, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., log: _Optional[str] = ...) -> None: ...
+    waited_ms: int
+    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., rejected: _Optional[_Union[Rejected, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., log: _Optional[str] = ..., waited_ms: _Optional[int] = ...) -> None: ...
 
 class ProgressReport(_message.Message):
     __slots__ = ("words",)

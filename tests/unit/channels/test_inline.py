@@ -48,6 +48,7 @@ class Rig:
     def __init__(self, find: Callable[[Deliver], Handler | None]) -> None:
         self.channel = InlineChannel(find)
         self.outcomes: dict[tuple[str, int], Outcome] = {}
+        self.waited_ms: dict[str, int] = {}
         self._more = asyncio.Condition()
         self.channel.open(self._settle)
 
@@ -56,6 +57,7 @@ class Rig:
             place = (each.id, each.delivery)
             assert place not in self.outcomes, f"{place} was answered twice"
             self.outcomes[place] = each.outcome
+            self.waited_ms[each.id] = each.waited_ms
 
     def deliver(self, *ids: str, terms: Terms = TERMS) -> None:
         for id in ids:
@@ -257,3 +259,23 @@ def test_an_executor_that_takes_nothing_is_a_failure():
         await rig.channel.close()
 
     run(main)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_it_says_how_long_a_delivery_waited_before_its_function_began(threads):
+    """One came three seconds ago; what the function takes itself is no waiting."""
+
+    async def test() -> None:
+        async def wait(delivery: Deliver) -> None:
+            await asyncio.to_thread(lambda: None)
+
+        with ThreadPoolExecutor(1) as pool:
+            rig = Rig(lambda _: Handler(lambda delivery: None, pool) if threads else Handler(wait))
+            taken_s = asyncio.get_running_loop().time() - 3
+            rig.channel.deliver(Deliver("early", 1, 1, TERMS, b"", 0, 0, 0, None, ""), taken_s)
+            rig.deliver("now")
+            await rig.answered(2)
+            assert 3_000 <= rig.waited_ms["early"] < 5_000 and 0 <= rig.waited_ms["now"] < 2_000
+            await rig.channel.close()
+
+    run(test)

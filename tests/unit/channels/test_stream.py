@@ -25,6 +25,7 @@ class Rig:
     def __init__(self) -> None:
         self.channel = StreamChannel(SystemClock())
         self.outcomes: dict[tuple[str, int], Outcome] = {}
+        self.waited_ms: dict[str, int] = {}
         self.more = asyncio.Event()
         self.channel.open(self._settle)
 
@@ -34,6 +35,7 @@ class Rig:
             place = (each.id, each.delivery)
             assert place not in self.outcomes, f"{place} was answered twice"
             self.outcomes[place] = each.outcome
+            self.waited_ms[each.id] = each.waited_ms
         self.more.set()
 
     def join(self, name: str = "me", *, auto: bool = False, credits: int = 9) -> Subscriber:
@@ -101,7 +103,8 @@ def test_manual_is_not_done_by_writing():
         rig.deliver("a")
         me.written(me.take(9, 10_000)[0])
         assert not rig.outcomes and len(me) == 1
-        me.answered([("a", 1), ("a", 2), ("stranger", 1)])
+        places = [("a", 1), ("a", 2), ("stranger", 1)]
+        me.answered([Settlement(*place, Done()) for place in places])
         assert not len(me) and not rig.outcomes  # whoever takes the outcome hands it in
 
     run(test)
@@ -230,5 +233,38 @@ def test_a_closed_channel_says_nothing_more():
         await rig.channel.close()
         rig.deliver("late")
         assert not rig.outcomes and rig.channel.running() == 0 and not len(me)
+
+    run(test)
+
+
+def waits(me: Subscriber, seconds: float) -> None:
+    """Everything that is out was put there so much earlier."""
+    for entry in me._out.values():
+        entry.put_s -= seconds
+
+
+def test_what_a_delivery_waited_here_is_added_to_what_it_waited_there():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", "b", "back")
+        waits(me, 2.0)
+        me.take(2, 10_000)
+        waits(me, 2.0)  # this is with the other side, which counts it
+        said = [Settlement("a", 1, Done(), waited_ms=30), Settlement("b", 1, Done(), waited_ms=-1)]
+        a, b = me.answered(said)
+        assert 2_030 <= a.waited_ms < 3_000 and b.waited_ms == -1
+        me.drain()
+        assert rig.waited_ms["back"] == -1, "it never went out"
+
+    run(test)
+
+
+def test_who_needs_no_outcome_has_waited_until_it_was_written():
+    async def test(rig: Rig) -> None:
+        me = rig.join(auto=True)
+        rig.deliver("a")
+        waits(me, 2.0)
+        me.written(me.take(9, 10_000)[0])
+        assert 2_000 <= rig.waited_ms["a"] < 3_000
 
     run(test)

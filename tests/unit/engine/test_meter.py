@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.engine.meter import (
-    LATE_MS,
-    SLICE_MS,
-    SLICES,
-    Histogram,
-    Meter,
-    Sliding,
-    moves,
-    moves_to,
-    standing,
-)
+from duetime.engine.histogram import SLICE_MS, SLICES, Histogram, Sliding
+from duetime.engine.meter import LATE_MS, Meter, moves, moves_to, standing, waiting
+from duetime.engine.sketch import Sketch
 from duetime.errors import Busy, InThePast
-from duetime.protocol.command import Cancel, Revive
-from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, SCHEDULED, Item, Status
+from duetime.protocol.command import Cancel, Pause, Revive
+from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
-from duetime.protocol.terms import AckLevel, Callback, Tier
+from duetime.protocol.terms import AckLevel, Callback, Limit, Task, Tier
 from tests.unit.insight.rig import NOW, run, world
 
 
@@ -40,7 +32,23 @@ def test_quantiles_come_from_the_buckets():
     assert histogram.quantile(0.5) == pytest.approx(10 * 49.5 / 50)
     assert 10 < (histogram.quantile(0.9) or 0) <= 20
     histogram.add(1_000)
-    assert histogram.quantile(1.0) == 50  # beyond the last bound nothing more is known
+    assert histogram.quantile(1.0) == 1_000
+
+
+def test_no_quantile_is_above_the_largest_value_seen():
+    histogram = Histogram(LATE_MS)
+    histogram.add_many([3, 3, 3])
+    assert histogram.quantile(0.99) == 3, "and not the bound of its bucket"
+    merged = Histogram(LATE_MS)
+    merged.merge(histogram)
+    merged.add(51)
+    assert merged.quantile(1.0) == 51
+    sketch = Sketch()
+    sketch.add(100)
+    assert sketch.quantile(0.99) == 100
+    other = Sketch()
+    other.merge(sketch)
+    assert other.quantile(0.5) == 100
 
 
 def test_the_last_minutes_are_seen_alone_and_nothing_is_lost():
@@ -74,15 +82,72 @@ def test_lateness_is_of_the_first_hand_over_only(tmp_path):
         async with world(tmp_path, permits=(200, 150, 50, 50, 2)) as w:
             await w.many("a", 4, tier=Tier.ECONOMY)
             await w.pass_ms(30)
-            assert w.meter.late_ms[Tier.ECONOMY].total().counts[0] == 2  # two went at once
+            assert w.meter.late_ms[Tier.ECONOMY].total().count == 0  # whether they began nobody has said
             assert await w.end(Failed("x", "not now")) == 2
-            assert w.meter.late_ms[Tier.ECONOMY].total().sum == 2 * 30  # the other two waited
+            assert w.meter.late_ms[Tier.ECONOMY].total().counts[0] == 2  # two went at once
             await w.end()
+            assert w.meter.late_ms[Tier.ECONOMY].total().sum == 2 * 30  # the other two waited
             await w.pass_ms(2_000)
             await w.end()
             total = w.meter.late_ms[Tier.ECONOMY].total()
             assert (total.count, total.sum) == (4, 60)
             assert w.meter.wait_ms(Tier.ECONOMY).count == 6  # retries wait, too
+
+    run(main())
+
+
+def test_the_call_counts_and_what_is_held_back_is_seen_meanwhile(tmp_path):
+    """A breaker holds a call back for more than five seconds; then it waits three in a queue."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            tier, late = Tier.STANDARD, w.meter.late_ms[Tier.STANDARD]
+            await w.many("a", 1)
+            w.channel._settle([Settlement("a0", 1, Snoozed(5_000), waited_ms=-1)])
+            await w.pass_ms(0)
+            await w.pass_ms(4_000)
+            assert late.total().count == 0 and w.meter.held_back() == [(tier, NOW)]
+            assert w.meter.lateness(tier, w.clock.now_ms()).quantile(0.99) == 4_000
+            await w.pass_ms(1_500)
+            await w.pass_ms(3_000)
+            w.channel._settle([Settlement("a0", 2, Done(), waited_ms=3_000)])
+            assert (late.total().count, late.total().sum) == (1, 8_500)
+            assert w.meter.held_back() == []
+            await w.engine.advance()
+            view = w.engine.get("a0")
+            assert view is not None and view.late_ms == 8_500, "the kernel and the meter say the same"
+
+    run(main())
+
+
+def test_who_ended_is_held_back_no_more(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("a", 1)
+            w.channel._settle([Settlement("a0", 1, Snoozed(5_000), waited_ms=-1)])
+            await w.engine.advance()
+            await w.engine.ask(Cancel("a0"))
+            assert w.meter.held_back() == []
+
+    run(main())
+
+
+def test_waiting_for_a_limit_is_counted_apart(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("a", 2, limits=(Limit("k", concurrency=1),))
+            await w.many("p", 3, target=Task("work", "q"), in_ms=1_000)
+            await w.engine.ask(Pause("task:q"))
+            state = w.engine.pump.kernel.state
+            assert waiting(state) == 0 and state.counts[DUE] == 1
+            await w.pass_ms(2_000)
+            assert waiting(state) == 0 and state.counts[DUE] == 4
+            await w.end()
+            await w.end()
+            late = w.meter.late_ms[Tier.STANDARD].total()
+            assert (late.count, late.sum) == (2, 0)
+            limited = w.meter.limited_ms[Tier.STANDARD]
+            assert (limited.count, limited.sum) == (1, 2_000)
 
     run(main())
 
@@ -97,6 +162,7 @@ def test_a_snooze_is_not_a_second_first_time_but_a_revival_is(tmp_path):
             assert late.total().count == 1
             await w.end(Rejected("x", "never"))
             await w.engine.ask(Revive("a0"))
+            await w.end()
             assert late.total().count == 2
             state = w.engine.pump.kernel.state
             assert moves(state, Tier.STANDARD, DEAD_LETTERED, SCHEDULED) == 1

@@ -12,8 +12,8 @@ from duetime.insight.health import Narrator
 from duetime.insight.rules import RULES, Signs, TierSign
 from duetime.limits import LOG_HISTORY_BYTES, TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.command import Pause
-from duetime.protocol.outcome import Rejected
-from duetime.protocol.terms import Stream, Tier
+from duetime.protocol.outcome import Rejected, Settlement, Snoozed
+from duetime.protocol.terms import Callback, Limit, Stream, Task, Tier
 from duetime.testing.time import ManualClock
 from tests.unit.insight.rig import NOW, run, world
 
@@ -69,9 +69,9 @@ STORIES = {
         replace(QUIET, memory_bytes=7 * GIB),
     ),
     "BACKLOG_GROWING": (
-        replace(QUIET, due=3_000, due_before=1_000),
-        replace(QUIET, due=3_000, due_before=3_000),
-        replace(QUIET, due=100, due_before=3_000),
+        replace(QUIET, waiting=3_000, waiting_before=1_000),
+        replace(QUIET, waiting=3_000, waiting_before=3_000),
+        replace(QUIET, waiting=100, waiting_before=3_000),
     ),
     "NO_CONSUMER": (replace(QUIET, unserved={"stream:news": 3}), None, QUIET),
     "WORKER_IDLE": (replace(QUIET, idle={"w1": "'w1' is connected and asks for nothing"}), None, QUIET),
@@ -192,12 +192,12 @@ def test_quiet_is_healthy_for_ever():
 def test_what_is_degraded_does_not_begin_with_on_time():
     listener = Listener()
     waits = replace(QUIET, due=1, unserved={"task:mail": 1})
-    assert listener.hears(waits).narrative.startswith("Up: nothing was handed out in the last minutes; ")
+    assert listener.hears(waits).narrative.startswith("Up: no lateness was measured in the last minutes; ")
     health = listener.hears(replace(waits, paused=("task:a",)), 20_000)
     assert health.status == "DEGRADED"
     assert health.narrative == (
-        "Degraded: 1 intent of task:mail waits and no worker asks for it; nothing was handed out in the last"
-        " minutes; 0 deliveries under way, 1 due, 0 intents scheduled. But task:a is paused."
+        "Degraded: 1 intent of task:mail waits and no worker asks for it; no lateness was measured in the"
+        " last minutes; 0 deliveries under way, 1 due, 0 intents scheduled. But task:a is paused."
     )
     more = listener.hears(replace(waits, due=2, unserved={"task:mail": 2}))
     assert "2 intents of task:mail wait and no worker asks for them" in more.narrative
@@ -207,7 +207,7 @@ def test_the_sentence_has_the_numbers():
     listener = Listener()
     busy = replace(
         QUIET,
-        tiers=(TierSign("STANDARD", 500, 3.0, 12.4, 50), TierSign("ECONOMY", 1_000)),
+        tiers=(TierSign("STANDARD", 500, 3.0, 12.4, 500), TierSign("ECONOMY", 1_000)),
         running=1, due=2_000, scheduled=31_000, next_ms=NOW + 2_500, dead_hour=3,
     )  # fmt: skip
     assert listener.hears(busy).narrative == (
@@ -303,3 +303,50 @@ def test_strangers_are_told_of_no_receiver():
     assert "1 receiver of callbacks is paused" in details and "task:mail is paused" in details
     named = msgspec.json.encode(narrator.judge(signs)).decode()
     assert all(host in named for host in hosts)
+
+
+def test_a_handful_is_called_that():
+    told = Narrator(ManualClock(), Meter()).judge(late(7.0, count=3))
+    assert "7 ms for ULTRA (bound 10 ms, of 3 samples)" in told.narrative
+    assert told.vitals.lateness["ULTRA"].samples == 3
+    assert "samples" not in Narrator(ManualClock(), Meter()).judge(late(7.0, count=100)).narrative
+
+
+def test_what_is_held_back_is_not_on_time(tmp_path):
+    """Ten callbacks that the breaker holds back, never called, four seconds after their time."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            narrator = Narrator(w.clock, w.meter)
+            narrator.follow(w.engine)
+            await w.many("a", 10, target=Callback("http://x"))
+            held = [Settlement(each.id, 1, Snoozed(60_000), waited_ms=-1) for each in w.channel.out]
+            w.channel._settle(held)
+            await w.pass_ms(4_000)
+            told = narrator.health()
+            assert not told.narrative.startswith("On time")
+            assert "10 held back, the oldest 4.0 s late" in told.narrative
+            assert (told.vitals.held_back, told.vitals.oldest_held_back_ms) == (10, 4_000)
+            assert told.vitals.lateness["STANDARD"].p99_ms == 4_000
+            await w.pass_ms(5_000)
+            assert [each.code for each in narrator.health().anomalies] == ["LATE"]
+
+    run(main())
+
+
+def test_more_workers_are_not_advised_for_what_waits_for_a_limit(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            narrator = Narrator(w.clock, w.meter)
+            narrator.follow(w.engine)
+            await w.engine.ask(Pause("task:default"))
+            await w.many("a", 3_000)
+            await w.many("b", 3_000, target=Task("work", "q"), limits=(Limit("k", concurrency=1),))
+            for _ in range(12):
+                await w.pass_ms(10_000)
+                narrator.health()
+            told = narrator.health()
+            assert {each.code for each in told.anomalies} == {"PAUSED"} and told.status == "UP"
+            assert told.vitals.due_now == 5_999
+
+    run(main())

@@ -15,8 +15,8 @@ from duetime.insight.metrics import METRICS, Metrics
 from duetime.kernel.lanes import Lane
 from duetime.protocol.command import Cancel, Demand, LaneSettings, Order, Revive, SetLane
 from duetime.protocol.intent import Item
-from duetime.protocol.outcome import Done, Failed, Rejected, Settlement
-from duetime.protocol.terms import Callback, Entity, Stream, Tier
+from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
+from duetime.protocol.terms import Callback, Entity, Limit, Stream, Tier
 from tests.unit.insight.rig import NOW, World, run, world
 
 HOUR = 3_600_000
@@ -29,7 +29,7 @@ WITHOUT_UNIT = {
     "duetime_cold_intents", "duetime_unwritten_intents", "duetime_log_segments",
     "duetime_epoch", "duetime_queue_running", "duetime_queue_workers", "duetime_queue_capacity",
     "duetime_queue_suggested_workers", "duetime_queue_lateness_risk", "duetime_prediction_model",
-    "duetime_workers", "duetime_workers_idle",
+    "duetime_workers", "duetime_workers_idle", "duetime_held_back_intents",
 }  # fmt: skip
 # What cannot move on one node without a fault.
 STILL = {"duetime_workers", "duetime_workers_idle"}
@@ -55,6 +55,13 @@ async def live(w: World) -> None:
     w.channel._settle([Settlement("done0", 1, Done())])
     await w.end()
     w.meter.rejected(Busy("no"))
+    await w.many("limited", 2, tier=Tier.ECONOMY, limits=(Limit("k", concurrency=1),))
+    await w.pass_ms(10)
+    await w.end()
+    await w.end()
+    await w.many("held", 1, tier=Tier.ECONOMY)
+    w.channel.out.clear()
+    w.channel._settle([Settlement("held0", 1, Snoozed(HOUR), waited_ms=-1)])
     await w.engine.checkpoint()
     await w.many("e", 2, target=Entity("cart", "1", "add"))
     await w.many("u", 210, tier=Tier.ULTRA)
@@ -139,7 +146,8 @@ def test_the_numbers_are_right(tmp_path):
                 "duetime_ready{queue=entity:}": 2,
                 "duetime_intents{status=ACKED,tier=STANDARD}": 11,
                 "duetime_intents{status=DEAD_LETTERED,tier=STANDARD}": 2,
-                "duetime_lateness_seconds_count{tier=ULTRA}": 210,
+                "duetime_lateness_seconds_count{tier=ULTRA}": 0,
+                "duetime_lateness_seconds_count{tier=STANDARD}": 16,
                 "duetime_delivery_duration_seconds_sum{tier=STANDARD}": 0.3,
                 "duetime_epoch{}": 1,
                 "duetime_log_segments{}": 1,
@@ -183,7 +191,7 @@ def test_openmetrics_and_json(tmp_path):
             shown: dict[str, Any] = msgspec.json.decode(body)
             assert set(shown) == {spec.name for spec in METRICS}
             late = shown["duetime_lateness_seconds"]["values"]
-            assert next(each for each in late if each["labels"] == {"tier": "ULTRA"})["count"] == 210
+            assert next(each for each in late if each["labels"] == {"tier": "STANDARD"})["count"] == 16
 
     run(main())
 

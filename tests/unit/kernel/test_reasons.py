@@ -268,9 +268,7 @@ def test_it_was_acknowledged():
     bench.ms = MINUTE_MS
     answer = why(bench)
     assert answer.code == "acked"
-    assert answer.sentence == (
-        "It was acknowledged 59 s ago, on attempt 1; it was handed out 40 ms after its time."
-    )
+    assert answer.sentence == ("It was acknowledged 59 s ago, on attempt 1; it started 40 ms after its time.")
     assert answer.data == {"finished_at_ms": T0 + 40, "attempts": 1, "delivery": 1, "late_ms": 40}
 
 

@@ -332,6 +332,7 @@ def intent(shown: IntentOut) -> pb.Intent:
         finished_at_ms=_ms(shown.finished_at),
         next_attempt_at_ms=_ms(shown.next_attempt_at),
         late_ms=shown.late_ms,
+        limited_ms=shown.limited_ms,
         result=_bytes(shown.result),
         result_ttl_ms=shown.result_ttl_ms,
         result_gone=shown.result_gone,

@@ -200,7 +200,7 @@ class Session:
         settlements = [parcels.settlement(ack, now_ms, self._result_bytes, name) for ack in acks.acks]
         if self._earlier:
             settlements = [self._of_earlier(each) for each in settlements]
-        self._subscriber.answered((each.id, each.delivery) for each in settlements)
+        settlements = self._subscriber.answered(settlements)
         if self._engine.meter is not None and settlements:
             self._engine.meter.settled(settlements)
         self._engine.expecting.durations.settled(settlements)
