@@ -293,7 +293,7 @@ class Meter:
 def waiting(state: State) -> int:
     """What is due and waits for a permit or a worker: neither for a limit nor in a paused queue."""
     paused = (lane for lane in state.queues.values() if lane.paused)
-    held = sum(len(track) for lane in paused for track in lane.tracks.values())
+    held = sum(len(track) for lane in paused for track in lane.tracks)
     return max(0, state.counts[DUE] - state.flow.parked - held)
 
 

@@ -18,6 +18,7 @@ from duetime.api.grpc import claims, pieces
 from duetime.api.grpc.pieces import ms as _ms
 from duetime.api.grpc.pieces import written as _bytes
 from duetime.api.wire import (
+    ErrorOut,
     IntentOut,
     LimitOut,
     NewIntent,
@@ -357,15 +358,16 @@ def intent(shown: IntentOut) -> pb.Intent:
             )
         )
     if shown.last_error is not None:
-        error = shown.last_error
-        message.last_error.CopyFrom(
-            pb.LastError(
-                at_ms=_ms(error.at),
-                delivery=error.delivery,
-                kind=error.kind,
-                message=error.message,
-                http_status=error.http_status,
-            )
-        )
+        message.last_error.CopyFrom(_last_error(shown.last_error))
     claims.show(message, shown)
     return message
+
+
+def _last_error(error: ErrorOut) -> pb.LastError:
+    return pb.LastError(
+        at_ms=_ms(error.at),
+        delivery=error.delivery,
+        kind=error.kind,
+        message=error.message,
+        http_status=error.http_status,
+    )
