@@ -98,6 +98,10 @@ def test_refusals_are_on_stderr_with_their_hint(run):
     assert "CANCELED" in run("get", "cli-leaf").stdout
     both = run("cancel", "no-such", "cli-2")
     assert both.returncode == 1 and "no-such: There is no" in both.stderr
+    assert both.stderr.count("There is no intent") == 1 and both.stderr.count("hint: ") == 1
+    assert "could not be changed." in both.stderr
+    rate = run("queues", "set", "mail", "--rate", "5").stderr
+    assert "Expected a rate such as 20/s" in rate and "regex" not in rate
     assert run("list", "--status", "nonsense").returncode == 1
     assert run("schedule").returncode == 2
     away = run("list", "--url", "http://127.0.0.1:1")

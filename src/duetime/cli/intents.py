@@ -284,7 +284,7 @@ def _each(
 ) -> None:
     """Change one after the other. What fails is said, and the others are still done."""
 
-    async def run(client: Client) -> DuetimeError | None:
+    async def run(client: Client) -> None:
         failure, failures = None, 0
         for id in ids:
             try:
@@ -301,8 +301,6 @@ def _each(
                 output.text(f"{found.intent_id}  {found.status}")
         if failure is not None:  # each has been told: what is left is their number and the hint
             failure.message = f"{failures} of {len(ids)} could not be changed."
-        return failure
+            raise failure
 
-    failure = server.ask(url, token, run, as_sent=as_json)
-    if failure is not None:
-        raise failure
+    server.ask(url, token, run, as_sent=as_json)
