@@ -9,6 +9,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import browser
 from tests.services import Missing, Postgres
 
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -75,3 +76,12 @@ def postgres(service_missing: Callable[[str], NoReturn]) -> Iterator[Postgres]:
         service_missing(str(reason))
     yield service
     service.close()
+
+
+@pytest.fixture(scope="session")
+def chromium(service_missing: Callable[[str], NoReturn]) -> str:
+    """The program of a real browser."""
+    try:
+        return browser.find()
+    except Missing as reason:
+        service_missing(str(reason))

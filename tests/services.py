@@ -102,11 +102,11 @@ def _start_postgres(fifo: Path, lock: Path) -> Path:
 
 def _postgres_programs() -> Path:
     found = _find_postgres()
-    if found is None and os.getuid() == 0 and shutil.which("apt-get"):
-        _apt("postgresql")
+    if found is None:
+        install("postgresql")
         found = _find_postgres()
     if found is None:
-        raise Missing("PostgreSQL is not on this machine, and only root can install it (apt-get)")
+        raise Missing("PostgreSQL is not where its package puts it")
     return found
 
 
@@ -115,6 +115,14 @@ def _find_postgres() -> Path | None:
     places += [Path(found).resolve().parent for found in [shutil.which("postgres")] if found]
     whole = [place for place in places if (place / "postgres").exists() and (place / "initdb").exists()]
     return max(whole, key=lambda place: [int(part) for part in place.parts if part.isdigit()], default=None)
+
+
+def install(package: str) -> None:
+    """With the system's package manager."""
+    if os.getuid() or not shutil.which("apt-get"):
+        raise Missing(f"{package} is not on this machine, and only root can install it (apt-get)")
+    with locked(Path(tempfile.gettempdir()) / f"duetime-{os.getuid()}-apt.lock"):
+        _apt(package)
 
 
 def _apt(package: str) -> None:
