@@ -22,7 +22,7 @@ from duetime.api.outlet import Outlet
 from duetime.api.quick import METHOD, PATH, Quick
 from duetime.api.service import Begun
 from duetime.errors import BadHttp, Busy, DuetimeError, HeadTooLarge
-from duetime.limits import CLOSE_MS, FIRST_REQUEST_MS, HEAD_BYTES_MAX, REQUEST_MS, UNREAD_MS
+from duetime.limits import FIRST_REQUEST_MS, HEAD_BYTES_MAX, REQUEST_MS, UNREAD_MS
 
 # What asks for another protocol: left out when a request is read again as plain HTTP/1.1.
 _UPGRADES = frozenset({b"upgrade", b"http2-settings"})
@@ -149,6 +149,7 @@ class Connection(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps it open
         """The client closed its side: what it asked for is answered first."""
         if self.scheme == "https" or self._deaf or not self._answering():
+            self.transport.flush()  # the loop closes it now
             return False  # there is no half-closed TLS, and nothing to answer
         self._give_up(None)
         for each in (self._running, *(cycle for cycle, _ in self.pipeline)):
@@ -160,6 +161,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._whole = self._headed = False
+        self.transport.comes_more = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -195,6 +197,7 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self._moved = self._whole = True
+        self.transport.comes_more = False
         if self._body is not None:
             begun = self._quick.begin(self.headers, self._body) if self._quick is not None else None
             if begun is not None:
@@ -319,19 +322,14 @@ class Connection(HttpToolsProtocol):
             self._say_goodbye()
 
     def _say_goodbye(self) -> None:
-        """Close in a way that lets the client read what was sent: it may still be sending."""
         if self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        if self._last_words is None or not self.transport.can_write_eof():
-            if self._last_words is not None:
-                self.transport.write(self._last_words)
-            self.transport.close()
-            return
-        self.transport.write(self._last_words)
-        self.transport.write_eof()
-        self.flow.resume_reading()
-        self._patience = self.loop.call_later(CLOSE_MS / 1000, self._too_slow)
+        if self._last_words is not None:
+            self.transport.write(self._last_words)
+            self.transport.comes_more = True
+            self.flow.resume_reading()
+        self.transport.close()
 
     def _calm_down(self) -> None:
         if self._patience is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from duetime.limits import UNREAD_BYTES_MIN, UNREAD_MS
+from duetime.limits import CLOSE_MS, UNREAD_BYTES_MIN, UNREAD_MS
 
 
 class Outlet:
@@ -24,29 +24,34 @@ class Outlet:
         self._parts: list[bytes] = []
         self._patience: asyncio.TimerHandle | None = None
         self._left = 0
+        self.comes_more = False
+        """The client is still sending a request."""
 
     def write(self, data: bytes) -> None:
         if not self._parts:
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         self._parts.append(data)
 
     def send(self, data: bytes) -> None:
         """Out at once: it is whole."""
-        self._flush()
+        self.flush()
         self._transport.write(data)
 
-    def write_eof(self) -> None:
-        self._flush()
-        self._transport.write_eof()
-
     def close(self) -> None:
-        """Close when everything is read, or its reader has had its time."""
-        self._flush()
+        """Close when everything is read, or its reader has had its time. A client that is still sending would
+        lose the answer: it is told that this is the end, and has a moment to read it."""
+        self.flush()
+        if self.comes_more and self._transport.can_write_eof() and not self._transport.is_closing():
+            self.comes_more = False
+            self._transport.write_eof()
+            self._loop.call_later(CLOSE_MS / 1000, self._transport.abort)
+            return
         self._transport.close()
         if self._patience is None and self._transport.get_write_buffer_size():
             self.watch_reader()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Out with what was written in this pass of the loop."""
         if self._parts:
             parts, self._parts = self._parts, []
             self._transport.write(b"".join(parts))
