@@ -76,7 +76,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._calm_down()
-        self.transport.stop()
+        self.transport.lost()
         if self._held:
             self._ticket.give(self._held)
             self._held = 0

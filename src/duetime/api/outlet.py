@@ -24,6 +24,9 @@ class Outlet:
         self._parts: list[bytes] = []
         self._patience: asyncio.TimerHandle | None = None
         self._left = 0
+        self._closed = False
+        self._ended = False
+        """The client was told that nothing more comes."""
         self.comes_more = False
         """The client is still sending a request."""
 
@@ -35,17 +38,21 @@ class Outlet:
     def send(self, data: bytes) -> None:
         """Out at once: it is whole."""
         self.flush()
-        self._transport.write(data)
+        if not self._ended:
+            self._transport.write(data)
 
     def close(self) -> None:
         """Close when everything is read, or its reader has had its time. A client that is still sending would
         lose the answer: it is told that this is the end, and has a moment to read it."""
+        if self._closed:
+            return  # a second close would take a TLS transport apart
         self.flush()
         if self.comes_more and self._transport.can_write_eof() and not self._transport.is_closing():
-            self.comes_more = False
+            self._ended, self.comes_more = True, False
             self._transport.write_eof()
             self._loop.call_later(CLOSE_MS / 1000, self._transport.abort)
             return
+        self._closed = True
         self._transport.close()
         if self._patience is None and self._transport.get_write_buffer_size():
             self.watch_reader()
@@ -54,7 +61,8 @@ class Outlet:
         """Out with what was written in this pass of the loop."""
         if self._parts:
             parts, self._parts = self._parts, []
-            self._transport.write(b"".join(parts))
+            if not self._ended:
+                self._transport.write(b"".join(parts))
 
     # Clients that do not read.
 
@@ -68,6 +76,11 @@ class Outlet:
         """Enough was read. A connection that is being closed must be read to its end."""
         if not self._transport.is_closing():
             self.stop()
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self._closed = True
+        self.stop()
 
     def stop(self) -> None:
         if self._patience is not None:
