@@ -96,7 +96,7 @@ def test_refusals_are_on_stderr_with_their_hint(run):
     run("schedule", *first, "cli-leaf", "--after", "cli-root", "--after-on", "end")
     assert run("cancel", "cli-root", "--tree").stdout == "cli-root  CANCELED\n"
     assert "CANCELED" in run("get", "cli-leaf").stdout
-    both = run("cancel", "no-such", "cli-2")
+    both = run("cancel", "no-such", "cli-root")
     assert both.returncode == 1 and "no-such: There is no" in both.stderr
     assert both.stderr.count("There is no intent") == 1 and both.stderr.count("hint: ") == 1
     assert "could not be changed." in both.stderr
