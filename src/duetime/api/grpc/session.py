@@ -215,10 +215,9 @@ class Session:
 
     def _of_earlier(self, settlement: Settlement) -> Settlement:
         """An outcome in the name of the connection that holds its delivery, if this client had that one."""
-        out = self._engine.pump.kernel.state.out
-        self._earlier = tuple(name for name in self._earlier if out.get(name))
+        self._forget_earlier()
         for name in self._earlier:
-            intent = out[name].get(settlement.id)
+            intent = self._engine.pump.kernel.state.out[name].get(settlement.id)
             if intent is not None and intent.delivery == settlement.delivery:
                 return replace(settlement, consumer=name)
         return settlement
@@ -261,10 +260,23 @@ class Session:
         """The client lives. Worth a record only if it holds something, and not after every message."""
         self._reconcile()
         now_s = self._loop.time()
-        if len(self._subscriber) and (always or now_s - self._seen_s >= _SIGN_S):
-            self._seen_s = now_s
-            await self._ask(Beat(self._subscriber.name))
+        if always or now_s - self._seen_s >= _SIGN_S:
+            names = self._holding()
+            if names:
+                self._seen_s = now_s
+                await asyncio.gather(*(self._ask(Beat(name)) for name in names))
         await self._renew()
+
+    def _holding(self) -> list[str]:
+        """Names in which this client holds something: it still runs what an earlier connection brought."""
+        if self._earlier:
+            self._forget_earlier()
+        return [*self._earlier, *((self._subscriber.name,) if len(self._subscriber) else ())]
+
+    def _forget_earlier(self) -> None:
+        """Earlier connections that hold nothing any more."""
+        out = self._engine.pump.kernel.state.out
+        self._earlier = tuple(name for name in self._earlier if out.get(name))
 
     # The kernel's view and ours.
 
@@ -318,15 +330,23 @@ class Session:
         if not held or not engine.pulse.stalled_lately():
             leave(engine, subscriber.name)
             return
-        # We stood still, and the client gave the connection up: it comes back with its outcomes. Until then
-        # it keeps what it held, and gets nothing more.
+        # We stood still, and the client gave the connection up: it comes back and goes on with what it holds.
+        # Until then it keeps that for a lease, and gets nothing more.
         for lane in subscriber.sources:
             engine.request(Demand(subscriber.name, lane, 0, standing=False), AckLevel.ASYNC, _ignore)
-        self._loop.call_later(LEASE_MS / 1000, leave, engine, subscriber.name)
+        leave_empty(engine, subscriber.name)
 
 
 def _ignore(answer: Answer | Exception) -> None:
     """Nobody waits for it."""
+
+
+def leave_empty(engine: Engine, name: str) -> None:
+    """Tell the engine that a consumer is gone, once it holds nothing any more."""
+    if engine.pump.kernel.state.out.get(name):
+        asyncio.get_running_loop().call_later(LEASE_MS / 1000, leave_empty, engine, name)
+    else:
+        leave(engine, name)
 
 
 def leave(engine: Engine, name: str) -> None:
