@@ -38,7 +38,7 @@ def test_a_refused_start_names_the_folder_and_leaves_nothing_there(tmp_path):
 def test_a_folder_that_is_held_is_all_that_is_said(tmp_path):
     with ServerProcess(tmp_path / "data"):
         done = serve(tmp_path / "data", "--port", "0")
-    assert done.returncode == 1
+    assert done.returncode == 5
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
 
 
