@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from typing import Any
 
 import pytest
 
@@ -85,3 +86,26 @@ def test_a_disk_that_fills_in_the_middle(tmp_path, room_for):
             assert all(engine.get(id) is None for id in refused)
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_others_have_their_turn_while_many_calls_are_made_ready():
+    app = App(":memory:")
+
+    @app.task
+    async def work(number: int) -> None:
+        """Never run here."""
+
+    async def many() -> list[Any]:
+        return await work.delay("1h").schedule_many((number,) for number in range(25_000))
+
+    async def main():
+        async with app:
+            made = asyncio.ensure_future(many())
+            turns = 0
+            while not made.done():
+                turns += 1
+                await asyncio.sleep(0)  # tidy: a turn of the loop
+            assert len(made.result()) == 25_000
+            assert turns >= 50, "each slice of calls is a turn of its own"
+
+    asyncio.run(main())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from duetime.client.call import Call
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Calls of one `schedule_many` that are made ready in one go: some milliseconds of work.
+_SLICE = 1_000
 
 
 class Planned(Generic[P, R]):
@@ -117,18 +122,30 @@ class Planned(Generic[P, R]):
         app, encode, item = self._app, self._signature.encode, plan.item
         new_id, now_ms = app.new_id, app.backend.now_ms()
         nothing: dict[str, Any] = {}
-        calls = list(calls)
-        if not all(isinstance(args, tuple | list) for args in calls):
-            raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
-        payloads = [encode(args, nothing) for args in calls]
+        payloads: list[bytes] = []
+        source = iter(calls)
+        while part := list(islice(source, _SLICE)):
+            if not all(isinstance(args, tuple | list) for args in part):
+                raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
+            payloads += [encode(args, nothing) for args in part]
+            await _others(len(part))
         if not payloads:
             return []
         item(new_id(now_ms), True, now_ms, max(payloads, key=len))  # all fit, or none is sent
-        ids = await app.submit_many(
-            plan.terms, (item(new_id(now_ms), True, now_ms, payload) for payload in payloads)
-        )
+        items: list[Item] = []
+        for start in range(0, len(payloads), _SLICE):
+            made = payloads[start : start + _SLICE]
+            items += [item(new_id(now_ms), True, now_ms, payload) for payload in made]
+            await _others(len(made))
+        ids = await app.submit_many(plan.terms, items)
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
+
+
+async def _others(count: int) -> None:
+    """Behind a whole slice, others have their turn."""
+    if count == _SLICE:
+        await asyncio.sleep(0)  # tidy: a turn of the loop
 
 
 class Bound(Generic[R]):

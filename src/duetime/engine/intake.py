@@ -10,7 +10,7 @@ from duetime.engine.catalog import Catalog, Known
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Inbox, Single, item_bytes
-from duetime.engine.parts import Chunk, chunks, resolver
+from duetime.engine.parts import CHUNK_ITEMS, Chunk, chunks, resolver
 from duetime.engine.reader import Reader
 from duetime.errors import Closed, DuetimeError
 from duetime.kernel.kernel import Answer
@@ -19,6 +19,9 @@ from duetime.protocol.command import Command, Submit
 from duetime.protocol.intent import Item
 from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
+
+# Intents that are cut into chunks in one go: some milliseconds of work.
+_CUT = 10 * CHUNK_ITEMS
 
 
 class Intake(Reader):
@@ -93,7 +96,11 @@ class Intake(Reader):
         if lanes:
             items = await self.expecting.many(lanes, tuple(each.terms for each in known), items)
         # One after the other would wait for each; all at once keeps the order and fills the batches.
-        parts = chunks([each.bytes for each in known], items)
+        parts: list[Chunk] = []
+        for start in range(0, len(items), _CUT):
+            parts += chunks([each.bytes for each in known], items[start : start + _CUT])
+            if len(items) > _CUT:
+                await asyncio.sleep(0)  # tidy: let others have their turn
         answers = await asyncio.gather(
             *(self._submit_chunk(known, part, ack) for part in parts), return_exceptions=True
         )
