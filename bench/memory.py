@@ -1,4 +1,5 @@
-"""Memory: a hot intent; a million cold ones (got, cancelled, found by key, restarted); and idling."""
+"""Memory: a hot intent; many queues and entities; a million cold intents (got, cancelled, found by key,
+restarted); and idling."""
 
 from __future__ import annotations
 
@@ -8,14 +9,24 @@ import os
 import resource
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.figure import Figure, folder
 from duetime import App, Task
 from duetime.clock import SystemClock
+from duetime.kernel.kernel import Kernel
+from duetime.protocol.command import Configure, Settings, Submit
+from duetime.protocol.intent import Item
+from duetime.protocol.record import Record
+from duetime.protocol.terms import Entity, Target, Terms, lane_of
+from duetime.protocol.terms import Task as Queued
+from duetime.store.memory import MemoryStore
 from duetime.testing.time import ManualClock, VirtualTime
 
 HOT = 100_000
+LANES = 20_000
+NOW_MS = 1_800_000_000_000
 COLD = 1_000_000
 CHUNK = 20_000
 SOONER = CHUNK
@@ -23,6 +34,10 @@ SOONER = CHUNK
 
 def run() -> list[Figure]:
     figures = asyncio.run(_hot())
+    figures += [
+        _lanes("queue", lambda number: Queued("work", f"q{number}")),
+        _lanes("entity", lambda number: Entity("cart", f"c{number}", "add")),
+    ]
     with folder() as path:
         figures += asyncio.run(_cold(path))
         figures += asyncio.run(_restart(path))
@@ -68,6 +83,22 @@ async def _hot() -> list[Figure]:
         Figure("idle with 100,000 pending: CPU", 100 * cpu, "% of a core", ceiling=0.2),
         Figure("idle with 100,000 pending: wake-ups in 5 s", wakes, "", ceiling=5),
     ]
+
+
+def _lanes(what: str, target: Callable[[int], Target]) -> Figure:
+    """What a lane with one intent that waits takes, the intent with its terms included."""
+    kernel = Kernel(MemoryStore())
+    kernel.apply(Record(1, NOW_MS, Configure(Settings(pushed=()))))
+    gc.collect()
+    tracemalloc.start()
+    for number in range(LANES):
+        to = target(number)
+        submit = Submit((Terms(to, lane_of(to)),), (Item(f"i{number}", 0, NOW_MS, b"{}", fresh=True),))
+        kernel.apply(Record(number + 2, NOW_MS, submit))
+    gc.collect()
+    each = tracemalloc.get_traced_memory()[0] / LANES
+    tracemalloc.stop()
+    return Figure(f"{what} with one intent in memory", each, "bytes", ceiling=1_700)
 
 
 async def _idle(seconds: float = 5.0) -> tuple[float, int]:
