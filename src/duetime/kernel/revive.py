@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from duetime.kernel import claims, groups
-from duetime.kernel.history import close_life
+from duetime.kernel.history import close_life, rare_of
 from duetime.kernel.readying import expired, make_due
 from duetime.kernel.revision import find, forbids, remember
 from duetime.kernel.state import State
@@ -41,8 +41,7 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     intent.deadline_ms = deadline_ms
     intent.attempt = 0
     intent.ended = intent.finished_at_ms = 0
-    if intent.rare is not None:
-        intent.rare.dependents = None  # those of its former life went on or ended with it
+    rare_of(intent).dependents = None  # those of its former life went on or ended with it
     groups.rejoin(state, intent)
     state.alive += 1
     state.count_in(intent.terms)
