@@ -327,6 +327,10 @@ class Session:
         engine, subscriber = self._engine, self._subscriber
         held = len(subscriber)
         self._channel.leave(subscriber)
+        if self._revoked.done() and not self._revoked.cancelled():
+            for name in self._earlier:  # it may not come back, so neither may what it held before
+                leave(engine, name)
+            held = 0
         if not held or not engine.pulse.stalled_lately():
             leave(engine, subscriber.name)
             return
