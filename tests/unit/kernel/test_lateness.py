@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.kernel import invariants
-from duetime.kernel.query import view
+from duetime.kernel import dispatch, invariants
+from duetime.kernel.query import view, why
 from duetime.limits import PAUSES_KEPT
 from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane, Settle
 from duetime.protocol.outcome import Done, Failed, Outcome, Settlement, Snoozed
@@ -209,3 +209,29 @@ def test_logs_of_the_first_rules_add_up_as_they_did():
     bench.do(Resume("task:q"))
     bench.done("c")
     assert [late(bench, id) for id in "bde"] == [(1_000, 0)] * 3
+
+
+def test_a_stale_entry_parks_nobody_twice_and_lets_go_who_waits():
+    """An intent that was patched while it was due stands in its track twice."""
+    bench = Bench(pushed=("callback",))
+    limited = terms(limits=(Limit("k", concurrency=1),))
+    bench.submit("a", "b", on=limited)
+    bench.patch("b", payload=b"[1]")
+    bench.demand("w", QUEUE, 3)
+    assert bench.state.flow.parked == 1
+    invariants.check(bench.state)
+    bench.state.flow.limiters["key:k"].running = 0
+    track = bench.state.lanes[QUEUE].track(3)
+    assert not dispatch.held_up(bench.state, track, bench.intent("b"))
+    assert bench.state.flow.parked == 0
+
+
+def test_why_tells_waiting_for_a_limit_apart():
+    bench = Bench()
+    bench.submit("a", "b", on=entity())
+    bench.at(3_000)
+    ended(bench, "a", 0)
+    ended(bench, "b", 0)
+    told = why(bench.state, bench.intent("b"), T0 + 3_000)
+    assert told.data["limited_ms"] == 3_000
+    assert "it started 0 ms after its time, and 3 s more for a limit, a pause or its entity" in told.sentence
