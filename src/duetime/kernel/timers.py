@@ -122,8 +122,7 @@ class Timers:
                 self._cohorts[place] = []
                 self._shared.setdefault(place, place)
                 heappush(self._places, place)
-            if intents:
-                self._parts.setdefault(place, []).append(part_of(intents))
+            self._parts.setdefault(place, []).append(part_of(intents))
 
     def next_ms(self) -> int | None:
         """The end of the first slot in memory; of one that has ended while there is more of such."""

@@ -288,3 +288,36 @@ def test_under_the_first_rules_one_record_wakes_all():
     many(bench, 2 * 4_096 + 1)
     bench.at(1_000)
     assert due(bench) == 2 * 4_096 + 1
+
+
+def test_a_cohort_that_ends_with_a_whole_part():
+    bench = Bench()
+    many(bench, 4_096)
+    while (wake := bench.next()) is not None:
+        bench.at(wake)
+    assert due(bench) == 4_096
+
+
+def test_the_clock_is_set_back_behind_some_of_the_slots_that_ended():
+    bench = Bench()
+    bench.submit(*(f"soon{n}" for n in range(2 * WAKES_MAX)), on=queue("q"), delay=500)
+    many(bench, 5_000)
+    bench.at(1_000)
+    bench.at(700)
+    check(bench.state)
+    for _ in range(3):
+        bench.at(700)
+    assert all(bench.intent(f"i{n}").status is Status.SCHEDULED for n in range(5_000))
+    assert bench.next() == 1_000
+    while (wake := bench.next()) is not None:
+        bench.at(wake)
+    assert due(bench) == 2 * WAKES_MAX + 5_000
+
+
+def test_many_that_are_due_are_placed_after_a_restart():
+    bench = Bench()
+    bench.submit(*(f"i{n}" for n in range(1_200)), on=queue("q"))
+    bench.save()
+    again = bench.thawed()
+    assert due(again) == due(bench) == 1_200
+    check(again.state)
