@@ -60,6 +60,7 @@ class Subscriber:
         name: str = "tester",
         token: str | None = None,
         earlier: Iterable[str] = (),
+        holding: Iterable[pb.Delivery] | None = None,
     ) -> None:
         self.stream = stream
         self.kind = kind
@@ -69,6 +70,9 @@ class Subscriber:
         self._hello = pb.Hello(
             consumer=name, ack_mode=mode, credits=[credit(stream, credits, kind)], earlier=earlier
         )
+        if holding is not None:
+            held = [pb.Holding.Held(intent_id=each.intent_id, delivery=each.delivery) for each in holding]
+            self._hello.holding.CopyFrom(pb.Holding(held=held))
         self._kept: deque[pb.ServerMessage] = deque()
         self.welcome = pb.Welcome()
 

@@ -9,6 +9,7 @@ import time
 import grpc
 import pytest
 
+from duetime.v1 import deliveries_pb2 as pb
 from duetime.v1 import intents_pb2
 from tests.grpc.subscriber import Subscriber, calling, create, done
 from tests.http.server import ServerProcess
@@ -101,5 +102,25 @@ def test_a_killed_server_keeps_the_leases_and_a_late_outcome_counts(own):
                 assert (again.intent_id, again.delivery) == ("gone", 2)
                 intent = await stub.Get(intents_pb2.GetRequest(intent_id="kept"))
                 assert intent.status == intents_pb2.STATUS_ACKED and intent.delivery == 1
+
+    asyncio.run(main())
+
+
+def test_what_never_reached_a_client_is_not_kept_alive_by_it(own):
+    """The client beats for its earlier connection; what that one was handed and lost on the way goes on."""
+
+    async def main():
+        with own:
+            async with calling(own.grpc) as stub, Subscriber(own.grpc, "work", 5) as subscriber:
+                await create(stub, ["here", "unseen"], "work", redelivery=FIXED, lease_ms=600_000)
+                held = {each.intent_id: each for each in await subscriber.take(2)}
+                own.kill()
+        with own:
+            earlier = [subscriber.welcome.consumer]
+            async with Subscriber(own.grpc, "work", 5, earlier=earlier, holding=[held["here"]]) as back:
+                await back.send(heartbeat=pb.Heartbeat())
+                again = await back.one()  # at once, and not after its lease of ten minutes
+                assert (again.intent_id, again.delivery) == ("unseen", 2)
+                assert (await back.ack(done(held["here"]))).counted == 1
 
     asyncio.run(main())

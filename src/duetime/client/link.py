@@ -77,6 +77,8 @@ class Link:
         self._unpacker = Unpacker()
         self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
         """What the server called this link's connections: it may settle what they hold."""
+        self.holding: list[Place] | None = None
+        """The taker's: what it still had when the last connection ended. None: it has not said so yet."""
         self._beat: asyncio.TimerHandle | None = None
         self._beat_due = False
         self._connected = False
@@ -155,7 +157,8 @@ class Link:
             metadata = () if self._token is None else (("x-duetime-token", self._token),)
             call: Any = DuetimeStub(channel).Deliveries(metadata=metadata)
             hello = _hello(self._options)
-            hello.earlier.extend(self._earlier)
+            if self._earlier:
+                self._name_earlier(hello)
             writer: asyncio.Task[None] | None = None
             try:
                 async with asyncio.timeout(_WELCOME_S):
@@ -174,6 +177,17 @@ class Link:
             code, details = await call.code(), await call.details()
             self._check(code, details)
             return "" if code is grpc.StatusCode.OK else f"{code.name.lower()}: {details}"
+
+    def _name_earlier(self, hello: pb.Hello) -> None:
+        """Say what earlier connections of this link were called, and what is left of them here."""
+        hello.earlier.extend(self._earlier)
+        if self.holding is None:
+            return
+        outcomes = [*self._unanswered.values(), *(settlements for settlements, _ in self._outbox)]
+        places = {*self.holding, *((each.id, each.delivery) for part in outcomes for each in part)}
+        hello.holding.SetInParent()
+        for id, delivery in sorted(places):
+            hello.holding.held.add(intent_id=id, delivery=delivery)
 
     def _check(self, code: grpc.StatusCode, details: str) -> None:
         """A token that is wrong from the beginning does not become right."""
@@ -205,6 +219,7 @@ class Link:
         if self._connected:
             self._connected = False
             self._words.clear()
+            self.holding = None
             self._taker.closed(self)
         self._left.set()
 

@@ -207,9 +207,9 @@ class Worker:
     def _on_closed(self, link: Link) -> None:
         """What it delivered goes on: its server may take the outcome when it is back."""
         self._open.pop(link, None)
-        for (id, delivery), by in self._held.items():
-            if by is link:
-                self._orphans[id] = delivery
+        kept = [place for place, by in self._held.items() if by is link]
+        self._orphans.update(kept)
+        link.holding = kept
 
     def _on_refused(self, error: Exception) -> None:
         self._error = error

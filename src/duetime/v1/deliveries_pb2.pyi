@@ -50,18 +50,33 @@ class Function(_message.Message):
     def __init__(self, name: _Optional[str] = ..., queue: _Optional[str] = ..., entity: _Optional[str] = ..., signature: _Optional[str] = ..., schema: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("consumer", "ack_mode", "credits", "functions", "earlier")
+    __slots__ = ("consumer", "ack_mode", "credits", "functions", "earlier", "holding")
     CONSUMER_FIELD_NUMBER: _ClassVar[int]
     ACK_MODE_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
+    HOLDING_FIELD_NUMBER: _ClassVar[int]
     consumer: str
     ack_mode: AckMode
     credits: _containers.RepeatedCompositeFieldContainer[Credit]
     functions: _containers.RepeatedCompositeFieldContainer[Function]
     earlier: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, consumer: _Optional[str] = ..., ack_mode: _Optional[_Union[AckMode, str]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[Function, _Mapping]]] = ..., earlier: _Optional[_Iterable[str]] = ...) -> None: ...
+    holding: Holding
+    def __init__(self, consumer: _Optional[str] = ..., ack_mode: _Optional[_Union[AckMode, str]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[Function, _Mapping]]] = ..., earlier: _Optional[_Iterable[str]] = ..., holding: _Optional[_Union[Holding, _Mapping]] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("held",)
+    class Held(_message.Message):
+        __slots__ = ("intent_id", "delivery")
+        INTENT_ID_FIELD_NUMBER: _ClassVar[int]
+        DELIVERY_FIELD_NUMBER: _ClassVar[int]
+        intent_id: str
+        delivery: int
+        def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ...) -> None: ...
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    held: _containers.RepeatedCompositeFieldContainer[Holding.Held]
+    def __init__(self, held: _Optional[_Iterable[_Union[Holding.Held, _Mapping]]] = ...) -> None: ...
 
 class Credits(_message.Message):
     __slots__ = ("credits",)

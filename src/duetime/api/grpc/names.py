@@ -16,13 +16,15 @@ from duetime.limits import EARLIER_NAMES_MAX
 
 _CONSUMER_CHARS_MAX = 100
 _MARK_BYTES = 4
+_RANDOM_BYTES = 6
+NAME_BYTES_MAX = 4 * _CONSUMER_CHARS_MAX + 1 + 2 * (_MARK_BYTES + _RANDOM_BYTES)
 
 
 def new(consumer: str, bearer: str) -> str:
     """A name for a connection of the bearer of a token (its hash; empty: no token was needed)."""
     if not (1 <= len(consumer) <= _CONSUMER_CHARS_MAX and consumer.isprintable()):
         raise InvalidField(f"A consumer's name has 1 to {_CONSUMER_CHARS_MAX} printable characters.")
-    return f"{consumer}~{_mark(bearer)}{secrets.token_hex(6)}"
+    return f"{consumer}~{_mark(bearer)}{secrets.token_hex(_RANDOM_BYTES)}"
 
 
 def own(names: Iterable[str], bearer: str) -> tuple[str, ...]:

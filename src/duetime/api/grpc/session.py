@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc.aio
-from msgspec.structs import replace
 
 from duetime.api.auth import check_lanes
 from duetime.api.grpc import parcels
+from duetime.api.grpc.earlier import Earlier
+from duetime.api.grpc.names import NAME_BYTES_MAX
 from duetime.api.grpc.reading import read
 from duetime.api.grpc.refusals import Context
 from duetime.api.revocations import revoked
@@ -84,7 +85,7 @@ class Session:
         credits = parcels.credits_of(hello.credits)
         if not credits:
             raise InvalidField("Hello must name at least one stream or queue.")
-        self._earlier = earlier
+        self._earlier = Earlier(earlier, hello, self._engine.pump.kernel.state)
         self._subscriber = self._channel.join(name, auto=hello.ack_mode == pb.ACK_MODE_AUTO)
         tasks: list[asyncio.Future[None]] = []
         try:
@@ -163,6 +164,8 @@ class Session:
     # In.
 
     async def _listen(self, credits: dict[str, int]) -> None:
+        for part, size in _chunks(self._earlier.unheld(), _SETTLEMENT_BYTES + NAME_BYTES_MAX):
+            await self._count(part, size)
         await self._demand(credits)
         while True:
             body = await self._context.read()
@@ -198,8 +201,8 @@ class Session:
         now_ms = self._engine.now_ms()
         name = self._subscriber.name
         settlements = [parcels.settlement(ack, now_ms, self._result_bytes, name) for ack in acks.acks]
-        if self._earlier:
-            settlements = [self._of_earlier(each) for each in settlements]
+        if self._earlier.names():
+            settlements = [self._earlier.settled(each) for each in settlements]
         settlements = self._subscriber.answered(settlements)
         if self._engine.meter is not None and settlements:
             self._engine.meter.settled(settlements)
@@ -212,15 +215,6 @@ class Session:
         flat = [each for part in counted[: len(parts)] for each in part]
         await self._answer(parcels.results(acks.number, settlements, flat))
         await self._alive()
-
-    def _of_earlier(self, settlement: Settlement) -> Settlement:
-        """An outcome in the name of the connection that holds its delivery, if this client had that one."""
-        self._forget_earlier()
-        for name in self._earlier:
-            intent = self._engine.pump.kernel.state.out[name].get(settlement.id)
-            if intent is not None and intent.delivery == settlement.delivery:
-                return replace(settlement, consumer=name)
-        return settlement
 
     async def _count(self, settlements: list[Settlement], size: int) -> list[bool]:
         """Hand in outcomes, and learn which of them counted."""
@@ -261,22 +255,11 @@ class Session:
         self._reconcile()
         now_s = self._loop.time()
         if always or now_s - self._seen_s >= _SIGN_S:
-            names = self._holding()
+            names = [*self._earlier.alive(), *((self._subscriber.name,) if len(self._subscriber) else ())]
             if names:
                 self._seen_s = now_s
                 await asyncio.gather(*(self._ask(Beat(name)) for name in names))
         await self._renew()
-
-    def _holding(self) -> list[str]:
-        """Names in which this client holds something: it still runs what an earlier connection brought."""
-        if self._earlier:
-            self._forget_earlier()
-        return [*self._earlier, *((self._subscriber.name,) if len(self._subscriber) else ())]
-
-    def _forget_earlier(self) -> None:
-        """Earlier connections that hold nothing any more."""
-        out = self._engine.pump.kernel.state.out
-        self._earlier = tuple(name for name in self._earlier if out.get(name))
 
     # The kernel's view and ours.
 
@@ -328,7 +311,7 @@ class Session:
         held = len(subscriber)
         self._channel.leave(subscriber)
         if self._revoked.done() and not self._revoked.cancelled():
-            for name in self._earlier:  # it may not come back, so neither may what it held before
+            for name in self._earlier.names():  # it may not come back, so neither may what it held before
                 leave(engine, name)
             held = 0
         if not held or not engine.pulse.stalled_lately():
