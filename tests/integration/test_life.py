@@ -107,7 +107,7 @@ def test_wait_gives_up_after_its_time(app):
 
 def test_a_start_that_fails_leaves_the_app_usable(app, tmp_path):
     (tmp_path / "data").write_text("a file where the folder should be")
-    with pytest.raises(FileExistsError), app:
+    with pytest.raises(errors.Denied, match="Not a directory"), app:
         pass
     (tmp_path / "data").unlink()
     with app:
