@@ -296,7 +296,7 @@ class NoSpace(LogUnavailable):
 class Exhausted(NoSpace):
     """The system is short of files or memory."""
 
-    hint = "Raise the limit (ulimit -n, LimitNOFILE, the memory) or end what uses it up; then it goes on."
+    hint = "Raise the limit (ulimit -n, LimitNOFILE, memory) or free what is used; then the engine continues."
 
 
 # What the log tells its writer.
@@ -326,7 +326,7 @@ class Damaged(Fatal):
 
 
 class Mixed(Damaged):
-    """The store and the log are of two folders."""
+    """The store and the log belong to two different folders."""
 
 
 class Held(Fatal):
@@ -343,9 +343,9 @@ class Denied(Fatal):
 
 
 class DiskFailed(Fatal):
-    """The disk did not do what it was asked to."""
+    """The disk reported an error."""
 
-    hint = "Look at the disk and the system's log; what is stored is not known to be damaged."
+    hint = "Check the disk and the system's log; nothing shows that stored data is damaged."
 
 
 class TooNew(Fatal):

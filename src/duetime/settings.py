@@ -96,9 +96,9 @@ class LimitsSettings(Struct, frozen=True, kw_only=True):
         limits.LANE_PENDING_MAX
     )
     entity_pending_max: Annotated[
-        int, _number(1, COUNT_MAX, "Messages at most of one entity, with delayed ones.")
+        int, _number(1, COUNT_MAX, "Maximum messages of one entity, delayed ones included.")
     ] = limits.ENTITY_PENDING_MAX
-    entities_max: Annotated[int, _number(1, COUNT_MAX, "Entities at most that have messages.")] = (
+    entities_max: Annotated[int, _number(1, COUNT_MAX, "Maximum entities that have messages.")] = (
         limits.ENTITIES_MAX
     )
     lateness_guard: Annotated[

@@ -97,7 +97,7 @@ class Schedules:
         daily = sum(DAY_MS // _period_ms(each, now_ms) for each in (schedule, *others))
         if daily * quota.period_ms > quota.rate * DAY_MS:
             raise InvalidField(
-                f"With it, this token's schedules would make {daily} intents a day; it may make"
+                f"With this schedule, the token's schedules would make {daily} intents a day; it may make"
                 f" {quota.rate} in {quota.period_ms} ms.",
                 hint="Let it tick less often, or use a token with a higher rate.",
                 path="$.everyMs" if schedule.every_ms else "$.cron",

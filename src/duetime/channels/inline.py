@@ -159,7 +159,7 @@ class InlineChannel:
                     handler = find(delivery)
                     executor = None if handler is None else handler.executor
                 except Exception as error:
-                    text = f"its handler could not be had: {type(error).__name__}: {error}"
+                    text = f"its handler could not be loaded: {type(error).__name__}: {error}"
                     self._end(delivery, Rejected("no-handler", text))
                     continue
                 if handler is None:

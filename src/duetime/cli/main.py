@@ -31,7 +31,7 @@ EXIT_CODES: Final = (
     "Exit codes: 0 all is well; 1 it was refused or could not be done (the reason and a hint are on stderr); "
     "2 the command line is wrong; 3 stored data is damaged; 4 the server cannot be reached; "
     "5 it may work later: the disk is full or failed, files or memory are short, or another process holds "
-    "the folder; 6 this program cannot use the data folder: no permission, no folder, or a newer version's."
+    "the folder; 6 this program cannot use the data folder: no permission, not a folder, or a newer version."
 )
 
 

@@ -32,17 +32,17 @@ def new(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What it is for.")] = "token",
     rate: Annotated[
         str | None,
-        typer.Option("--rate", metavar="RATE", help="At most so many intents in a time: 100/s, 5000/h."),
+        typer.Option("--rate", metavar="RATE", help="Maximum intents per period: 100/s, 5000/h."),
     ] = None,
     burst: Annotated[
         int | None,
         typer.Option("--burst", metavar="N", help="At once after a pause; the rate's number if not said."),
     ] = None,
     queues: Annotated[
-        str, typer.Option("--queues", metavar="A,B", help="Bind it to these queues (worker, submit).")
+        str, typer.Option("--queues", metavar="A,B", help="Allow only these queues (roles worker, submit).")
     ] = "",
     entity_types: Annotated[
-        str, typer.Option("--entity-types", metavar="A,B", help="Bind it to these entity types.")
+        str, typer.Option("--entity-types", metavar="A,B", help="Allow only these entity types.")
     ] = "",
     data: DataOption = None,
     file: FileOption = None,

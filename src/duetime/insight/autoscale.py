@@ -42,7 +42,7 @@ class QueueSignal(Struct, rename="camel"):
     drain_seconds: float | None
     """How long those who are there take for it; None: nobody is there."""
     lateness_risk: float
-    """That time as a share of the target: over 1 it will be late. The most there is: it waits for nobody."""
+    """That time as a share of the target: over 1 it will be late; 1000: there is no worker."""
     risk: str
     """The same number in words: NONE, LOW (over half of the target) or HIGH (over the target)."""
     suggested_workers: int

@@ -256,13 +256,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FILES_SHORT", DEGRADED, _doors, _doors,
-        "As many connections are open as the files of this process allow; new ones are closed at once. "
+        "Open connections have reached the file limit of this process; new ones are closed at once. "
         "Open connections and the engine go on.",
         "Find the clients that open so many. If they are yours, raise the limit of open files (ulimit -n).",
     ),
     Rule(
         "TOKENS_UNREADABLE", DEGRADED, _tokens, _tokens,
-        "The file of tokens is broken. The tokens that were known before hold; changes are not seen.",
+        "tokens.json cannot be read. The tokens known before stay valid; changes have no effect.",
         "The server's log says what is wrong with it. Restore the file, or delete it and make new tokens.",
     ),
     Rule(

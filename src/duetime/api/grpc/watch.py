@@ -91,7 +91,7 @@ async def _write(context: Context, message: pb.WatchIntentsResponse) -> None:
     except TimeoutError:
         raise Busy(
             f"Nothing was read for {WATCH_UNREAD_MS // 1000} seconds.",
-            hint="Read faster, or watch less; go on behind the last event that was read.",
+            hint="Read faster or filter more; resume after the last event that was read.",
             waitMs=1_000,
         ) from None
 
