@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -15,22 +14,9 @@ from typing import Any
 
 import aiohttp
 
-from tests.services import Missing, install
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _LISTENS = re.compile(r"DevTools listening on ws://([^/]+)/")
 WITHIN_S = 60
-
-
-def find() -> str:
-    """The program; installed where that can be done."""
-    for attempt in ("look", "install"):
-        if attempt == "install":
-            install("chromium")
-        for name in NAMES:
-            if found := shutil.which(name):
-                return found
-    raise Missing("Chromium is not on this machine")
 
 
 class Browser:

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import browser
+from tests import browser, services
 from tests.services import Missing, Postgres
 
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -81,7 +81,23 @@ def postgres(service_missing: Callable[[str], NoReturn]) -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def chromium(service_missing: Callable[[str], NoReturn]) -> str:
     """The program of a real browser."""
+    return program(service_missing, "chromium", *browser.NAMES)
+
+
+@pytest.fixture(scope="session")
+def java(service_missing: Callable[[str], NoReturn]) -> str:
+    """Java, with its compiler."""
+    return program(service_missing, "default-jdk-headless", "java")
+
+
+@pytest.fixture(scope="session")
+def promtool(service_missing: Callable[[str], NoReturn]) -> str:
+    """What Prometheus checks its rules with."""
+    return program(service_missing, "prometheus", "promtool")
+
+
+def program(service_missing: Callable[[str], NoReturn], package: str, *names: str) -> str:
     try:
-        return browser.find()
+        return services.program(package, *names)
     except Missing as reason:
         service_missing(str(reason))

@@ -125,6 +125,17 @@ def install(package: str) -> None:
         _apt(package)
 
 
+def program(package: str, *names: str) -> str:
+    """A program by one of its names; its package is installed where that can be done."""
+    for attempt in ("look", "install"):
+        if attempt == "install":
+            install(package)
+        for name in names:
+            if found := shutil.which(name):
+                return found
+    raise Missing(f"{names[0]} is not on this machine")
+
+
 def _apt(package: str) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]

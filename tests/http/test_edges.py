@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -84,9 +83,8 @@ class Post {
 
 
 @pytest.mark.service
-def test_javas_own_client_can_post(server, service_missing, tmp_path):
+def test_javas_own_client_can_post(server, java, tmp_path):
     """It asks for HTTP/2 on its first request unless told otherwise."""
-    java = shutil.which("java") or service_missing("java is not on this machine")
     (tmp_path / "Post.java").write_text(JAVA)
     done = subprocess.run(
         [java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", tmp_path / "Post.java", f"{server.url}/v1/intents",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from urllib.parse import urlencode
 
@@ -46,14 +45,11 @@ def test_no_link_is_broken(server, path):
         ("/v1/admin/dead", "reviveDeadLetters", "reviveIntent"),
     ],
 )
-def test_the_page_finds_words_of_descriptions(server, tmp_path, service_missing, words, found, hidden):
-    browser = shutil.which("chromium") or shutil.which("google-chrome") or ""
-    if not browser:
-        service_missing("There is no chromium.")
+def test_the_page_finds_words_of_descriptions(server, tmp_path, chromium, words, found, hidden):
     page = f"{server.url}/docs?{urlencode({'find': words})}"
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
     shown = subprocess.run(
-        [browser, *options, "--virtual-time-budget=10000", "--dump-dom", page],
+        [chromium, *options, "--virtual-time-budget=10000", "--dump-dom", page],
         capture_output=True, text=True, timeout=120, check=True,
     ).stdout  # fmt: skip
     cards = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -126,8 +125,8 @@ def test_a_wrong_expression_is_noticed(expression, said):
     assert promql.wrong(expression) == said
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-def test_promtool_agrees(tmp_path):
+@pytest.mark.service
+def test_promtool_agrees(promtool, tmp_path):
     """Somebody else's parser, and the alerts fire when they should."""
     records = [
         {"record": f"panel:{number}", "expr": each.replace("$__rate_interval", "5m")}
@@ -136,14 +135,14 @@ def test_promtool_agrees(tmp_path):
     panels = tmp_path / "panels.yml"
     panels.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": records}]}))
     folder = DEPLOY / "prometheus"
-    promtool("check", "rules", str(panels))
-    promtool("check", "rules", str(folder / "rules.yml"))
-    promtool("check", "config", "--syntax-only", str(folder / "prometheus.yml"))
-    promtool("test", "rules", str(folder / "rules_test.yml"))
+    run(promtool, "check", "rules", str(panels))
+    run(promtool, "check", "rules", str(folder / "rules.yml"))
+    run(promtool, "check", "config", "--syntax-only", str(folder / "prometheus.yml"))
+    run(promtool, "test", "rules", str(folder / "rules_test.yml"))
 
 
-def promtool(*arguments: str) -> None:
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
+def run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
