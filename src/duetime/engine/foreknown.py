@@ -19,6 +19,7 @@ from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Effect
+from duetime.protocol.intent import Item
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import AckLevel
 
@@ -55,40 +56,51 @@ class Foreknown:
 
 def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
     """Take out of a batch what needs no record. Nothing is taken from one that changes anything but by new
-    intents and outcomes: a request stays behind those that came before it."""
-    answers: dict[int, Answer] = {}
-    for place, command in enumerate(batch.commands):
-        if type(command) is not Submit and type(command) is not Settle:
-            known = foreknown.answer(state, command, now_ms)
-            if known is None:
-                return []
-            answers[place] = known
+    intents and outcomes: a request stays behind those that came before it. Nor is anything while the clock is
+    behind the newest record: then the record of a command could have an earlier time than the state."""
+    if now_ms < state.at_ms:
+        return []
     found: Waiting = []
+    made: set[str] = set()
     left = Batch([], [], batch.ack, batch.settlements)
-    for place, (command, requests) in enumerate(zip(batch.commands, batch.replies, strict=True)):
-        if place in answers:
-            found.append((requests[0], answers[place]))
-        elif type(command) is Submit:
-            add_submits(left, _unknown(state, requests, now_ms, found))
-        else:
+    for command, requests in zip(batch.commands, batch.replies, strict=True):
+        if type(command) is Submit:
+            add_submits(left, _unknown(state, requests, now_ms, made, found))
+        elif type(command) is Settle:
             left.commands.append(command)
             left.replies.append(requests)
+        else:
+            known = foreknown.answer(state, command, now_ms)
+            if known is None or getattr(command, "id", None) in made:
+                return []
+            found.append((requests[0], known))
     if found:
         batch.commands, batch.replies = left.commands, left.replies
     return found
 
 
-def _unknown(state: State, requests: list[Asked], now_ms: int, found: Waiting) -> list[Asked]:
-    """Those of the submits that must be written; the others are found."""
+def _unknown(state: State, requests: list[Asked], now_ms: int, made: set[str], found: Waiting) -> list[Asked]:
+    """Those of the submits that must be written; the others are found. `made` has the ids of those written
+    before: who names one of them must come behind it."""
     unknown: list[Asked] = []
     for request in requests:
         known: Answer
+        items: tuple[Item, ...]
         if type(request) is Single:
+            items = (request.item,)
             known = foreknown.submitted(state, request.terms, request.item, now_ms)
         else:
+            assert type(request.command) is Submit
+            items = request.command.items
             known = foreknown.answer(state, request.command, now_ms)
-        if known is None:
+        if known is None or _follows(items, made):
             unknown.append(request)
+            made.update(item.id for item in items)
         else:
             found.append((request, known))
     return unknown
+
+
+def _follows(items: tuple[Item, ...], made: set[str]) -> bool:
+    """Whether one of these waits for an intent that is made by the same batch."""
+    return any(item.after and not made.isdisjoint(item.after) for item in items)

@@ -185,12 +185,21 @@ class Inbox:
         add_submits(batch, merged)
         if self._doubtful:
             self._doubtful = bool(requests)
-            self.sift(batch)
+            self._sift(batch)
         if self.tick and not batch.commands:
             batch.commands.append(Advance())
             batch.replies.append([])
         self.tick = False
         return batch
+
+    def _sift(self, batch: Batch) -> None:
+        try:
+            self.sift(batch)
+        except Exception as error:  # the store could not be read; these are in no inbox any more
+            for requests in batch.replies:
+                for request in requests:
+                    request.reply(error)
+            raise
 
     def _take_settlements(self, batch: Batch, most: int) -> tuple[int, int]:
         size = count = 0
