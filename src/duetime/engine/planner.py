@@ -113,15 +113,13 @@ class Planner(Intake):
     def rewind(self, turn: Turn) -> None:
         """After a leap or a start: schedules that stand further ahead than their rule says go back."""
         first = turn.batch.commands[0]
-        if not self._rewind and type(first) is not Leap and type(first) is not Start:
+        if type(first) is Leap:
+            _tell(first)
+        # To have stood still moves no schedule; and to look at all of them could itself take so long that it
+        # counts as that.
+        if not self._rewind and type(first) is not Start and not (type(first) is Leap and first.by_ms):
             return
         self._rewind = False
-        if type(first) is Leap and first.by_ms:
-            _logger.warning(
-                "The clock was set %s by %d ms.", "ahead" if first.by_ms > 0 else "back", abs(first.by_ms)
-            )
-        if type(first) is Leap and first.still_ms:
-            _logger.info("The event loop stood still for %d ms.", first.still_ms)
 
         def written(answer: Answer | Exception) -> None:
             self._rewind |= isinstance(answer, Exception)  # no room on the disk: again after the next turn
@@ -143,6 +141,15 @@ class Planner(Intake):
             _logger.exception("The schedule %r is paused: its rule cannot be resolved.", table.id)
             command = PauseSchedule(table.id, table.revision)
         self.request(command, table.schedule.terms.ack, written, command_bytes(command))
+
+
+def _tell(leap: Leap) -> None:
+    if leap.by_ms:
+        _logger.warning(
+            "The clock was set %s by %d ms.", "ahead" if leap.by_ms > 0 else "back", abs(leap.by_ms)
+        )
+    if leap.still_ms:
+        _logger.info("The event loop stood still for %d ms.", leap.still_ms)
 
 
 def due(state: State, now_ms: int) -> Iterator[Timetable]:
