@@ -54,9 +54,12 @@ def _last_below(writer: sqlite3.Connection, kind: str, marks: Marks, before_ms: 
     """The end of the next chunk to go. Intents end in the order of their time, so the first that stays
     ends the search."""
     last: int | None = None
-    query = f"SELECT ended, finished_at_ms FROM intents WHERE {kind} ORDER BY ended LIMIT {_CHUNK}"
-    for ended, finished_at_ms in writer.execute(query):
-        if finished_at_ms >= before_ms:
+    columns = "ended, finished_at_ms, created_at_ms"
+    query = f"SELECT {columns} FROM intents WHERE {kind} ORDER BY ended LIMIT {_CHUNK}"
+    for ended, finished_at_ms, created_at_ms in writer.execute(query):
+        # A key's window begins when its intent is made, and a clock that was set back may put that after its
+        # end. What the marks do not hide must stay, or a replay finds what the first run did not.
+        if finished_at_ms >= before_ms or (created_at_ms >= before_ms and finished_at_ms >= 0):
             break
         if finished_at_ms >= marks.finished_before_ms and ended > marks.ended_to:
             break

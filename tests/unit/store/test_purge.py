@@ -81,6 +81,13 @@ def test_a_dead_letter_with_a_shorter_time_than_others(store, path):
     assert purged(store, path, Marks(dead_before_ms=5_000)) == [2]
 
 
+def test_a_keyed_one_that_ended_before_it_was_made_stays_for_its_window(store, path):
+    finish(store, 1, 1_000, key="k", created=5_000)  # the clock was set back in between
+    assert purged(store, path, Marks(9_000, 9_000, 0, 5_000)) == [1]
+    assert store.by_key("k") is not None, "the marks do not hide it"
+    assert purged(store, path, Marks(9_000, 9_000, 0, 5_001)) == []
+
+
 def test_keyed_ones_stay_for_their_window(store, path):
     finish(store, 1, 1_000, key="k")
     finish(store, 2, 1_000, DEAD_LETTERED, key="l")
