@@ -51,13 +51,15 @@ class Checkpointer:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._put_off = 0
+        self._full = False
+        """There was no room: it is tried again when its time has come, whatever changes until then."""
         self._ended = pump.kernel.state.ended
         self.position = pump.position
         self.count = 0
 
     def changed(self) -> None:
         """Something may have changed."""
-        if self._closed or self._task is not None:
+        if self._closed or self._task is not None or self._full:
             return
         if self._pump.position - self.position >= CHECKPOINT_BYTES and self._grown():
             self._start()
@@ -141,11 +143,11 @@ class Checkpointer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._put_off = 0
+        self._put_off, self._full = 0, False
         self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
-        full, began_s = False, perf_counter()
+        began_s = perf_counter()
         try:
             position = self._pump.position
             self._ended = self._pump.kernel.state.ended
@@ -162,12 +164,12 @@ class Checkpointer:
                 self._meter.checkpointed(perf_counter() - began_s)
             await self._log.trim(position)
         except Exception as error:
-            full = isinstance(error, NoSpace)  # the log has everything, so there is time
-            if not full:
+            self._full = isinstance(error, NoSpace)  # the log has everything, so there is time
+            if not self._full:
                 self._failed(error)
         finally:
             self._task = None
-            if full and not self._closed:
+            if self._full and not self._closed:
                 self._timer = self._loop.call_later(self._every_s, self._start)
             elif self._store.unwritten() and not self._closed:
                 self.changed()
