@@ -186,7 +186,10 @@ class Lane:
 
     def track(self, tier: int) -> Track:
         key = tier if self.pushed and not self.serial else 0
-        for track in self.tracks:
+        tracks = self.tracks
+        if tracks and tracks[0].tier == key:  # most lanes have one
+            return tracks[0]
+        for track in tracks:
             if track.tier == key:
                 return track
         track = Track(self, key)

@@ -9,6 +9,7 @@ Like a cohort's, an entry counts only while the intent is armed for this place a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
@@ -20,8 +21,6 @@ from duetime.protocol.intent import Intent
 Part = tuple[int, int, list[Intent]]
 """Intents of one place, and a wake and a seq that none of them is below."""
 
-_NEVER = (1 << 62, 0)
-
 _wake = attrgetter("wake_at_ms")
 _seq = attrgetter("seq")
 
@@ -31,25 +30,26 @@ def part_of(intents: list[Intent]) -> Part:
 
 
 class Run:
-    """The intents of one part: first as they came, then as entries, the last of them first."""
+    """The intents of one part: first as they came, then as entries in order, taken up to `next`."""
 
-    __slots__ = ("entries", "intents", "place")
+    __slots__ = ("entries", "intents", "next", "place")
 
     def __init__(self, place: int, intents: list[Intent]) -> None:
         self.place = place
         self.intents = intents
         self.entries: list[tuple[int, int, Intent]] | None = None
+        self.next = 0
 
     def sort(self) -> list[tuple[int, int, Intent]]:
         place = self.place
         found = [(each.wake_at_ms, each.seq, each) for each in self.intents if each.armed == place]
-        found.sort(reverse=True)
+        found.sort()
         self.entries, self.intents = found, []
         return found
 
     def left(self) -> list[Intent]:
         """Whoever may still count, in no order."""
-        return self.intents if self.entries is None else [entry[2] for entry in self.entries]
+        return self.intents if self.entries is None else [entry[2] for entry in self.entries[self.next :]]
 
 
 class Runs:
@@ -95,23 +95,24 @@ class Runs:
 
 
 def _take(heap: list[tuple[int, int, int, Run]], most: int, woken: list[Intent]) -> None:
-    left = most
-    while heap and left:
+    end = len(woken) + most
+    while heap and len(woken) < end:
         _, _, number, run = heap[0]
         entries = run.entries
         if entries is None:
             entries = run.sort()
         else:
-            place = run.place
-            second = min(heap[1:3]) if len(heap) > 1 else _NEVER
-            until = (second[0], second[1] + 1)
-            while left and entries and entries[-1] < until:
-                wake_at_ms, _, intent = entries.pop()
+            place, first = run.place, run.next
+            run.next = min(first + end - len(woken), len(entries))
+            if len(heap) > 1:  # another run's first may come before the last of these
+                second = min(heap[1:3])
+                run.next = bisect_left(entries, (second[0], second[1] + 1), first, run.next)
+            for wake_at_ms, _, intent in entries[first : run.next]:
                 if intent.armed == place and intent.wake_at_ms == wake_at_ms:
                     intent.armed = 0
                     woken.append(intent)
-                    left -= 1
-        if entries:
-            heapreplace(heap, (entries[-1][0], entries[-1][1], number, run))
+        if run.next < len(entries):
+            wake_at_ms, seq, _ = entries[run.next]
+            heapreplace(heap, (wake_at_ms, seq, number, run))
         else:
             heappop(heap)
