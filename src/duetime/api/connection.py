@@ -81,6 +81,11 @@ class Connection(HttpToolsProtocol):
             self._ticket.give(self._held)
             self._held = 0
         self._ticket.release()
+        self.pipeline.clear()
+        running = self._running
+        if running is not None and not running.response_complete:  # uvicorn tells only the newest
+            running.disconnected = True
+            running.message_event.set()
         super().connection_lost(exc)
 
     # What comes in.
@@ -89,7 +94,6 @@ class Connection(HttpToolsProtocol):
         if self._deaf:
             return
         self._moved = False
-        self._unset_keepalive_if_required()
         try:
             self._feed(data)
         except httptools.HttpParserError:
@@ -107,7 +111,8 @@ class Connection(HttpToolsProtocol):
         if self._unread or type(self.cycle) is Cycle:
             self._count(data)
         if self._whole:
-            self._calm_down()
+            if not self._first_s:  # empty lines before the first request are none
+                self._calm_down()
         elif self._patience is None:
             self._patience = self.loop.call_later(self._request_s, self._too_slow)
 
@@ -160,6 +165,7 @@ class Connection(HttpToolsProtocol):
     # What the parser found.
 
     def on_message_begin(self) -> None:
+        self._unset_keepalive_if_required()  # by a request, and not by empty lines
         self._whole = self._headed = False
         self.transport.comes_more = True
         super().on_message_begin()

@@ -31,12 +31,17 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 @asynccontextmanager
 async def serving(
-    door: Admission | None = None, quick: Any = None, app: Any = application, **times: float
+    door: Admission | None = None,
+    quick: Any = None,
+    app: Any = application,
+    keep_alive_s: float = 5,
+    **times: float,
 ) -> AsyncIterator[int]:
     """The port of a server with these bounds."""
     made: Any = Connection
     bounded: Any = partial(made, quick=quick, **times)
     config = uvicorn.Config(app, http=bounded, ws="none", lifespan="off", log_config=None)
+    config.timeout_keep_alive = keep_alive_s  # type: ignore[assignment]  # parts of a second will do
     server = _Uvicorn(config, door if door is not None else Admission("http", 10, per_address=10))
     listener = bind("127.0.0.1", 0)
     task = asyncio.create_task(server._serve([listener]))
@@ -67,6 +72,47 @@ def test_who_says_too_little_is_cut_off(said, times):
             writer.write(said)
             with pytest.raises(CUT_OFF):
                 await reader.readexactly(1)
+            writer.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("before", [b"", ASK])
+def test_empty_lines_are_no_request(before):
+    """They may stand before a request; they ended every time limit of the connection."""
+
+    async def main() -> None:
+        async with serving(first_s=0.1, keep_alive_s=0.1) as port, asyncio.timeout(20):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            if before:
+                writer.write(before)
+                await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"\r\n")
+            with pytest.raises(CUT_OFF):
+                await reader.readexactly(1)
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_stream_ends_with_its_connection_when_more_was_asked_behind_it():
+    """Only the newest request was told, so the stream went on for ever, for nobody."""
+
+    async def main() -> None:
+        began, ended = asyncio.Event(), asyncio.Event()
+
+        async def stream(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            began.set()
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            ended.set()
+
+        async with serving(app=stream, request_s=0.1) as port, asyncio.timeout(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ASK + ASK[:9])
+            await began.wait()
+            await ended.wait()
             writer.close()
 
     asyncio.run(main())
