@@ -108,7 +108,7 @@ def test_a_bound_worker_takes_only_from_its_own(guarded):
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("who", ["read", "worker", "submit", "admin"])
+@pytest.mark.parametrize("who", ["read", "worker", "submit", "bound-submit", "admin"])
 def test_the_values_of_a_callbacks_headers_are_for_those_who_submit(guarded, who):
     server, known = guarded
     id = made(server, known["submit"], {**HOOK, "tags": {"who": who}})

@@ -74,9 +74,9 @@ def is_bound() -> bool:
 
 
 def sees_headers() -> bool:
-    """Whether whoever asks just now may see the headers of callbacks."""
+    """Whether whoever asks just now may see the headers of callbacks. Who is bound can send no callback."""
     grant = caller.get()
-    return grant is None or grant.role in _SEE_HEADERS
+    return grant is None or (grant.role in _SEE_HEADERS and grant.scope is None)
 
 
 class Gate:
