@@ -74,6 +74,8 @@ class Known:
         self._grants: tuple[Grant, ...] = ()
         self._quotas: dict[str, Quota] = {}
         self._trouble = ""
+        self._unsure = False
+        """Whether the last look at the file failed, and says nothing about what is in it."""
 
     def trouble(self) -> str:
         """Why the file cannot be used as it is now; empty: it can."""
@@ -89,13 +91,17 @@ class Known:
             now = (0, 0, 0)
         except OSError as error:  # nothing is known of it: look again with the next request
             self._failed(error)
+            self._unsure = True
             return self._grants
-        if now != self._seen:
+        if now != self._seen or self._unsure:
             try:
                 self._take(read(self._folder))
             except BadConfig as error:
                 self._failed(error)
-            self._seen = now
+                if isinstance(error.__cause__, OSError):  # no files left, for example: it may pass
+                    self._unsure = True
+                    return self._grants
+            self._seen, self._unsure = now, False
         return self._grants
 
     def _take(self, tokens: list[Token]) -> None:

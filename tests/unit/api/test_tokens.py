@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -73,6 +74,29 @@ def test_a_file_that_cannot_be_looked_at_changes_nothing(tmp_path):
     folder.write_bytes(b"a file where the folder was")
     assert known.grants() == good
     assert known.trouble()
+    folder.unlink()
+    (tmp_path / "moved").rename(folder)
+    assert known.grants() == good
+    assert known.trouble() == "", "it was for a moment only"
+
+
+def test_a_token_that_was_revoked_while_no_file_could_be_opened_is_refused_soon(tmp_path):
+    """The change counted as seen, so the token stayed good until the next change."""
+    tokens.new(tmp_path, "admin", "me")
+    tokens.new(tmp_path, "admin", "thief")
+    known = tokens.Known(tmp_path)
+    assert len(known.grants()) == 2
+    tokens.revoke(tmp_path, "thief")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        assert len(known.grants()) == 2
+        trouble = known.trouble()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "tokens.json" in trouble
+    assert len(known.grants()) == 1
+    assert known.trouble() == ""
 
 
 def test_at_the_start_a_broken_file_is_an_error(tmp_path):
