@@ -87,17 +87,19 @@ class DeliveryCalls:
     async def _run(self, context: Context, hello: pb.Hello) -> None:
         parts = self._parts
         name = names.new(hello.consumer, bearer.get())
+        check_lanes(parcels.credits_of(hello.credits))
+        functions = await asyncio.to_thread(checked, parcels.functions(hello))  # there may be thousands
+        for each in functions:
+            check_target(each.target())
         session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
         if self._stopping:
             raise NotReady("The server stops.")
-        self._sessions.add(session)
+        self._sessions.add(
+            session
+        )  # from here to where it runs without a pause: a stop speaks to all of them
         self._nobody.clear()
         book = parts.service.functions
         try:
-            check_lanes(parcels.credits_of(hello.credits))
-            functions = await asyncio.to_thread(checked, parcels.functions(hello))  # there may be thousands
-            for each in functions:
-                check_target(each.target())
             types = [each.source.entity for each in hello.credits if each.source.entity]
             book.join(name, functions, types)
             with parts.revocations.watching(session.revoke):
