@@ -183,7 +183,8 @@ class Link:
         hello.earlier.extend(self._earlier)
         if self.holding is None:
             return
-        outcomes = [*self._unanswered.values(), *(settlements for settlements, _ in self._outbox)]
+        waiting = tuple(self._outbox)  # in one step: another thread adds to it
+        outcomes = [*self._unanswered.values(), *(settlements for settlements, _ in waiting)]
         places = {*self.holding, *((each.id, each.delivery) for part in outcomes for each in part)}
         hello.holding.SetInParent()
         for id, delivery in sorted(places):
@@ -207,9 +208,9 @@ class Link:
         # What went out and was not answered is said again, before anything else.
         again = [each for part in self._unanswered.values() for each in part]
         self._unanswered.clear()
-        kept = [(settlements, {}) for settlements, _ in self._outbox]  # type: list[tuple[list[Settlement], dict[str, int]]]
-        self._outbox.clear()
-        self._outbox.extend([(again, {}), *kept])
+        while self._outbox:  # what another thread adds meanwhile is not lost
+            again += self._outbox.popleft()[0]
+        self._outbox.appendleft((again, {}))
         self._news.set()
         self._taker.opened(self, welcome.credits_max)
 
@@ -292,11 +293,14 @@ class Link:
             settlements += some
             for queue, count in more.items():
                 credits[queue] = credits.get(queue, 0) + count
-        for part in chunks(settlements):
-            self._number += 1
+        parts = list(chunks(settlements))
+        first = self._number + 1
+        self._number += len(parts)
+        # All of them before the first is written: a connection that breaks meanwhile loses none.
+        self._unanswered.update(enumerate(parts, first))
+        for number, part in enumerate(parts, first):
             message = pack(part)
-            message.acks.number = self._number
-            self._unanswered[self._number] = part
+            message.acks.number = number
             if part[-1] is settlements[-1]:
                 message.acks.credits.extend(_credits(credits))
             await call.write(message)
