@@ -94,9 +94,7 @@ class DeliveryCalls:
         session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
         if self._stopping:
             raise NotReady("The server stops.")
-        self._sessions.add(
-            session
-        )  # from here to where it runs without a pause: a stop speaks to all of them
+        self._sessions.add(session)  # it runs before others have a turn: a stop speaks to all of them
         self._nobody.clear()
         book = parts.service.functions
         try:
