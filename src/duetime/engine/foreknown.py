@@ -60,20 +60,26 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
     behind the newest record: then the record of a command could have an earlier time than the state."""
     if now_ms < state.at_ms:
         return []
+    answers: dict[int, Answer] = {}
+    for place, command in enumerate(batch.commands):  # before any new intent is looked for
+        if type(command) is not Submit and type(command) is not Settle:
+            known = foreknown.answer(state, command, now_ms)
+            if known is None:
+                return []
+            answers[place] = known
     found: Waiting = []
     made: set[str] = set()
     left = Batch([], [], batch.ack, batch.settlements)
-    for command, requests in zip(batch.commands, batch.replies, strict=True):
+    for place, (command, requests) in enumerate(zip(batch.commands, batch.replies, strict=True)):
         if type(command) is Submit:
             add_submits(left, _unknown(state, requests, now_ms, made, found))
-        elif type(command) is Settle:
+        elif place not in answers:
             left.commands.append(command)
             left.replies.append(requests)
+        elif getattr(command, "id", None) in made:
+            return []
         else:
-            known = foreknown.answer(state, command, now_ms)
-            if known is None or getattr(command, "id", None) in made:
-                return []
-            found.append((requests[0], known))
+            found.append((requests[0], answers[place]))
     if found:
         batch.commands, batch.replies = left.commands, left.replies
     return found
