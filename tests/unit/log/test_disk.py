@@ -24,6 +24,23 @@ def test_directories_are_made_with_all_above_them(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "c").is_dir()
 
 
+def test_a_directory_is_made_below_one_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    open_ = os.open
+
+    def denied(path: str, flags: int, *mode: int) -> int:
+        if path == str(tmp_path):  # as a folder of mode 711 that is somebody else's
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return open_(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", denied)
+    RealDisk().make_directory(str(parent / "log"))
+    assert (parent / "log").is_dir()
+
+
 def test_a_directory_that_appears_meanwhile_is_as_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
