@@ -94,8 +94,8 @@ class RealDisk:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, private.FOLDER_MODE)
         self.sync_directory(parent)
-        # Whoever made the parent may not have waited for its name. What this user cannot even read was made by
-        # somebody else.
+        # Whoever made the parent may not have waited for its name. What this user cannot even read was made
+        # by somebody else.
         with contextlib.suppress(PermissionError):
             self.sync_directory(os.path.dirname(parent))
 
