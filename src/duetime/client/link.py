@@ -49,7 +49,7 @@ class Taker(Protocol):
 
     def opened(self, link: Link, credits_max: int) -> None: ...
 
-    def closed(self, link: Link) -> None: ...
+    def closed(self, link: Link, number: int) -> None: ...
 
     def arrived(self, link: Link, deliveries: list[Deliver]) -> None: ...
 
@@ -77,8 +77,10 @@ class Link:
         self._unpacker = Unpacker()
         self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
         """What the server called this link's connections: it may settle what they hold."""
-        self.holding: list[Place] | None = None
-        """The taker's: what it still had when the last connection ended. None: it has not said so yet."""
+        self.holding: tuple[int, list[Place]] = (0, [])
+        """The taker's: what it still had when a connection ended, and the number of that end. It is told by
+        another thread, perhaps after the next one has ended too: then it says nothing of that one."""
+        self._ends = 0
         self._beat: asyncio.TimerHandle | None = None
         self._beat_due = False
         self._connected = False
@@ -181,11 +183,12 @@ class Link:
     def _name_earlier(self, hello: pb.Hello) -> None:
         """Say what earlier connections of this link were called, and what is left of them here."""
         hello.earlier.extend(self._earlier)
-        if self.holding is None:
+        number, held = self.holding
+        if number != self._ends:
             return
         waiting = tuple(self._outbox)  # in one step: another thread adds to it
         outcomes = [*self._unanswered.values(), *(settlements for settlements, _ in waiting)]
-        places = {*self.holding, *((each.id, each.delivery) for part in outcomes for each in part)}
+        places = {*held, *((each.id, each.delivery) for part in outcomes for each in part)}
         hello.holding.SetInParent()
         for id, delivery in sorted(places):
             hello.holding.held.add(intent_id=id, delivery=delivery)
@@ -220,8 +223,8 @@ class Link:
         if self._connected:
             self._connected = False
             self._words.clear()
-            self.holding = None
-            self._taker.closed(self)
+            self._ends += 1
+            self._taker.closed(self, self._ends)
         self._left.set()
 
     async def _read(self, call: Any) -> None:

@@ -140,8 +140,8 @@ class Worker:
     def opened(self, link: Link, credits_max: int) -> None:
         self._loop.call_soon_threadsafe(self._on_opened, link, credits_max)
 
-    def closed(self, link: Link) -> None:
-        self._loop.call_soon_threadsafe(self._on_closed, link)
+    def closed(self, link: Link, number: int) -> None:
+        self._loop.call_soon_threadsafe(self._on_closed, link, number)
 
     def arrived(self, link: Link, deliveries: list[Deliver]) -> None:
         self._loop.call_soon_threadsafe(self._on_arrived, link, deliveries)
@@ -204,12 +204,12 @@ class Worker:
         self._started = True
         self._ask()
 
-    def _on_closed(self, link: Link) -> None:
+    def _on_closed(self, link: Link, number: int) -> None:
         """What it delivered goes on: its server may take the outcome when it is back."""
         self._open.pop(link, None)
         kept = [place for place, by in self._held.items() if by is link]
         self._orphans.update(kept)
-        link.holding = kept
+        link.holding = number, kept
 
     def _on_refused(self, error: Exception) -> None:
         self._error = error

@@ -21,7 +21,7 @@ class Taker:
     def opened(self, link: Link, credits_max: int) -> None:
         pass
 
-    def closed(self, link: Link) -> None:
+    def closed(self, link: Link, number: int) -> None:
         pass
 
 
@@ -53,6 +53,26 @@ def test_outcomes_that_could_not_be_written_are_all_said_again():
     assert [each for part in link._unanswered.values() for each in part] == outcomes
 
 
+def test_what_was_held_at_one_end_says_nothing_of_the_next():
+    """A taker that is behind told of the end before: what came since was taken for lost, and ran again."""
+
+    async def main() -> None:
+        link = made()
+        link._loop = asyncio.get_running_loop()
+        for _ in range(2):
+            link._welcome(pb.Welcome(consumer="w", heartbeat_ms=60_000))
+            link._down()
+        hello = pb.Hello()
+        link.holding = 1, [("i", 1)]
+        link._name_earlier(hello)
+        assert not hello.HasField("holding")
+        link.holding = 2, [("i", 1), ("j", 1)]
+        link._name_earlier(hello)
+        assert [each.intent_id for each in hello.holding.held] == ["i", "j"]
+
+    asyncio.run(main())
+
+
 def test_outcomes_that_come_while_it_reconnects_are_not_lost():
     """They come from another thread, between any two steps."""
     count, done = 20_000, Done(None)
@@ -63,7 +83,6 @@ def test_outcomes_that_come_while_it_reconnects_are_not_lost():
         link = made()
         link._loop = asyncio.get_running_loop()
         link._earlier.append("w")
-        link.holding = []
 
         def come() -> None:
             for number in range(count):
