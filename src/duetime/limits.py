@@ -248,7 +248,7 @@ GRPC_IDLE_MS: Final = MINUTE_MS
 # gRPC messages that are read at one time, and of them those of one token: each has up to request_bytes_max.
 GRPC_READING_MAX: Final = 32
 GRPC_READING_PER_TOKEN: Final = 8
-# Calls that need no token, at one time (health, reflection).
+# Calls that need no token, at one time and of each kind (health, its watches, reflection).
 GRPC_OPEN_CALLS_MAX: Final = 64
 # Deliveries in one message, and their bytes: hundreds together cost little more than one alone, and a client
 # takes 4 MiB unless it says otherwise.

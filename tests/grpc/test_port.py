@@ -12,6 +12,7 @@ import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from duetime.limits import GRPC_OPEN_CALLS_MAX
 from duetime.v1 import deliveries_pb2, intents_pb2
 from duetime.v1.stub import SERVICE, DuetimeStub
 from tests.e2e.process import environment
@@ -114,6 +115,23 @@ def test_reflection_names_the_service_and_its_calls(server: ServerProcess):
             answers = [answer async for answer in info(iter([ask(file_containing_symbol=SERVICE)]))]
             files = b"".join(answers[0].file_descriptor_response.file_descriptor_proto)
             assert b"WatchIntents" in files and b"CreateBatchRequest" in files
+
+    asyncio.run(main())
+
+
+def test_who_watches_the_health_keeps_nobody_from_asking(server: ServerProcess):
+    """Streams that stay open counted with single calls: a stranger's made every check of the health fail."""
+
+    async def main() -> None:
+        request = health_pb2.HealthCheckRequest()
+        async with channel_to(server.grpc) as channel, asyncio.timeout(30):
+            stub = health_pb2_grpc.HealthStub(channel)
+            watches = [stub.Watch(request) for _ in range(GRPC_OPEN_CALLS_MAX)]
+            for watch in watches:
+                await watch.read()
+            assert (await stub.Check(request)).status == health_pb2.HealthCheckResponse.SERVING
+            for watch in watches:
+                watch.cancel()
 
     asyncio.run(main())
 

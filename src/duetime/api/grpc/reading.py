@@ -8,6 +8,7 @@ place. Until then a call costs no more than the window of its stream.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -58,7 +59,8 @@ class OpenCalls:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._open = 0
+        self._open = Counter[str]()
+        """By kind: streams that stay open keep no single call out."""
 
     def unary(
         self, kind: type[Message], method: Callable[[Any, Context], Awaitable[Message]]
@@ -67,7 +69,7 @@ class OpenCalls:
             async def answer() -> bytes:
                 return (await method(await self._read(kind, context), context)).SerializeToString()
 
-            answered: bytes = await self._counted(answer, context)
+            answered: bytes = await self._counted("one", answer, context)
             return answered
 
         return grpc.stream_unary_rpc_method_handler(call)
@@ -81,7 +83,7 @@ class OpenCalls:
             async def answer() -> None:
                 await method(await self._read(kind, context), context)
 
-            await self._counted(answer, context)
+            await self._counted("stream", answer, context)
 
         return grpc.stream_stream_rpc_method_handler(call, response_serializer=_serialize)
 
@@ -95,20 +97,20 @@ class OpenCalls:
                 async for message in method(self._each(kind, context), context):
                     await context.write(message)
 
-            await self._counted(answer, context)
+            await self._counted("both", answer, context)
 
         return grpc.stream_stream_rpc_method_handler(call, response_serializer=_serialize)
 
-    async def _counted(self, answer: Callable[[], Awaitable[Any]], context: Context) -> Any:
-        if self._open >= GRPC_OPEN_CALLS_MAX:
+    async def _counted(self, kind: str, answer: Callable[[], Awaitable[Any]], context: Context) -> Any:
+        if self._open[kind] >= GRPC_OPEN_CALLS_MAX:
             await refuse(context, Busy(f"{GRPC_OPEN_CALLS_MAX} such calls are open.", waitMs=1_000), "open")
-        self._open += 1
+        self._open[kind] += 1
         try:
             return await answer()
         except (InvalidField, NotJson) as error:
             await refuse(context, error, "open")
         finally:
-            self._open -= 1
+            self._open[kind] -= 1
 
     async def _read(self, kind: type[Message], context: Context) -> Message:
         return read(kind, await self._reading.one(context, FIRST_REQUEST_MS))
