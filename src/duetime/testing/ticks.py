@@ -67,6 +67,8 @@ class Kept(Struct):
     next_ms: int
     paused: bool = False
     decided_ms: int = 0
+    reached_ms: int = 0
+    """The latest tick that ever passed, by whatever clock."""
     revision: int = 1
 
 
@@ -171,8 +173,9 @@ class Ticks:
                 other.startswith(f"{command.id}@") for other in (*running, *new)
             )
             assert id in new or id in self.made or overlaps, f"the tick {id!r} is lost"
-        decided_ms = kept.decided_ms
+        reached_ms = kept.reached_ms
         if passed:
+            kept.reached_ms = max(reached_ms, passed[-1])
             # What was decided by a clock that is not believed may be decided again when that comes back.
             sure_ms = min(passed[-1], leaps.believed_ms) if leaps.in_doubt else passed[-1]
             kept.decided_ms = max(kept.decided_ms, sure_ms)
@@ -181,4 +184,4 @@ class Ticks:
             if id.startswith(f"{command.id}@") and "@now-" not in id:
                 time_ms = int(id.partition("@")[2])
                 # One that was queued before comes when what it waited for ends in this very record.
-                assert time_ms in passed or time_ms <= decided_ms, f"{id!r} is no tick"
+                assert time_ms in passed or time_ms <= reached_ms, f"{id!r} is no tick"
