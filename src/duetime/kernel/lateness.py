@@ -60,13 +60,15 @@ def freed(state: State, lane: Lane) -> None:
 
 def late_ms(state: State, lane: Lane, intent: Intent) -> int:
     """How late a first hand-over is, of an intent that was limited, or not called before."""
-    since_ms = intent.late_from_ms or intent.due_at_ms
-    limited_ms = intent.limited_ms
-    for from_ms, until_ms in lane.pauses or ():
-        limited_ms += max(0, (until_ms or state.at_ms) - max(from_ms, intent.due_at_ms))
-    whole_ms = max(0, state.at_ms - since_ms)
-    intent.limited_ms = min(limited_ms, whole_ms)
-    return whole_ms - intent.limited_ms
+    at_ms, due_at_ms, limited_ms = state.at_ms, intent.due_at_ms, intent.limited_ms
+    for from_ms, until_ms in reversed(lane.pauses or ()):
+        until_ms = until_ms or at_ms
+        if until_ms <= due_at_ms:
+            break  # and so are those before it
+        limited_ms += until_ms - (from_ms if from_ms > due_at_ms else due_at_ms)
+    whole_ms = max(0, at_ms - (intent.late_from_ms or due_at_ms))
+    intent.limited_ms = limited_ms = min(limited_ms, whole_ms)
+    return whole_ms - limited_ms
 
 
 def called(state: State, intent: Intent, waited_ms: int) -> None:
