@@ -1,5 +1,7 @@
 """`X-Duetime-Request-Id`: a write that is repeated gets the first one's answer, and is done once.
 
+An id is its sender's own: the same one of another token names another request.
+
 Answers are kept in memory for as long as the contract says, and the newest only. What must hold across a
 restart is kept by the engine itself: commands carry the request's id, and the intent remembers it.
 """
@@ -12,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 
 from duetime.api.http import Answer, Call
+from duetime.api.quotas import bearer
 from duetime.clock import Clock
 from duetime.errors import InvalidField, KeyReused
 from duetime.limits import KEY_CHARS_MAX, REQUEST_ID_MS
@@ -19,6 +22,9 @@ from duetime.limits import KEY_CHARS_MAX, REQUEST_ID_MS
 # Answers kept at most, and their bytes: what is more than that is a flood, not a repetition.
 _KEPT = 20_000
 _BYTES = 64 * 1024 * 1024
+# Between a token and an id, in which it cannot be; and as much of the hash of a token as is enough.
+_BY = "\n"
+_TOKEN_CHARS = 16
 
 
 class _Kept:
@@ -31,7 +37,7 @@ class _Kept:
 
 
 class Repeats:
-    """Answers by request id."""
+    """Answers by the names of requests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -52,7 +58,8 @@ class Repeats:
         known = self._kept.get(id)
         if known is not None:
             if known.said != said:
-                raise KeyReused(f"The request id {id!r} was used before for another request.")
+                own = id.rpartition(_BY)[2]
+                raise KeyReused(f"The request id {own!r} was used before for another request.")
             answer = await asyncio.shield(known.answer)
             return Answer(
                 answer.body,
@@ -87,8 +94,11 @@ class Repeats:
 
 
 def request_id(call: Call) -> str | None:
-    """The id a client gave its request."""
+    """What a request is known by: the id from its client and, where tokens are needed, whose it is."""
     id = call.header(b"x-duetime-request-id")
-    if id is not None and not (1 <= len(id) <= KEY_CHARS_MAX and id.isprintable()):
+    if id is None:
+        return None
+    if not (1 <= len(id) <= KEY_CHARS_MAX and id.isprintable()):
         raise InvalidField(f"X-Duetime-Request-Id must have 1 to {KEY_CHARS_MAX} printable characters.")
-    return id
+    token = bearer.get()
+    return f"{token[:_TOKEN_CHARS]}{_BY}{id}" if token else id
