@@ -47,10 +47,10 @@ class NoToken(Refused):
 
 
 class Forbidden(Refused):
-    """The token's role does not allow this."""
+    """The token does not allow this."""
 
     code, status = 40301, 403
-    hint = "Use a token with the role that is named."
+    hint = "Use a token that has the role, or may use the queue, that is named."
 
 
 class ForeignPage(Refused):

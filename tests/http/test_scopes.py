@@ -82,6 +82,66 @@ def test_a_bound_token_changes_only_its_own(guarded):
     assert server.ask("POST", "/v1/schedules/own/trigger", None, mine).status == 201
 
 
+def test_a_bound_token_changes_nothing_outside_by_way_of_its_own(guarded):
+    """A tree that reaches further, a place that another queue's intent has, a group of another queue."""
+    server, known = guarded
+    mine, admin = known["bound-submit"], known["admin"]
+
+    def status(id):
+        return server.ask("GET", f"/v1/intents/{id}", None, admin).json["status"]
+
+    root = made(server, admin, MAIL)
+    below = made(server, admin, {**OUTSIDE[0], "after": [root]})
+    refusal = problem(server.ask("POST", f"/v1/intents/{root}/cancel", {"tree": True}, mine), 40301)
+    assert below in refusal["detail"] and "task:other" in refusal["detail"]
+    assert [status(root), status(below)] == ["SCHEDULED", "BLOCKED"]
+    assert server.ask("POST", f"/v1/intents/{root}/cancel", {"tree": True}, admin).status == 200
+
+    theirs = made(server, admin, {**OUTSIDE[0], "collapseKey": "theirs"})
+    problem(server.ask("POST", "/v1/intents", {**LATER, **MAIL, "collapseKey": "theirs"}, mine), 40301)
+    assert status(theirs) == "SCHEDULED"
+    first, second = (made(server, mine, {**MAIL, "collapseKey": "own"}) for _ in range(2))
+    assert [status(first), status(second)] == ["CANCELED", "SCHEDULED"]
+
+    group = {"then": {**LATER, **OUTSIDE[0]}, "size": 2, "members": []}
+    id = server.ask("POST", "/v1/groups", group, admin).json["groupId"]
+    more = {"first": 0, "members": [{**LATER, **CART}]}
+    answer = server.ask("POST", f"/v1/groups/{id}/members", more, mine)
+    assert [each["status"] for each in answer.json["errors"]] == [403]
+    own = {"then": {**LATER, **MAIL}, "members": [{**LATER, **CART}]}
+    assert server.ask("POST", "/v1/groups", own, mine).status == 201
+
+
+def test_a_request_id_gives_nobody_the_answer_of_another_token(guarded):
+    server, known = guarded
+    mine, other, admin = known["bound-submit"], known["submit"], known["admin"]
+    same = {"X-Duetime-Request-Id": "one"}
+    first, again, theirs = (
+        server.ask("POST", "/v1/intents", {**LATER, **MAIL}, {**who, **same}) for who in (other, other, admin)
+    )
+    assert first.body == again.body and "idempotent-replayed" in again.headers
+    assert theirs.status == 201 and theirs.json["intentId"] != first.json["intentId"]
+    assert server.ask("POST", "/v1/intents", {**LATER, **CART}, {**mine, **same}).status == 201
+    hook, same = made(server, admin, HOOK), {"X-Duetime-Request-Id": "two"}
+    assert server.ask("POST", f"/v1/intents/{hook}/cancel", None, {**admin, **same}).status == 200
+    problem(server.ask("POST", f"/v1/intents/{hook}/cancel", None, {**mine, **same}), 40301)
+
+    async def cancel(token: str) -> Any:
+        cancel = intents_pb2.CancelRequest(intent_id=hook)
+        async with calling(server.grpc) as stub:
+            sent = (*metadata(token), ("x-duetime-request-id", "three"))
+            return await outcome(stub.Cancel(cancel, metadata=sent))
+
+    async def main() -> None:
+        nonlocal hook
+        hook = made(server, admin, HOOK)
+        assert await cancel(admin["X-Duetime-Token"]) == (grpc.StatusCode.OK, None)
+        assert await cancel(admin["X-Duetime-Token"]) == (grpc.StatusCode.OK, None)
+        assert await cancel(mine["X-Duetime-Token"]) == (DENIED, "40301")
+
+    asyncio.run(main())
+
+
 def test_a_bound_worker_takes_only_from_its_own(guarded):
     server, known = guarded
     token = known["bound-worker"]["X-Duetime-Token"]

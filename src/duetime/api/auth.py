@@ -67,6 +67,12 @@ def check_lanes(lanes: Iterable[str]) -> None:
             grant.scope.check_lane(lane)
 
 
+def own_lanes() -> tuple[str, ...] | None:
+    """The lanes that whoever asks just now may use; None: all."""
+    grant = caller.get()
+    return None if grant is None or grant.scope is None else grant.scope.lanes()
+
+
 def is_bound() -> bool:
     """Whether whoever asks just now may use only some queues and entity types."""
     grant = caller.get()

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from duetime.api import claims, moments, rates, share_wire
-from duetime.api.auth import check_target
+from duetime.api.auth import check_target, own_lanes
 from duetime.api.schedule_wire import PlannedIntent
 from duetime.api.wire import CallbackIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
 from duetime.channels.addresses import problem_with
@@ -352,7 +352,7 @@ def _ties(new: NewIntent) -> Ties | None:
         claim = claims.read(new.collapse_key, new.collapse, new.unique)
     if claim is None and new.group is None and new.members is None:
         return None
-    return Ties(claim, new.group, new.members or 0)
+    return Ties(claim, new.group, new.members or 0, own_lanes())
 
 
 def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | None:

@@ -25,11 +25,13 @@ class Scope(Struct, frozen=True):
         else:
             raise self._refusal(f"a {type(target).__name__.lower()}")
 
+    def lanes(self) -> tuple[str, ...]:
+        """The same as the lanes by which deliveries are asked for."""
+        return (*(lane_of(Task("", queue)) for queue in self.queues), *map(type_lane, self.entity_types))
+
     def check_lane(self, lane: str) -> None:
         """Raise unless deliveries may be taken from this lane."""
-        own = [lane_of(Task("", queue)) for queue in self.queues]
-        own += [type_lane(kind) for kind in self.entity_types]
-        if lane not in own:
+        if lane not in self.lanes():
             raise self._refusal(repr(lane))
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from duetime import errors
 from duetime.api import problems
-from duetime.api.auth import check_target, is_bound
+from duetime.api.auth import check_target, is_bound, own_lanes
 from duetime.api.compose import Composer, Defaults, said_terms
 from duetime.api.functions import Check, Functions
 from duetime.api.life_wire import EntryOut, HistoryOut, WhyOut
@@ -167,7 +167,7 @@ class Service:
     async def cancel(
         self, id: str, revision: int = 0, request: str | None = None, tree: bool = False
     ) -> IntentOut:
-        return await self._ask(Cancel(id, revision, request, tree))
+        return await self._ask(Cancel(id, revision, request, tree, own_lanes()))
 
     async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
         return await self._ask(FireNow(id, revision, request))

@@ -316,6 +316,8 @@ def _ties_bytes(ties: Ties) -> int:
         size += 4 * len(ties.claim.key)
     if ties.group is not None:
         size += 4 * len(ties.group)
+    if ties.within is not None:
+        size += sum(4 * len(lane) + 3 for lane in ties.within)
     return size
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.kernel import groups
 from duetime.kernel.readying import finish, take_back
-from duetime.kernel.revision import find, forbids, remember
+from duetime.kernel.revision import find, forbids, out_of_reach, remember
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
 from duetime.limits import TREE_MAX
@@ -26,6 +26,10 @@ def apply(state: State, command: Cancel) -> Intent | Existing | Refusal:
     live = [each for each in found if each.status not in FINAL]
     if not live:
         return forbids(intent, "StateForbids", "cancelled")
+    for each in live if command.within is not None else ():
+        refusal = out_of_reach(each, command.within)
+        if refusal is not None:
+            return refusal
     for each in live:
         _cancel(state, each)
     touch(state, intent)  # it may have ended before those that hang on it

@@ -7,8 +7,10 @@ once, however often it is sent. A callback's `waiting` is always its members les
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from duetime.kernel.history import rare_of
-from duetime.kernel.revision import forbids
+from duetime.kernel.revision import forbids, out_of_reach
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
 from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item, Ties, member_id
@@ -23,11 +25,16 @@ def known(state: State, item: Item, ties: Ties) -> Reply:
         return None  # as nearly always: the disk need not be asked
     intent = state.store.get(item.id)
     rare = intent.rare if intent is not None else None
-    if intent is None or rare is None or rare.ties != ties or rare.fingerprint != item.fingerprint:
+    if intent is None or rare is None or rare.ties != kept(ties) or rare.fingerprint != item.fingerprint:
         return None
     if ties.group is not None and callback_of(state, intent) is None:
         return None
     return Existing(intent)
+
+
+def kept(ties: Ties | None) -> Ties | None:
+    """What an intent keeps of its ties."""
+    return ties if ties is None or ties.within is None else replace(ties, within=None)
 
 
 def _is_next(state: State, item: Item, group: str) -> bool:
@@ -44,6 +51,9 @@ def check(state: State, item: Item, ties: Ties) -> Refusal | None:
     callback = state.store.get(group)
     if callback is None:
         return Refusal("InvalidField", f"`group` names {group!r}, and there is no such intent.")
+    refusal = out_of_reach(callback, ties.within)
+    if refusal is not None:
+        return refusal
     members = _members(callback)
     if not members:
         return Refusal("InvalidField", f"`group` names {group!r}, which is not the callback of a group.")

@@ -36,6 +36,15 @@ def remember(intent: Intent, request: str | None) -> None:
         rare.requests = (*rare.requests[1 - _REQUESTS_KEPT :], request)
 
 
+def out_of_reach(intent: Intent, within: tuple[str, ...] | None) -> Refusal | None:
+    """Why a caller that may use only these lanes must not change the intent, or None."""
+    lane = intent.terms.scope_lane
+    if within is None or lane in within:
+        return None
+    text = f"{intent.id!r} would change with it, and is in {lane!r}, which this token may not use."
+    return Refusal("Forbidden", text, {"intentId": intent.id})
+
+
 def forbids(intent: Intent, error: str, verb: str) -> Refusal:
     """The intent's status does not allow this verb."""
     status = intent.status.name

@@ -6,7 +6,7 @@ from duetime.kernel import claims, dependents, groups
 from duetime.kernel.history import rare_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.readying import finish, make_due
-from duetime.kernel.revision import done_by, remember
+from duetime.kernel.revision import done_by, out_of_reach, remember
 from duetime.kernel.state import State
 from duetime.protocol.command import Submit
 from duetime.protocol.effect import Change
@@ -127,8 +127,9 @@ def _tied(state: State, terms: Terms, item: Item) -> Reply:
     old = claims.waiting(state, item) if known is None else None
     if old is None:
         return known
+    assert item.ties is not None, "the one that waits was found by its claim"
     item = claims.placed(item, old)
-    refusal = admit(state, terms, state.lanes.get(terms.lane), item)
+    refusal = out_of_reach(old, item.ties.within) or admit(state, terms, state.lanes.get(terms.lane), item)
     if refusal is not None:
         return refusal
     claims.end(state, old, item)
@@ -149,7 +150,8 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     if ties is not None or (
         item.key is not None or item.after or item.traceparent is not None or item.request is not None
     ):
-        intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent, ties=ties)
+        kept = groups.kept(ties)
+        intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent, ties=kept)
         remember(intent, item.request)
     intent.expected_ms = item.expected_ms
     state.store.add(intent)

@@ -84,6 +84,8 @@ class Cancel(Struct, frozen=True, array_like=True, tag="cancel", gc=False):
     revision: int = 0
     request: str | None = None
     tree: bool = False
+    within: tuple[str, ...] | None = None
+    """The lanes that the caller may use: a tree that reaches further is left alone. None: all."""
 
 
 class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):

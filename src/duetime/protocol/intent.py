@@ -44,6 +44,9 @@ class Ties(Struct, frozen=True, array_like=True, gc=False):
     """The intent that waits for this one among others, as their group's callback."""
     members: int = 0
     """How many members a group's callback waits for. 0: it is none."""
+    within: tuple[str, ...] | None = None
+    """The lanes that the caller may use: it takes no place and joins no group in others. None: all. Not kept
+    with the intent."""
 
 
 def member_id(group: str, number: int) -> str:

@@ -239,6 +239,11 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
     """How long a result is shown after the end. 0: as long as the intent is kept."""
 
     @property
+    def scope_lane(self) -> str:
+        """The lane that a caller must be allowed to use: its own, or that of its entity's type."""
+        return type_lane(self.target.kind) if type(self.target) is Entity else self.lane
+
+    @property
     def serial(self) -> bool:
         """Whether its lane runs one at a time."""
         return type(self.target) is Entity

@@ -116,6 +116,7 @@ WIDE = "\U0001f600"
         Item("a", 0, 1, after=tuple("b" * 128 for _ in range(1_000))),
         Item("a", 0, 1, traceparent=WIDE * 55),
         Item("a", 0, 1, ties=Ties(Claim(WIDE * 256, Until.TIME, 1 << 40), WIDE * 128, 100_000)),
+        Item("a", 0, 1, ties=Ties(group="g", within=tuple(f"task:{WIDE * 256}{n}" for n in range(100)))),
         Item(
             "a" * 128, 0, 1 << 43, b"", 1 << 43, "k", 1 << 63, fresh=True, relative=True, expected_ms=1 << 30
         ),

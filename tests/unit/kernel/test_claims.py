@@ -20,6 +20,7 @@ from tests.unit.kernel.bench import (
     entity,
     error,
     errors,
+    queue,
     replies,
     stream,
     terms,
@@ -363,3 +364,17 @@ def test_claims_hold_through_a_restart(until):
     found = submit(again, "b", until, delay=100, for_ms=HOUR_MS if until is TIME else 0)
     assert found == ("b" if until is DEBOUNCE else "a")
     assert again.status("a") is (Status.CANCELED if until is DEBOUNCE else Status.SCHEDULED)
+
+
+def test_no_place_is_taken_in_a_queue_that_the_caller_may_not_use():
+    bench = Bench()
+    ties = Ties(Claim("k", DEBOUNCE), within=("task:mine",))
+    bench.submit("theirs", on=queue("theirs"), ties=tie(DEBOUNCE), delay=100)
+    assert errors(bench.submit("a", on=queue("mine"), ties=ties, delay=100)) == ["Forbidden"]
+    assert bench.statuses("theirs") == ["SCHEDULED"]
+    bench.cancel("theirs")
+    assert errors(bench.submit("a", "b", on=queue("mine"), ties=ties, delay=100)) == ["", ""]
+    assert bench.statuses("a", "b") == ["CANCELED", "SCHEDULED"]
+    kept = bench.intent("b").rare
+    assert kept is not None and kept.ties == tie(DEBOUNCE), "what the caller may use is not kept"
+    invariants.check(bench.state)

@@ -333,3 +333,15 @@ def test_a_view_says_how_far_a_group_is():
     assert (view.group, view.members, view.joined, view.left) == (None, 2, 1, 2)
     view = query.view(bench.intent("g.0"))
     assert (view.group, view.members, view.left) == ("g", 0, 0)
+
+
+def test_nobody_joins_a_group_whose_callback_they_may_not_use():
+    bench = Bench()
+    bench.submit("g", on=queue("theirs"), ties=Ties(members=2), fingerprint=7)
+    bound = {"on": queue("mine"), "fingerprint": 7}
+    assert errors(bench.submit("g.0", ties=Ties(group="g", within=("task:mine",)), **bound)) == ["Forbidden"]
+    both = Ties(group="g", within=("task:mine", "task:theirs"))
+    assert errors(bench.submit("g.0", ties=both, **bound)) == [""]
+    (again,) = replies(bench.submit("g.0", ties=both, **bound))
+    assert isinstance(again, Existing)
+    assert left(bench) == 2

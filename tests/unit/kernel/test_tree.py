@@ -8,7 +8,7 @@ from duetime.protocol.intent import Status
 from duetime.protocol.outcome import Rejected
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import AfterOn
-from tests.unit.kernel.bench import Bench, aborted, error, errors, queue, stream
+from tests.unit.kernel.bench import Bench, aborted, entity, error, errors, queue, stream
 from tests.unit.kernel.test_groups import group, left
 
 END = AfterOn.END
@@ -137,4 +137,19 @@ def test_a_namesake_of_one_that_waited_is_not_in_the_tree():
     bench.submit("c", after=("q",))
     bench.do(Cancel("p", tree=True))
     assert bench.statuses("p", "c") == ["CANCELED", "BLOCKED"]
+    invariants.check(bench.state)
+
+
+def test_a_tree_that_reaches_outside_of_what_its_canceller_may_use_is_left_alone():
+    bench = Bench()
+    bench.submit("a", on=queue("mine"))
+    bench.submit("b", on=entity("1"), after=("a",))
+    bench.submit("c", on=queue("theirs"), after=("b",))
+    mine = ("task:mine", "entities:cart")
+    refused = bench.do(Cancel("a", tree=True, within=mine))
+    assert error(refused) == "Forbidden"
+    assert bench.statuses(*"abc") == ["DISPATCHING", "BLOCKED", "BLOCKED"]
+    bench.cancel("c")
+    assert error(bench.do(Cancel("a", tree=True, within=mine))) == "", "what has ended is not touched"
+    assert bench.statuses(*"abc") == ["CANCELED"] * 3
     invariants.check(bench.state)
