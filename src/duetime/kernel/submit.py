@@ -128,8 +128,9 @@ def _tied(state: State, terms: Terms, item: Item) -> Reply:
     if old is None:
         return known
     assert item.ties is not None, "the one that waits was found by its claim"
+    refusal = out_of_reach(old, item.ties.within)
     item = claims.placed(item, old)
-    refusal = out_of_reach(old, item.ties.within) or admit(state, terms, state.lanes.get(terms.lane), item)
+    refusal = refusal or admit(state, terms, state.lanes.get(terms.lane), item)
     if refusal is not None:
         return refusal
     claims.end(state, old, item)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from duetime.kernel import invariants, query, reasons
@@ -338,7 +340,7 @@ def test_a_view_says_how_far_a_group_is():
 def test_nobody_joins_a_group_whose_callback_they_may_not_use():
     bench = Bench()
     bench.submit("g", on=queue("theirs"), ties=Ties(members=2), fingerprint=7)
-    bound = {"on": queue("mine"), "fingerprint": 7}
+    bound: dict[str, Any] = {"on": queue("mine"), "fingerprint": 7}
     assert errors(bench.submit("g.0", ties=Ties(group="g", within=("task:mine",)), **bound)) == ["Forbidden"]
     both = Ties(group="g", within=("task:mine", "task:theirs"))
     assert errors(bench.submit("g.0", ties=both, **bound)) == [""]
