@@ -8,11 +8,10 @@ import msgspec
 import typer
 
 from duetime.cli import output, server
-from duetime.client.http import PAGE_MAX, Client
+from duetime.client.http import Client
 from duetime.client.models import Lane
 from duetime.client.plan import PRIORITIES
-from duetime.client.requests import LaneChanges, query
-from duetime.client.transport import Request
+from duetime.client.requests import LaneChanges
 
 app = typer.Typer(help="List queues; limit, order, pause and resume them.", no_args_is_help=True)
 
@@ -50,16 +49,7 @@ def list_(
 
 
 async def _shown(client: Client, every: bool) -> list[dict[str, Any]]:
-    """Page after page, as the server shows them."""
-    found: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        pairs = query({}, limit=PAGE_MAX, cursor=cursor, entities=None if every else "false")
-        page = await client.ask(Request("GET", "/v1/admin/lanes", pairs), dict[str, Any])
-        found += page["lanes"]
-        cursor = page["nextCursor"]
-        if cursor is None:
-            return found
+    return [lane async for lane in client.lanes_as_shown(entities=every)]
 
 
 @app.command("set")

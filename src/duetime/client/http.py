@@ -40,7 +40,7 @@ from duetime.client.sse import Event
 from duetime.client.stream import Stream
 from duetime.client.times import Moment
 from duetime.client.transport import Request, Transport
-from duetime.errors import Closed, InvalidField
+from duetime.errors import BadQuery, Closed, InvalidField
 
 T = TypeVar("T")
 PAGE_MAX = 500
@@ -284,6 +284,10 @@ class Client:
         found = lanes_of(self._transport, entities=entities)
         return [msgspec.convert(lane, models.Lane) async for lane in found]
 
+    def lanes_as_shown(self, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
+        """The lanes with all that the server says of them."""
+        return lanes_of(self._transport, entities=entities)
+
     async def _listed(self, where: str, name: str, kind: type[T]) -> Sequence[T]:
         answer = await self._ask(Request("GET", where), dict[str, Any])
         return [msgspec.convert(each, kind) for each in answer[name]]
@@ -335,14 +339,21 @@ class Client:
 
 
 async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
-    """The lanes of a server as it shows them, page after page."""
-    cursor: str | None = None
+    """The lanes of a server as it shows them, page after page. An older one knows no pages: it shows all."""
+    where, cursor = "/v1/admin/lanes", None
     while True:
-        asked = query({}, limit=PAGE_MAX, cursor=cursor, entities=None if entities else "false")
-        page = transport.read(await transport.send(Request("GET", "/v1/admin/lanes", asked)), dict[str, Any])
+        asked = query({}, cursor=cursor, entities=None if entities else "false")
+        try:
+            answer = await transport.send(Request("GET", where, asked))
+        except BadQuery:
+            if cursor is not None:
+                raise
+            answer = await transport.send(Request("GET", where))
+        page = transport.read(answer, dict[str, Any])
         for lane in page["lanes"]:
-            yield lane
-        cursor = page["nextCursor"]
+            if entities or not lane["name"].startswith("entity:"):
+                yield lane
+        cursor = page.get("nextCursor")
         if cursor is None:
             return
 
