@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from duetime.errors import Damaged, Denied, DiskFailed, DuetimeError, Exhausted, NoSpace, Unavailable
+from duetime.errors import Damaged, Denied, DiskFailed, DuetimeError, Exhausted, Held, NoSpace
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -52,7 +52,7 @@ def of_store(error: BaseException, path: Path) -> DuetimeError:
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
         return Denied(text)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Unavailable(text, hint="Another program has the file open; let it finish, then try again.")
+        return Held(text, hint="Another program has the file open; let it finish, then try again.")
     if name.startswith("SQLITE_CANTOPEN"):
         return _unopened(path) or Denied(text)
     if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_SHORT_READ":

@@ -34,7 +34,7 @@ STORE = {
     "SQLITE_IOERR_WRITE": (errors.DiskFailed, EXIT_LATER),
     "SQLITE_READONLY_DIRECTORY": (errors.Denied, EXIT_UNUSABLE),
     "SQLITE_CANTOPEN": (errors.Denied, EXIT_UNUSABLE),
-    "SQLITE_BUSY": (errors.Unavailable, 1),
+    "SQLITE_BUSY": (errors.Held, EXIT_LATER),
     "SQLITE_CORRUPT": (errors.Damaged, EXIT_DAMAGED),
     "SQLITE_NOTADB": (errors.Damaged, EXIT_DAMAGED),
     "SQLITE_IOERR_SHORT_READ": (errors.Damaged, EXIT_DAMAGED),
