@@ -131,11 +131,6 @@ async def serve(config: Config, *, insecure: bool, started: Callable[[Listening]
     await server.run(started)
 
 
-def new_token(folder: Path, role: str, name: str) -> str:
-    """Make a token for the server of a data folder."""
-    return tokens.new(folder, role, name)
-
-
 def _gate(host: str, folder: Path, *, insecure: bool) -> tuple[tokens.Known, Gate]:
     known = tokens.Known(folder)
     known.grants()  # a file that cannot be read is told now, and not to every caller

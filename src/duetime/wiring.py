@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from duetime import limits, private
 from duetime.channels.inline import InlineChannel
@@ -178,29 +179,21 @@ def backup(folder: Path, to: Path) -> Backup:
 
 
 class TokenRow(Struct, rename="camel"):
-    """A token as it is listed."""
+    """A token as it is asked for and listed."""
 
     name: str
     role: str
-    rate: str | None
-    burst: int | None
-    queues: tuple[str, ...]
-    entity_types: tuple[str, ...]
+    rate: str | None = None
+    burst: int | None = None
+    queues: tuple[str, ...] = ()
+    entity_types: tuple[str, ...] = ()
 
 
-def new_token(
-    folder: Path,
-    role: str,
-    name: str,
-    rate: str | None = None,
-    burst: int | None = None,
-    queues: tuple[str, ...] = (),
-    entity_types: tuple[str, ...] = (),
-) -> str:
+def new_token(folder: Path, row: TokenRow) -> str:
     """A token for the server on this folder; only its hash is kept."""
     from duetime.api import tokens
 
-    return tokens.new(folder, role, name, rate, burst, queues, entity_types)
+    return tokens.new(folder, **asdict(row))
 
 
 def tokens(folder: Path) -> list[TokenRow]:

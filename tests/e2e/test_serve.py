@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from duetime import wiring
+from duetime.api import tokens
 from tests.e2e.process import environment
 from tests.http.server import ServerProcess
 
@@ -50,7 +50,7 @@ def test_a_port_that_is_taken_says_how_to_choose_another(tmp_path):
 
 
 def test_what_it_says_to_try_works_as_it_stands(tmp_path):
-    token = wiring.new_token(tmp_path / "data", "admin", "me")
+    token = tokens.new(tmp_path / "data", "admin", "me")
     with ServerProcess(tmp_path / "data", "--host", "0.0.0.0") as server:
         for _ in range(1_000):
             if "Ctrl-C stops it." in server.words:
@@ -69,8 +69,8 @@ def test_what_it_says_to_try_works_as_it_stands(tmp_path):
 
 def test_a_revoked_token_is_refused_at_once(tmp_path):
     folder = tmp_path / "data"
-    token = wiring.new_token(folder, "admin", "me")
-    wiring.new_token(folder, "read", "watch")
+    token = tokens.new(folder, "admin", "me")
+    tokens.new(folder, "read", "watch")
     duetime = f"{sys.executable} -m duetime"
     with ServerProcess(folder) as server:
         place = {"DUETIME_URL": server.url, "DUETIME_TOKEN": token}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 
 import grpc
 import pytest
@@ -12,6 +10,7 @@ import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from duetime.api import tokens
 from duetime.limits import GRPC_OPEN_CALLS_MAX
 from duetime.v1 import deliveries_pb2, intents_pb2
 from duetime.v1.stub import SERVICE, DuetimeStub
@@ -22,12 +21,6 @@ from tests.http.server import ServerProcess
 NEW = intents_pb2.CreateRequest(
     intent=intents_pb2.NewIntent(delay_ms=3_600_000, stream=intents_pb2.Stream(name="nobody"))
 )
-MAKE_TOKEN = """
-import sys
-from pathlib import Path
-from duetime import serving
-sys.stdout.write(serving.new_token(Path(sys.argv[1]), sys.argv[2], sys.argv[2]))
-"""
 UNAUTHENTICATED, DENIED = grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED
 
 
@@ -47,17 +40,9 @@ async def joined(address: str, token: str | None) -> tuple[grpc.StatusCode, str 
         await subscriber.__aexit__()
 
 
-def new_token(folder, role: str) -> str:
-    run = subprocess.run(
-        [sys.executable, "-c", MAKE_TOKEN, str(folder), role],
-        capture_output=True, text=True, check=True, env=environment(),
-    )  # fmt: skip
-    return run.stdout
-
-
 def test_tokens_and_roles(tmp_path):
     folder = tmp_path / "data"
-    tokens = {role: new_token(folder, role) for role in ("read", "submit", "worker", "admin")}
+    known = {role: tokens.new(folder, role, role) for role in ("read", "submit", "worker", "admin")}
 
     async def main(address: str) -> None:
         async with calling(address) as stub:
@@ -66,16 +51,16 @@ def test_tokens_and_roles(tmp_path):
             wrong = stub.List(intents_pb2.ListRequest(), metadata=metadata("duetime_wrong"))
             assert await outcome(wrong) == (UNAUTHENTICATED, "40101")
             assert await joined(address, None) == (UNAUTHENTICATED, "40101")
-            bearer = (("authorization", f"Bearer {tokens['submit']}"),)
+            bearer = (("authorization", f"Bearer {known['submit']}"),)
             assert await outcome(stub.Create(NEW, metadata=bearer)) == (grpc.StatusCode.OK, None)
             ok, no = (grpc.StatusCode.OK, None), (DENIED, "40301")
             for role, writes, takes in (
                 ("read", no, no), ("submit", ok, no), ("worker", no, ok), ("admin", ok, ok),
             ):  # fmt: skip
-                mine = metadata(tokens[role])
+                mine = metadata(known[role])
                 assert await outcome(stub.List(intents_pb2.ListRequest(), metadata=mine)) == ok, role
                 assert await outcome(stub.Create(NEW, metadata=mine)) == writes, role
-                assert await joined(address, tokens[role]) == takes, role
+                assert await joined(address, known[role]) == takes, role
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await stub.WatchIntents(intents_pb2.WatchIntentsRequest()).read()
             assert error.value.code() is UNAUTHENTICATED

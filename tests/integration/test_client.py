@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime import errors, wiring
+from duetime import errors
+from duetime.api import tokens
 from duetime.client.http import Client
 from duetime.client.models import Callback, Redelivery
 from tests.http.hooks import Say
@@ -213,8 +214,8 @@ async def test_what_is_to_come_and_what_was(server, fresh):
 @asynchronous
 async def test_tokens_and_roles(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
-    admin = wiring.new_token(tmp_path, "admin", "a")
-    read = wiring.new_token(tmp_path, "read", "r")
+    admin = tokens.new(tmp_path, "admin", "a")
+    read = tokens.new(tmp_path, "read", "r")
     with ServerProcess(tmp_path) as server:
         async with Client(server.url, token=admin) as client:
             made = await client.create(delay_ms=HOUR_MS, stream=NOBODY)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from duetime import Handle, wiring
+from duetime import Handle
+from duetime.api import tokens
 from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import TARGET, WAIT_S, WorkerProcess
@@ -41,8 +42,8 @@ def test_a_wrong_address_is_said_plainly(url):
 
 
 def test_a_wrong_token_is_said_plainly(tmp_path):
-    right = wiring.new_token(tmp_path, "worker", "ours")
-    reader = wiring.new_token(tmp_path, "read", "theirs")
+    right = tokens.new(tmp_path, "worker", "ours")
+    reader = tokens.new(tmp_path, "read", "theirs")
     with ServerProcess(tmp_path) as server:
         for token, words in (("nonsense", "refuses this worker"), (reader, "refuses this worker")):
             worker = WorkerProcess(server, options=("--token", token))

@@ -62,7 +62,7 @@ def new(
     """
     folder = _folder(data, file)
     own_queues, own_types = _names(queues), _names(entity_types)
-    token = wiring.new_token(folder, role, name, rate, burst, own_queues, own_types)
+    token = wiring.new_token(folder, wiring.TokenRow(name, role, rate, burst, own_queues, own_types))
     if as_json:
         limit = {} if rate is None else {"rate": rate, "burst": burst}
         scope = {"queues": own_queues, "entityTypes": own_types} if own_queues or own_types else {}

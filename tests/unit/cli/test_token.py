@@ -7,12 +7,13 @@ import json
 import pytest
 
 from duetime import wiring
+from duetime.api import tokens
 from duetime.cli.main import EXIT_ERROR, EXIT_OK, main
 
 
 def test_names_and_roles_are_listed_and_nothing_else(tmp_path, capsys):
-    token = wiring.new_token(tmp_path, "admin", "me")
-    wiring.new_token(tmp_path, "read", "watch")
+    token = tokens.new(tmp_path, "admin", "me")
+    tokens.new(tmp_path, "read", "watch")
     assert main(["token", "list", "--data", str(tmp_path)]) == EXIT_OK
     shown = capsys.readouterr().out
     assert [line.split() for line in shown.splitlines()] == [
@@ -34,8 +35,8 @@ def test_no_tokens_are_said_in_words(tmp_path, capsys):
 
 
 def test_a_token_is_taken_back_by_its_name(tmp_path, capsys):
-    wiring.new_token(tmp_path, "admin", "me")
-    wiring.new_token(tmp_path, "read", "watch")
+    tokens.new(tmp_path, "admin", "me")
+    tokens.new(tmp_path, "read", "watch")
     assert main(["token", "revoke", "me", "--data", str(tmp_path)]) == EXIT_OK
     assert [(each.name, each.role) for each in wiring.tokens(tmp_path)] == [("watch", "read")]
     assert "last one" not in capsys.readouterr().err
@@ -44,7 +45,7 @@ def test_a_token_is_taken_back_by_its_name(tmp_path, capsys):
 
 
 def test_a_name_that_nobody_has_is_refused_with_those_there_are(tmp_path, capsys):
-    wiring.new_token(tmp_path, "admin", "me")
+    tokens.new(tmp_path, "admin", "me")
     assert main(["token", "revoke", "you", "--data", str(tmp_path)]) == EXIT_ERROR
     assert "'me'" in capsys.readouterr().err
     assert main(["token", "revoke", "you", "--data", str(tmp_path / "elsewhere")]) == EXIT_ERROR
@@ -58,7 +59,7 @@ def test_a_token_carries_its_own_rate(tmp_path, capsys):
     assert main([*new, "100/s", "--burst", "10", "--name", "shop", "--json"]) == EXIT_OK
     assert json.loads(capsys.readouterr().out).items() >= {"rate": "100/s", "burst": 10}.items()
     assert main([*new, "5/10s", "--name", "slow"]) == EXIT_OK
-    wiring.new_token(tmp_path, "admin", "me")
+    tokens.new(tmp_path, "admin", "me")
     capsys.readouterr()
     assert main(["token", "list", *folder]) == EXIT_OK
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
@@ -80,7 +81,7 @@ def test_a_rate_that_makes_no_sense_makes_no_token(tmp_path, capsys, said):
 
 
 def test_a_rate_that_was_spoilt_in_the_file_is_noticed(tmp_path, capsys):
-    wiring.new_token(tmp_path, "submit", "shop", "5/s")
+    tokens.new(tmp_path, "submit", "shop", "5/s")
     path = tmp_path / "tokens.json"
     path.write_text(path.read_text().replace("5/s", "5/x"))
     assert main(["token", "list", "--data", str(tmp_path)]) == EXIT_ERROR
