@@ -219,7 +219,8 @@ HELD_REQUESTS_MIN: Final = 4
 # A client that does not read its answers is cut: after this time, unless it has read this many bytes in it.
 UNREAD_MS: Final = 30 * SECOND_MS
 UNREAD_BYTES_MIN: Final = 64 * 1024
-# Of the requests under way, one token may have three in four: a flood of one leaves room for the others.
+# Of the requests under way, and of gRPC streams, one token may have three in four: a flood of one leaves
+# room for the others.
 REQUESTS_SHARE: Final = (3, 4)
 # Refused connections: how long health shows the last one, and how often the log tells of them.
 REFUSALS_SHOWN_MS: Final = 10 * SECOND_MS
@@ -248,6 +249,10 @@ GRPC_IDLE_MS: Final = MINUTE_MS
 # gRPC messages that are read at one time, and of them those of one token: each has up to request_bytes_max.
 GRPC_READING_MAX: Final = 32
 GRPC_READING_PER_TOKEN: Final = 8
+# Of strangers, whose messages are small and come with the call: the next one takes the place of the oldest.
+GRPC_READING_OPEN: Final = 8
+# Calls whose message has not been read: each costs up to the window of its stream, 64 KiB.
+GRPC_UNREAD_MAX: Final = 2_000
 # Calls that need no token, at one time and of each kind (health, its watches, reflection).
 GRPC_OPEN_CALLS_MAX: Final = 64
 # Deliveries in one message, and their bytes: hundreds together cost little more than one alone, and a client

@@ -6,15 +6,20 @@ import asyncio
 import select
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from duetime.api import tokens
-from tests.grpc.subscriber import calling, metadata
+from duetime.v1 import intents_pb2
+from duetime.v1.stub import DuetimeStub
+from tests.grpc.subscriber import calling, channel_to, metadata
 from tests.grpc.test_port import NEW
 from tests.http.server import ServerProcess
 
@@ -131,17 +136,30 @@ def memory_bytes(pid: int) -> int:
     return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
 
-def crowd(address: str, path: str, token: str | None) -> list[Stranger]:
+@contextmanager
+def crowd(address: str, path: str, token: str | None) -> Iterator[None]:
     """Strangers that have sent all that they may."""
-    found = [Stranger(address, path, token) for _ in range(CONNECTIONS)]
-    while sum(each.move() for each in found) or _readable(found):
-        pass
-    return found
+    with ExitStack() as stack:
+        found = [Stranger(address, path, token) for _ in range(CONNECTIONS)]
+        for each in found:
+            stack.enter_context(each.socket)
+        while sum(each.move() for each in found) or _readable(found):
+            pass
+        yield
 
 
 def _readable(strangers: list[Stranger]) -> bool:
     ready, _, _ = select.select([each.socket for each in strangers], [], [], QUIET_S)
     return bool(ready) and sum(each.move() for each in strangers) > 0
+
+
+async def healthy(address: str) -> None:
+    """Health is told to everybody, and soon."""
+    async with channel_to(address) as channel:
+        asked = health_pb2.HealthCheckRequest()
+        checked = await health_pb2_grpc.HealthStub(channel).Check(asked, timeout=5)
+        assert checked.status == health_pb2.HealthCheckResponse.SERVING
+        assert (await DuetimeStub(channel).Health(intents_pb2.HealthRequest(), timeout=5)).status
 
 
 @pytest.mark.parametrize(
@@ -154,6 +172,8 @@ def _readable(strangers: list[Stranger]) -> bool:
         ("/grpc.health.v1.Health/Check", None),
         ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", None),
         ("/duetime.v1.Duetime/CreateBatch", "submit"),
+        ("/duetime.v1.Duetime/WatchIntents", "read"),
+        ("/duetime.v1.Duetime/Deliveries", "worker"),
     ],
 )
 def test_unfinished_messages_do_not_fill_the_memory(tmp_path, path, who):
@@ -165,15 +185,14 @@ def test_unfinished_messages_do_not_fill_the_memory(tmp_path, path, who):
         async with calling(address) as stub:
             made = await stub.Create(NEW, metadata=metadata(admin), timeout=30, wait_for_ready=True)
             assert made.intent.intent_id
+            await healthy(address)
 
     with ServerProcess(folder) as server:
         asyncio.run(works(server.grpc))
         before = memory_bytes(server.pid)
-        strangers = crowd(server.grpc, path, token)
-        assert memory_bytes(server.pid) - before < MORE_BYTES_MAX
-        asyncio.run(works(server.grpc))
-        for each in strangers:
-            each.socket.close()
+        with crowd(server.grpc, path, token):
+            assert memory_bytes(server.pid) - before < MORE_BYTES_MAX
+            asyncio.run(works(server.grpc))
 
 
 def test_many_callers_with_one_token_all_get_their_turn(server: ServerProcess):
@@ -183,6 +202,19 @@ def test_many_callers_with_one_token_all_get_their_turn(server: ServerProcess):
             assert len({each.intent.intent_id for each in made}) == 200
 
     asyncio.run(main())
+
+
+def test_calls_without_a_message_take_no_place_of_those_with_one(tmp_path):
+    """Not even from others with the same token, on either port."""
+    folder = tmp_path / "data"
+    token = tokens.new(folder, "submit", "submit")
+    with (
+        ServerProcess(folder, server__requests_max=20) as server,
+        crowd(server.grpc, "/duetime.v1.Duetime/CreateBatch", token),
+    ):
+        new = {"delayMs": 3_600_000, "stream": {"name": "nobody"}}
+        made = server.ask("POST", "/v1/intents", new, {"authorization": f"Bearer {token}"})
+        assert made.status == 201, made.body
 
 
 def test_a_call_without_a_message_is_refused(server: ServerProcess):

@@ -20,9 +20,9 @@ from duetime import errors
 from duetime.api import problems
 from duetime.api.admission import held_budget
 from duetime.api.auth import Gate, Role
+from duetime.api.places import Places
 from duetime.api.quotas import bearer
 from duetime.errors import Busy, DuetimeError, NotJsonType, TooLarge
-from duetime.limits import REQUESTS_SHARE
 
 T = TypeVar("T")
 JSON = b"application/json"
@@ -91,8 +91,8 @@ Handler = Callable[[Call], Awaitable[Answer | None]]
 """None: the handler has answered by itself (a stream)."""
 
 
-class Load:
-    """How many requests are under way, and how many may be: in all, and of one token."""
+class Load(Places):
+    """How many requests are under way, and how many may be; and the bytes that they hold."""
 
     def __init__(
         self,
@@ -101,43 +101,11 @@ class Load:
         refused: Callable[[DuetimeError], None] = problems.nobody_counts,
     ) -> None:
         """`bytes_max`: of one request. `refused` is told of every caller who is refused."""
-        self.requests_max = requests_max
+        super().__init__(requests_max, "requests")
         self.bytes_max = bytes_max
         self.refused = refused
         self.held = held_budget(bytes_max)
         """Bytes of bodies by token."""
-        self.under_way = 0
-        self._share = max(1, requests_max * REQUESTS_SHARE[0] // REQUESTS_SHARE[1])
-        self._of: dict[str, int] = {}
-
-    def has_room(self, token: str) -> bool:
-        """Whether one more may begin. Without tokens everybody is one, and has all of it."""
-        return self.under_way < self.requests_max and self._of.get(token, 0) < self._share
-
-    def check(self, token: str) -> None:
-        """Raise unless one more may begin."""
-        if self.has_room(token):
-            return
-        if self.under_way >= self.requests_max:
-            raise Busy(f"{self.requests_max} requests are under way, the most there may be.", waitMs=100)
-        raise Busy(
-            f"{self._share} requests of this token are under way, the most that one may have.", waitMs=100
-        )
-
-    def begin(self, token: str) -> None:
-        """One more is under way; after `check` or `has_room`."""
-        self.under_way += 1
-        if token:
-            self._of[token] = self._of.get(token, 0) + 1
-
-    def end(self, token: str) -> None:
-        self.under_way -= 1
-        if token:
-            left = self._of[token] - 1
-            if left:
-                self._of[token] = left
-            else:
-                del self._of[token]
 
 
 class Endpoint:
@@ -192,12 +160,8 @@ class Endpoint:
             call = Call(scope, await body.read(scope, receive), receive, send)
             if not self._counted:
                 return await self._handler(call)
-            load.check(token)
-            load.begin(token)  # not before the body is there: a head alone keeps nobody out
-            try:
+            with load.one(token):  # not before the body is there: a head alone keeps nobody out
                 return await self._handler(call)
-            finally:
-                load.end(token)
         finally:
             body.release()
 

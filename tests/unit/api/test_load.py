@@ -12,7 +12,7 @@ from duetime.api.admission import Admission
 from duetime.api.auth import Gate, Grant, Role
 from duetime.api.budget import Budget
 from duetime.api.http import Answer, Call, Endpoint, Load, check_type
-from duetime.errors import Busy, NotJsonType
+from duetime.errors import NotJsonType
 
 MB = 1024 * 1024
 
@@ -35,31 +35,6 @@ def test_a_ticket_takes_from_its_addresses_budget():
     assert one.take(6) and not two.take(1) and other.take(4)
     one.give(6)
     assert two.take(1)
-
-
-def test_one_token_leaves_room_for_others():
-    load = Load(4, MB)
-    for _ in range(3):
-        load.check("a")
-        load.begin("a")
-    with pytest.raises(Busy, match="3 requests of this token"):
-        load.check("a")
-    load.check("b")
-    load.begin("b")
-    with pytest.raises(Busy, match="4 requests are under way"):
-        load.check("c")
-    load.end("a")
-    assert load.has_room("a") and load.has_room("c")
-
-
-def test_without_tokens_everybody_has_all_of_it():
-    load = Load(4, MB)
-    for _ in range(4):
-        load.check("")
-        load.begin("")
-    assert not load.has_room("")
-    load.end("")
-    assert load.has_room("") and load.under_way == 3
 
 
 class Asked:

@@ -11,9 +11,11 @@ from duetime.api.auth import Gate, Role
 from duetime.api.grpc.reading import Reading, read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.http import Answer, Call, Load
+from duetime.api.places import Places
 from duetime.api.quotas import bearer
 from duetime.api.repeats import Repeats, request_id
 from duetime.errors import DuetimeError
+from duetime.limits import GRPC_UNREAD_MAX
 from duetime.v1.stub import SERVICE
 
 Handler = Callable[[Any, str | None], Awaitable[Message]]
@@ -42,10 +44,17 @@ class Door:
         self._load = load
         self._repeats = repeats
         self.reading = Reading()
+        self._unread = Places(GRPC_UNREAD_MAX, "calls without a message")
+        """Calls without their message: they take no place of those that are answered."""
 
     def check(self, context: Context, role: Role) -> None:
         """Raise unless the token in the call's metadata allows it."""
         self._gate.check_token(token_of(context), role)
+
+    async def message(self, context: Context) -> bytes:
+        """The first message of a call whose token is known."""
+        with self._unread.one(bearer.get()):
+            return await self.reading.one(context)
 
     def behaviour(self, unary: Unary) -> Callable[[object, Context], Awaitable[bytes]]:
         """What grpc calls, when the headers are there and before the message is read."""
@@ -62,18 +71,15 @@ class Door:
 
     async def _answer(self, unary: Unary, context: Context) -> bytes:
         if unary.role is None:  # health is asked under any load
-            return await self._handled(unary, context)
+            return await self._handled(unary, await self.reading.stranger(context), context)
         self.check(context, unary.role)
         load, token = self._load, bearer.get()
         load.check(token)
-        load.begin(token)
-        try:
-            return await self._handled(unary, context)
-        finally:
-            load.end(token)
+        body = await self.message(context)
+        with load.one(token):
+            return await self._handled(unary, body, context)
 
-    async def _handled(self, unary: Unary, context: Context) -> bytes:
-        body = await self.reading.one(context)
+    async def _handled(self, unary: Unary, body: bytes, context: Context) -> bytes:
         request = read(unary.kind, body)
         if not unary.writes:
             return (await unary.handler(request, None)).SerializeToString()

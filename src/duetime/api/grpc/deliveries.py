@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from typing import Any
 
-import grpc.aio
 from msgspec import Struct
 
 from duetime.api.auth import Role, check_lanes, check_target
@@ -16,20 +15,19 @@ from duetime.api.grpc.calls import Door
 from duetime.api.grpc.reading import read
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
+from duetime.api.places import Places
 from duetime.api.quotas import bearer
 from duetime.api.revocations import Revocations
 from duetime.api.service import Service
 from duetime.channels.stream import StreamChannel
-from duetime.errors import Busy, DuetimeError, InvalidField, NotReady
+from duetime.errors import DuetimeError, InvalidField, NotReady
 from duetime.limits import GRPC_STREAMS_MAX
 from duetime.protocol.command import Drain
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
 
-# How long a connection may take to say who it is.
-_HELLO_S = 30.0
 # How long a client may take to read the last words.
-_LAST_WORDS_S = 2.0
+_LAST_WORDS_MS = 2_000
 
 
 class DeliveriesParts(Struct):
@@ -51,38 +49,39 @@ class DeliveryCalls:
         self._sessions: set[Session] = set()
         self._nobody = asyncio.Event()
         self._nobody.set()
-        self._open = 0
+        self._open = Places(GRPC_STREAMS_MAX, "streams of deliveries", wait_ms=1_000)
         self._stopping = False
 
     async def behaviour(self, requests: object, context: Context) -> None:
         """What grpc calls."""
-        self._open += 1
         try:
             try:
                 self._admit(context)
             except DuetimeError:
                 await self._first_word(context)
                 raise
-            hello = await _hello(context)
-            if hello is not None:
-                await self._run(context, hello)
+            with self._open.one(bearer.get()):
+                await self._run(context, await self._hello(context))
         except Exception as error:
             await refuse(context, error, "Deliveries")
-        finally:
-            self._open -= 1
+
+    async def _hello(self, context: Context) -> pb.Hello:
+        """The first message."""
+        message = read(pb.ClientMessage, await self._parts.door.message(context))
+        if message.WhichOneof("message") != "hello":
+            raise InvalidField("The first message is not Hello.", hint="Say Hello first.")
+        return message.hello
 
     async def _first_word(self, context: Context) -> None:
         """Hear a client out before it is refused: one that is still writing would not learn why."""
-        with contextlib.suppress(TimeoutError, InvalidField):
-            async with asyncio.timeout(_LAST_WORDS_S):
-                await self._parts.door.reading.one(context)
+        with contextlib.suppress(InvalidField):
+            await self._parts.door.reading.stranger(context, _LAST_WORDS_MS)
 
     def _admit(self, context: Context) -> None:
         self._parts.door.check(context, Role.worker)
         if self._stopping:
             raise NotReady("The server stops.")
-        if self._open > GRPC_STREAMS_MAX:
-            raise Busy(f"{GRPC_STREAMS_MAX} take deliveries already.", waitMs=1_000)
+        self._open.check(bearer.get())
 
     async def _run(self, context: Context, hello: pb.Hello) -> None:
         parts = self._parts
@@ -124,20 +123,5 @@ class DeliveryCalls:
         everybody.cancel()
         for session in list(self._sessions):
             session.end()
-        await asyncio.wait({nobody}, timeout=_LAST_WORDS_S)
+        await asyncio.wait({nobody}, timeout=_LAST_WORDS_MS / 1000)
         nobody.cancel()
-
-
-async def _hello(context: Context) -> pb.Hello | None:
-    """The first message; None if there is none."""
-    try:
-        async with asyncio.timeout(_HELLO_S):
-            body = await context.read()
-    except TimeoutError:
-        raise InvalidField(f"Nothing was said for {_HELLO_S:.0f} seconds.", hint="Say Hello first.") from None
-    if body is grpc.aio.EOF:
-        return None
-    message = read(pb.ClientMessage, body)
-    if message.WhichOneof("message") != "hello":
-        raise InvalidField("The first message is not Hello.", hint="Say Hello first.")
-    return message.hello

@@ -3,6 +3,9 @@
 What the library reads stays in memory until the message is whole, and a client may never finish it. So a call
 is handled from its headers on: who may not call is refused before anything is read, and who may waits for a
 place. Until then a call costs no more than the window of its stream.
+
+Calls that need no token have places of their own. There nobody waits: an honest message comes together with
+its call, so the one that has been incomplete for longest makes room for the next.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from duetime.limits import (
     FIRST_REQUEST_MS,
     GRPC_OPEN_CALLS_MAX,
     GRPC_READING_MAX,
+    GRPC_READING_OPEN,
     GRPC_READING_PER_TOKEN,
     REQUEST_MS,
 )
@@ -37,6 +41,8 @@ class Reading:
     def __init__(self) -> None:
         self._all = asyncio.Semaphore(GRPC_READING_MAX)
         self._of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._open: dict[asyncio.Timeout, None] = {}
+        """Of callers without a token, the oldest first."""
 
     async def one(self, context: Context, within_ms: int = REQUEST_MS) -> bytes:
         """The next message of a call."""
@@ -49,9 +55,26 @@ class Reading:
                 body: Any = await context.read()
         except TimeoutError:
             raise InvalidField(f"The message was not complete within {within_ms // 1000} seconds.") from None
-        if body is grpc.aio.EOF:
-            raise InvalidField("There is no message in the call.")
-        return bytes(body)
+        return _whole(body)
+
+    async def stranger(self, context: Context, within_ms: int = FIRST_REQUEST_MS) -> bytes:
+        """The next message of a call that needs no token."""
+        waiting = self._open
+        try:
+            async with asyncio.timeout(within_ms / 1000) as own:
+                if len(waiting) >= GRPC_READING_OPEN:
+                    oldest = next(iter(waiting))
+                    del waiting[oldest]
+                    if not oldest.expired():
+                        oldest.reschedule(0)
+                waiting[own] = None
+                try:
+                    body: Any = await context.read()
+                finally:
+                    waiting.pop(own, None)
+        except TimeoutError:
+            raise InvalidField("The message was not complete in time.") from None
+        return _whole(body)
 
 
 class OpenCalls:
@@ -113,7 +136,7 @@ class OpenCalls:
             self._open[kind] -= 1
 
     async def _read(self, kind: type[Message], context: Context) -> Message:
-        return read(kind, await self._reading.one(context, FIRST_REQUEST_MS))
+        return read(kind, await self._reading.stranger(context))
 
     async def _each(self, kind: type[Message], context: Context) -> AsyncIterator[Message]:
         while True:
@@ -121,6 +144,12 @@ class OpenCalls:
                 yield await self._read(kind, context)
             except InvalidField:  # it is over, or too slow
                 return
+
+
+def _whole(body: Any) -> bytes:
+    if body is grpc.aio.EOF:
+        raise InvalidField("There is no message in the call.")
+    return bytes(body)
 
 
 def read(kind: type[M], body: bytes) -> M:

@@ -12,6 +12,8 @@ from duetime.api.grpc import convert, pieces
 from duetime.api.grpc.calls import Door
 from duetime.api.grpc.reading import read
 from duetime.api.grpc.refusals import Context, refuse
+from duetime.api.places import Places
+from duetime.api.quotas import bearer
 from duetime.api.revocations import Revocations, revoked
 from duetime.errors import Busy, NotReady
 from duetime.limits import GRPC_STREAMS_MAX, WATCH_UNREAD_MS
@@ -28,21 +30,17 @@ class Watches:
         self._events = events
         self._door = door
         self._revocations = revocations
-        self._open = 0
+        self._open = Places(GRPC_STREAMS_MAX, "watches", wait_ms=1_000)
 
     async def behaviour(self, requests: object, context: Context) -> None:
         """What grpc calls, before the request is read."""
-        self._open += 1
         try:
             self._door.check(context, Role.read)
-            if self._open > GRPC_STREAMS_MAX:
-                raise Busy(f"{GRPC_STREAMS_MAX} watch already.", waitMs=1_000)
-            request = read(pb.WatchIntentsRequest, await self._door.reading.one(context))
-            await self._watch(request, context)
+            with self._open.one(bearer.get()):
+                request = read(pb.WatchIntentsRequest, await self._door.message(context))
+                await self._watch(request, context)
         except Exception as error:
             await refuse(context, error, "WatchIntents")
-        finally:
-            self._open -= 1
 
     async def _watch(self, request: pb.WatchIntentsRequest, context: Context) -> NoReturn:
         id = request.intent_id if request.HasField("intent_id") else None
