@@ -60,7 +60,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     folder = Path(config.data.dir)
     known, gate = _gate(config.server.host, folder, insecure=insecure)  # before anything is made on disk
     meter = Meter()
-    webhooks = _webhooks(config, clock)
+    webhooks = _webhooks(config, clock, meter)
     streams = StreamChannel(clock)
     meter.connected = streams.connected
     pulled: dict[type[Target], Channel] = dict.fromkeys((Stream, Task, Entity), streams)
@@ -171,7 +171,7 @@ def _sides(parts: GrpcParts) -> list[Side]:
     return [GrpcSide(parts)]
 
 
-def _webhooks(config: Config, clock: Clock) -> WebhookChannel:
+def _webhooks(config: Config, clock: Clock, meter: Meter) -> WebhookChannel:
     settings = config.webhooks
     return WebhookChannel(
         WebhookOptions(
@@ -182,4 +182,5 @@ def _webhooks(config: Config, clock: Clock) -> WebhookChannel:
         ),
         clock,
         tracer=None if (tracing := make_tracing()) is None else tracing.begin,
+        slots=meter.host_share,
     )

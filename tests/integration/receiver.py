@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from duetime.channels.shares import host_share
 from duetime.channels.webhook import WebhookChannel, WebhookOptions
 from duetime.clock import Clock, SystemClock
 from duetime.protocol.effect import Deliver
@@ -218,12 +219,18 @@ async def sending(
     tls: ssl.SSLContext | None = None,
     tracer: Any = None,
     on_call: Any = None,
+    slots: Callable[[int], int] = host_share,
     **options: Any,
 ) -> AsyncIterator[Sending]:
     """A channel with these options, closed at the end with nothing left behind."""
     before = asyncio.all_tasks()
     channel = WebhookChannel(
-        WebhookOptions(**options), clock or SystemClock(), tls=tls, tracer=tracer, on_call=on_call
+        WebhookOptions(**options),
+        clock or SystemClock(),
+        tls=tls,
+        tracer=tracer,
+        on_call=on_call,
+        slots=slots,
     )
     rig = Sending(channel)
     try:

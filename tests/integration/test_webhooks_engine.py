@@ -102,6 +102,34 @@ def test_an_open_breaker_costs_no_attempts():
     asyncio.run(main())
 
 
+def test_a_path_that_hangs_does_not_starve_the_others_on_its_host():
+    """More than the host's share of the tier hangs, and was due first; its time limit is far away."""
+
+    async def main():
+        async def answer(request, writer):
+            await (hang if request.path == "/hang" else http())(request, writer)
+
+        async with receiving(answer) as receiver, running() as rig:
+            url = receiver.url.removesuffix("/hook")
+            hanging = [f"hang{n}" for n in range(100)]
+            await rig.submit(Callback(f"{url}/hang"), *hanging, tier=Tier.STANDARD)
+            await receiver.got(32)
+            await rig.submit(Callback(f"{url}/fine"), *(f"i{n}" for n in range(30)), tier=Tier.STANDARD)
+            for n in range(30):
+                assert (await rig.ended(f"i{n}")).status is Status.ACKED
+            called = [each.path for each in receiver.requests]
+            assert called.count("/hang") == 32, "four fifths of the 40 that the host gets of the tier"
+            views = [rig.engine.get(id) for id in hanging]
+            held = [view for view in views if view is not None and view.status is Status.SCHEDULED]
+            assert held and all(view.attempts == 0 for view in held), "their attempts are given back"
+            why = rig.engine.why(held[0].id)
+            assert why is not None and why.code == "snoozed"
+            assert "/hang has 32 calls under way and has answered none for" in why.sentence
+            assert "the rest of the 40 calls of its host is left to others" in why.sentence
+
+    asyncio.run(main())
+
+
 def test_in_a_batch_each_item_goes_its_own_way():
     async def main():
         async def answer(request, writer):

@@ -51,6 +51,8 @@ def outcomes_of_batch(answer: Answer, ids: list[str], now_ms: int) -> dict[str, 
     elif type(rest) is Done and answer.body.lstrip()[:1] == b"{":
         # It began to say something about the items, and nobody knows what: asking again is the safe side.
         rest = Failed("protocol", "the answer to the batch was cut off or too long", answer.status)
+    if not said:
+        return dict.fromkeys(ids, rest)
     return {id: _outcome_of_item(said[id], answer, now_ms) if id in said else rest for id in ids}
 
 

@@ -34,7 +34,7 @@ class Batches:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[GroupKey, Group] = {}
 
-    def add(self, plan: Plan, delivery: Deliver) -> None:
+    def add(self, plan: Plan, delivery: Deliver, now_s: float) -> None:
         """Put a delivery with its like. Its linger begins with the first of them."""
         assert plan.group is not None
         body = plan.body_of(delivery)
@@ -46,7 +46,7 @@ class Batches:
             group = self._groups[plan.group] = Group(plan)
             linger_s = limits.CALLBACK_LINGER_MS[plan.tier] / 1000
             group.timer = self._loop.call_later(linger_s, self._close, plan.group)
-        group.items.append((delivery, body, self._loop.time()))
+        group.items.append((delivery, body, now_s))
         group.bytes += len(body)
         if len(group.items) >= limits.CALLBACK_BATCH_MAX:
             self._close(plan.group)

@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from duetime.channels.addresses import problem_with, refused
+from duetime.limits import TIER_NAMES
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Rejected
 from duetime.protocol.terms import Callback, Terms
@@ -37,8 +38,8 @@ class Plan:
     """How the callbacks of one set of terms are sent."""
 
     __slots__ = (
-        "batch", "body", "endpoint", "group", "headers", "method", "origin", "problem", "tail", "tier",
-        "timeout", "url",
+        "batch", "body", "endpoint", "group", "headers", "method", "origin", "place", "problem", "tail",
+        "tier", "tier_name", "timeout", "url",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, callback: Callback, connect_s: float, guarded: bool) -> None:
@@ -56,6 +57,8 @@ class Plan:
         self.method = callback.method.upper()
         self.batch = callback.batch
         self.tier = int(terms.tier)
+        self.tier_name = TIER_NAMES[self.tier].encode()
+        self.place = (self.endpoint, self.tier)
         self.timeout = time_limit(terms.timeout_ms, connect_s)
         self.body = callback.body
         self.headers = _headers_of(callback, self.sends_body)
@@ -80,12 +83,12 @@ class Plan:
             b'"lateMs":%d,"payload":%b%b'
             % (
                 _encode(delivery.id),
-                delivery.terms.tier.name.encode(),
+                self.tier_name,
                 delivery.delivery,
                 delivery.attempt,
                 _second(seconds),
                 ms,
-                delivery.late_ms + (waited_ms if delivery.attempt == 1 else 0),
+                delivery.late_ms + waited_ms if delivery.attempt == 1 else delivery.late_ms,
                 delivery.payload or b"null",
                 self.tail,
             )

@@ -19,9 +19,9 @@ _UNREACHED = frozenset(("timeout", "connect", "dns", "tls", "protocol"))
 
 
 class Shut(NamedTuple):
-    """What lets no call pass, and how to say so."""
+    """For how long a call should wait that may not go now, and why."""
 
-    breaker: Breaker
+    wait_s: float
     text: str
 
 
@@ -60,22 +60,22 @@ class Gates:
         """What lets nothing pass just now. None: ask again with `admit` when the call could be made."""
         slow = self._endpoints.get(endpoint)
         if host.refuses(now_s):
-            return self._host_shut(host, origin)
+            return self._host_shut(host, origin, now_s)
         if slow is not None and slow.refuses(now_s):
-            return self._endpoint_shut(slow, endpoint)
+            return self._endpoint_shut(slow, endpoint, now_s)
         return None
 
     def admit(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | Probes:
         """What does not let this call go; or that it goes, and what it finds out."""
         slow = self._endpoints.get(endpoint)
         if slow is not None and not slow.admits(now_s):
-            return self._endpoint_shut(slow, endpoint)
+            return self._endpoint_shut(slow, endpoint, now_s)
         if slow is None and not host.is_open:
             return _NO_PROBES
         probes = Probes(host.is_open, slow is not None and slow.is_open)
         if not host.admits(now_s, endpoint):
             self.abandoned(host, endpoint, Probes(False, probes.endpoint))
-            return self._host_shut(host, origin)
+            return self._host_shut(host, origin, now_s)
         return probes
 
     def ended(
@@ -112,10 +112,10 @@ class Gates:
         self._endpoints[endpoint] = slow
         slow.failed(now_s, probe)
 
-    def _host_shut(self, breaker: Breaker, origin: str) -> Shut:
+    def _host_shut(self, breaker: Breaker, origin: str, now_s: float) -> Shut:
         text = f"{origin} could not be reached {self._failures_max} times in a row; it was not called"
-        return Shut(breaker, text)
+        return Shut(breaker.wait_s(now_s), text)
 
-    def _endpoint_shut(self, breaker: Breaker, endpoint: str) -> Shut:
+    def _endpoint_shut(self, breaker: Breaker, endpoint: str, now_s: float) -> Shut:
         text = f"{endpoint} failed {self._failures_max} times in a row; it was not called"
-        return Shut(breaker, text)
+        return Shut(breaker.wait_s(now_s), text)

@@ -25,6 +25,7 @@ from duetime.channels.channel import Settler
 from duetime.channels.gates import Gates, Probes, Shut
 from duetime.channels.host import Call, Host
 from duetime.channels.sender import Sender
+from duetime.channels.shares import Shares, host_share
 from duetime.channels.signing import Signer
 from duetime.clock import Clock
 from duetime.protocol.effect import Abort, Deliver
@@ -53,9 +54,11 @@ _logger = logging.getLogger("duetime")
 # What is remembered of terms and of hosts; both are made again when they are needed.
 _PLANS_MAX = 1_024
 _HOSTS_MAX = 1_024
-# An intent held back by an open breaker is given its attempt back this often; then each counts, so that
-# what goes to a dead host ends some day.
-_SNOOZES_MAX = 20
+# What is held back again and again waits longer each time, up to this many times what it waits at first: a
+# million intents for a dead host must not keep the log busy. It costs them no attempt, however long it takes.
+_LONGER_MAX = 5
+# How many times it is held back until the wait is as long again as at first.
+_LONGER_EVERY = 8
 # How long a call that is cancelled may take to let go when the channel closes.
 _CLOSE_S = 5.0
 # What a settlement says of a delivery that was never called.
@@ -91,13 +94,16 @@ class WebhookChannel:
         tls: ssl.SSLContext | None = None,
         tracer: Tracer | None = None,
         on_call: OnCall | None = None,
+        slots: Callable[[int], int] = host_share,
     ) -> None:
+        """`slots`: how many calls of a tier one host is given at a time."""
         self._options = options
         self._clock = clock
         self._tls = tls
         self._tracer = tracer
         self._on_call = on_call
         self._signer = Signer(options.secret) if options.secret else None
+        self._slots = slots
         self._connect_s = options.connect_timeout_ms / 1000
         self._plans: dict[int, tuple[Terms, Plan]] = {}
         self._hosts: dict[str, Host] = {}
@@ -105,6 +111,8 @@ class WebhookChannel:
         self._open: dict[tuple[str, int], Call | None] = {}
         self._touched: set[Host] = set()
         self._outcomes: list[Settlement] = []
+        self._now_s: float | None = None
+        """The time of this turn; None until somebody asks for it."""
         self._sender: Sender | None = None
         self._closed = False
 
@@ -124,12 +132,18 @@ class WebhookChannel:
             plan = self._plan(delivery.terms)
             if plan.problem is not None:
                 self._end(delivery, plan.problem)
-            elif plan.batch:
-                self._batches.add(plan, delivery)
+                return
+            now_s = self._now_s
+            if now_s is None:
+                now_s = self._now_s = self._loop.time()
+            if plan.batch:
+                self._batches.add(plan, delivery, now_s)
             else:
-                item = (delivery, b"", self._loop.time())
-                host = self._host(plan)
-                shut = self._gates.shut(host.breaker, plan.origin, plan.endpoint, item[2])
+                item = (delivery, b"", now_s)
+                host = self._host(plan, now_s)
+                shut = self._gates.shut(host.breaker, plan.origin, plan.endpoint, now_s)
+                if shut is None and host.shares.full(plan, now_s):
+                    shut = host.shares.shut(plan, now_s)
                 if shut is not None:
                     self._hold_back(shut, [item])  # at once: it keeps no permit while it waits
                     return
@@ -140,6 +154,7 @@ class WebhookChannel:
             self._end(delivery, _bug(delivery, error))
 
     def flush(self) -> None:
+        self._now_s = None
         for host in self._touched:
             host.start()
         self._touched.clear()
@@ -153,9 +168,12 @@ class WebhookChannel:
         return len(self._open) + len(self._outcomes)
 
     def left_alone(self) -> list[str]:
-        """The hosts and endpoints whose breaker is open."""
+        """The hosts and endpoints whose calls are held back."""
         hosts = [origin for origin, host in self._hosts.items() if host.breaker.is_open]
-        return hosts + self._gates.slowed()
+        slowed = self._gates.slowed()
+        for host in self._hosts.values():
+            slowed += [each for each in host.shares.silent(self._loop.time()) if each not in slowed]
+        return hosts + slowed
 
     async def close(self) -> None:
         self._closed = True
@@ -183,15 +201,17 @@ class WebhookChannel:
         self._plans[id(terms)] = (terms, plan)  # the terms are kept too: so long their id is nobody else's
         return plan
 
-    def _host(self, plan: Plan) -> Host:
+    def _host(self, plan: Plan, now_s: float) -> Host:
         host = self._hosts.get(plan.origin)
         if host is None:
             if len(self._hosts) >= _HOSTS_MAX:
                 self._forget_hosts()
             connections = self._options.connections_per_host_max
-            host = Host(plan.origin, connections, self._gates.breaker(), self._carry)
+            shares = Shares(lambda tier: min(connections, self._slots(tier)))
+            host = Host(plan.origin, connections, self._gates.breaker(), shares, self._carry)
             self._hosts[plan.origin] = host
-        host.used_s = self._loop.time()
+        host.used_s = now_s
+        host.shares.seen(plan, now_s)
         return host
 
     def _forget_hosts(self) -> None:
@@ -202,7 +222,7 @@ class WebhookChannel:
 
     def _send_batch(self, plan: Plan, items: list[Item]) -> None:
         call = Call(plan, items)
-        host = self._host(plan)
+        host = self._host(plan, self._loop.time())
         host.queue.append(call)
         host.start()
 
@@ -214,13 +234,19 @@ class WebhookChannel:
             items = self._wanted(call.items)
             if not items:
                 return
-            plan = call.plan
-            probes = self._gates.admit(host.breaker, plan.origin, plan.endpoint, self._loop.time())
-            if isinstance(probes, Shut):
-                self._hold_back(probes, items)
-                return
-            call.task = runner
-            await self._exchange(host, plan, items, probes)
+            plan, now_s = call.plan, self._loop.time()
+            go: Shut | Probes | None
+            if host.shares.full(plan, now_s):
+                go = host.shares.shut(plan, now_s)
+            else:
+                go = self._gates.admit(host.breaker, plan.origin, plan.endpoint, now_s)
+            if go is None:
+                host.put_aside(call)
+            elif isinstance(go, Shut):
+                self._hold_back(go, items)
+            else:
+                call.task = runner
+                await self._exchange(host, plan, items, go)
         except Exception as error:
             outcome = _bug(call.items[0][0], error)
             for item in call.items:
@@ -243,33 +269,36 @@ class WebhookChannel:
         return wanted
 
     def _hold_back(self, shut: Shut, items: list[Item]) -> None:
-        wait_ms, text = int(1000 * shut.breaker.wait_s(self._loop.time())), shut.text
         for delivery, _, _ in items:
-            delay_ms = int(wait_ms * (1 + random.random()))  # spread, so that they do not come back together
-            if delivery.delivery - delivery.attempt < _SNOOZES_MAX:
-                self._end(delivery, Snoozed(delay_ms, text))
-            else:
-                self._end(delivery, Failed("breaker", text, not_before_ms=self._clock.now_ms() + delay_ms))
+            held = delivery.delivery - delivery.attempt  # how often it was held back, or snoozed, before
+            longer = min(1 + held / _LONGER_EVERY, _LONGER_MAX)
+            spread = 1 + random.random()  # so that they do not come back together
+            self._end(delivery, Snoozed(int(1000 * shut.wait_s * longer * spread), shut.text))
 
     async def _exchange(self, host: Host, plan: Plan, items: list[Item], probes: Probes) -> None:
-        began_s = self._loop.time()
-        told = False
+        began_s = ended_s = self._loop.time()
         first = items[0][0]
-        span = None if self._tracer is None else self._tracer(first)
-        more = {"traceparent": span.traceparent} if span is not None and span.traceparent else {}
+        span: Span | None = None
         outcome: Outcome = Failed("cancelled", "it was stopped on the way")
+        answer: Answer | Failed | Rejected | None = None
+        host.shares.began(plan, began_s)
         try:
+            more: dict[str, str] = {}
+            if self._tracer is not None:
+                span = self._tracer(first)
+                if span.traceparent:
+                    more["traceparent"] = span.traceparent
             if plan.batch:
                 answer = await self._ask_batch(plan, items, more)
             else:
                 answer = await self._ask(plan, first, _waited_ms(items[0], began_s), more)
             ended_s = self._loop.time()
             self._gates.ended(host.breaker, plan.endpoint, answer, probes, ended_s)
-            told = True
             outcome = self._answered(plan, items, answer, began_s)
         finally:
-            if not told:
+            if answer is None:
                 self._gates.abandoned(host.breaker, plan.endpoint, probes)
+            host.ended(plan, ended_s, answered=isinstance(answer, Answer))
             if span is not None:
                 span.end(outcome)
         if self._on_call is not None:
@@ -304,16 +333,22 @@ class WebhookChannel:
         self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected, began_s: float
     ) -> Outcome:
         """Hand in what the answer means for each; the outcome of the first."""
-        now_ms = self._clock.now_ms()
-        if not isinstance(answer, Answer):
-            outcomes: dict[str, Outcome] = dict.fromkeys((item[0].id for item in items), answer)
-        elif plan.batch:
-            outcomes = outcomes_of_batch(answer, [item[0].id for item in items], now_ms)
+        now_ms, first = self._clock.now_ms(), items[0]
+        if plan.batch:
+            ids = [item[0].id for item in items]
+            if isinstance(answer, Answer):
+                outcomes = outcomes_of_batch(answer, ids, now_ms)
+            else:
+                outcomes = dict.fromkeys(ids, answer)
+            self._end_batch(items, outcomes, began_s)
+            return outcomes[ids[0]]
+        outcome: Outcome
+        if isinstance(answer, Answer):
+            outcome = outcome_of(answer, now_ms, self._options.result_bytes_max)
         else:
-            outcomes = {items[0][0].id: outcome_of(answer, now_ms, self._options.result_bytes_max)}
-        for item in items:
-            self._end(item[0], outcomes[item[0].id], _waited_ms(item, began_s))
-        return outcomes[items[0][0].id]
+            outcome = answer
+        self._end(first[0], outcome, _waited_ms(first, began_s))
+        return outcome
 
     # Handing outcomes in: those of one turn of the loop together.
 
@@ -324,8 +359,21 @@ class WebhookChannel:
         del self._open[place]
         if not self._outcomes:
             self._loop.call_soon(self._report)
-        settlement = Settlement(delivery.id, delivery.delivery, outcome, None, "", waited_ms)
-        self._outcomes.append(settlement)
+        self._outcomes.append(Settlement(*place, outcome, None, "", waited_ms))
+
+    def _end_batch(self, items: list[Item], outcomes: dict[str, Outcome], began_s: float) -> None:
+        """The same for all deliveries of a call that was made."""
+        ended, taken_s, waited_ms = self._outcomes, -1.0, 0
+        if not ended:
+            self._loop.call_soon(self._report)
+        for delivery, _, item_s in items:
+            place = (delivery.id, delivery.delivery)
+            if place not in self._open:
+                continue
+            del self._open[place]
+            if item_s != taken_s:  # most came together
+                taken_s, waited_ms = item_s, int(1000 * (began_s - item_s))
+            ended.append(Settlement(*place, outcomes[delivery.id], None, "", waited_ms))
 
     def _report(self) -> None:
         outcomes, self._outcomes = self._outcomes, []

@@ -265,6 +265,10 @@ class Meter:
         found.merge(self._again_ms[tier])
         return found
 
+    def host_share(self, tier: int) -> int:
+        """How many permits of a tier the callbacks of one host get when nobody else wants any."""
+        return 0 if self.state is None else self.state.tiers.all[tier].share
+
     def dead_letters(self) -> int:
         """Intents that became dead letters, ever."""
         return 0 if self.state is None else sum(map(self.state.tally.__getitem__, _DEAD))

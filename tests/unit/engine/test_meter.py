@@ -8,7 +8,7 @@ from duetime.engine.histogram import SLICE_MS, SLICES, Histogram, Sliding
 from duetime.engine.meter import LATE_MS, Meter, moves, moves_to, standing, waiting
 from duetime.engine.sketch import Sketch
 from duetime.errors import Busy, InThePast
-from duetime.protocol.command import Cancel, Pause, Revive
+from duetime.protocol.command import Cancel, Pause, Resize, Revive
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import AckLevel, Callback, Limit, Task, Tier
@@ -300,4 +300,15 @@ def test_ack_levels_do_not_matter(tmp_path):
             await w.end()
             assert w.meter.execution_s["task"].count == 2
 
+    run(main())
+
+
+def test_what_one_host_gets_follows_the_size_of_the_tier(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            assert w.meter.host_share(Tier.STANDARD) == 40
+            await w.engine.ask(Resize(Tier.STANDARD, 10))
+            assert w.meter.host_share(Tier.STANDARD) == 8
+
+    assert Meter().host_share(Tier.STANDARD) == 0
     run(main())
