@@ -167,12 +167,16 @@ HORIZON_MS: Final = 5 * MINUTE_MS
 # bytes no more large ones are taken, small ones are. Smaller payloads are bounded by the number of intents.
 LARGE_PAYLOAD_BYTES: Final = 4 * 1024
 LARGE_PAYLOADS_BYTES_MAX: Final = 512 * 1024 * 1024
+# While they have half of that, intents come into memory only this long before they wake.
+LARGE_HORIZON_MS: Final = 2 * SECOND_MS
 # An ASYNC write reaches the medium within this time: what power loss may cost.
 FLUSH_MS: Final = 1_000
 BATCH_DEFERRED_MS: Final = 50
 
 # A checkpoint comes early once it would free so many intents from memory.
 CHECKPOINT_CHANGES: Final = 100_000
+# Bytes of rows that it writes at once: they are in memory twice meanwhile, with SQLite's copy.
+CHECKPOINT_WRITE_BYTES: Final = 8 * 1024 * 1024
 
 # The server.
 HTTP_PORT: Final = 7928

@@ -113,7 +113,7 @@ class Engine(Planner):
             self.expecting.durations.begin(kernel.state, self.clock)
             self._dispatcher.open(self.expecting.durations.watching(self._settle))
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
-            self._window = Window(kernel.state.timers, self.clock, self.options.horizon_ms, self._set_alarm)
+            self._window = Window(kernel.state, self.clock, self.options.horizon_ms, self._set_alarm)
             self.pulse = Pulse(self.pump, self.clock)
             await self._window.reach()
             self._started = True
@@ -354,6 +354,7 @@ class Engine(Planner):
         problem = bounds.command(command)
         if problem is not None:
             raise errors.InvalidField(problem)
+        self.guard.admit_command(command)
         future: asyncio.Future[Answer] = self._loop.create_future()
         self.request(command, ack, resolver(future), command_bytes(command))
         answer = await future

@@ -14,8 +14,9 @@ from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
 from duetime.kernel.lanes import Track
 from duetime.kernel.state import State
 from duetime.kernel.submit import full_lane
-from duetime.limits import LARGE_PAYLOADS_BYTES_MAX, TIER_NAMES, TIER_WINDOW_MS
+from duetime.limits import LARGE_PAYLOAD_BYTES, LARGE_PAYLOADS_BYTES_MAX, TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
+from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.terms import Callback, Terms
 
 # Turns between two looks at the free space.
@@ -68,6 +69,12 @@ class Guard:
                 hint="Wait until some have run, or keep large data elsewhere and send where it is.",
                 waitMs=1000,
             )
+
+    def admit_command(self, command: Command) -> None:
+        """Raise if what an intent is to be given instead of its payload is too large to be taken now."""
+        payload = command.payload if isinstance(command, Patch | Revive) else None
+        if payload is not None and len(payload) >= LARGE_PAYLOAD_BYTES:
+            self.admit_large(len(payload))
 
     def after(self) -> None:
         """A turn is done: now and then, look how much room is left."""

@@ -1,6 +1,7 @@
 """Brings cold intents into memory before they are due: the next window, a slice at a time.
 
-Nothing depends on it but time: an intent that is due and not in memory is fetched by the kernel itself.
+Nothing depends on it but time: an intent that is due and not in memory is fetched by the kernel itself. So
+while large payloads fill half of the memory that they may have, intents are fetched at the last moment.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import asyncio
 from collections.abc import Callable
 
 from duetime.clock import Clock
+from duetime.kernel.state import State
 from duetime.kernel.timers import Timers
+from duetime.limits import LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX
 
 # Intents fetched between two looks at the loop: a few milliseconds of work, then as long a rest.
 _ROWS = 250
@@ -26,15 +29,22 @@ async def reach(timers: Timers, at_ms: int) -> None:
 class Window:
     """Keeps what wakes within the horizon in memory. Sleeps until there is something to fetch."""
 
-    def __init__(self, timers: Timers, clock: Clock, horizon_ms: int, moved: Callable[[], None]) -> None:
-        self._timers = timers
+    def __init__(self, state: State, clock: Clock, horizon_ms: int, moved: Callable[[], None]) -> None:
+        self._timers = state.timers
+        self._store = state.store
         self._clock = clock
-        self._horizon_ms = horizon_ms
+        self._most_ms = horizon_ms
         self._moved = moved
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._at_ms = 0
         self._closed = False
+
+    @property
+    def _horizon_ms(self) -> int:
+        """How far ahead: less while large payloads fill the memory, so that there is room for new ones."""
+        crowded = self._store.large_bytes() > LARGE_PAYLOADS_BYTES_MAX // 2
+        return min(self._most_ms, LARGE_HORIZON_MS) if crowded else self._most_ms
 
     def extend(self) -> None:
         """Fetch the next slice; then rest, or sleep until half a horizon before the next is due."""

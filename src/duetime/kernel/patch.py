@@ -34,6 +34,7 @@ def apply(state: State, command: Patch) -> Intent | Existing | Refusal:
         intent.terms = replace(intent.terms, **changes)
     if command.payload is not None:
         intent.payload = command.payload
+        state.store.touch(intent)  # again: it counts large payloads
     if command.deadline_ms is not None:
         intent.deadline_ms = command.deadline_ms
     _rearm(state, intent, command)

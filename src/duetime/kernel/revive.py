@@ -37,6 +37,7 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     intent.terms = _new_terms(intent.terms, command)
     if command.payload is not None:
         intent.payload = command.payload
+        state.store.touch(intent)  # again: it counts large payloads
     intent.execute_at_ms = execute_at_ms
     intent.deadline_ms = deadline_ms
     intent.attempt = 0

@@ -42,11 +42,13 @@ def columns(intent: Intent) -> Columns:
     )  # fmt: skip
 
 
-def add(rows: list[Value], intent: Intent) -> None:
-    """One row more. Rows are one behind the other, as SQLite is told of them: nothing is made for each."""
+def add(rows: list[Value], intent: Intent) -> int:
+    """One row more, and its bytes. Rows are one behind the other, as SQLite is told of them: nothing is made
+    for each."""
     body = _encode(intent)
     rows += columns(intent)
     rows += (crc32(body), body)
+    return len(body)
 
 
 def ids(rows: list[Value]) -> list[str]:

@@ -23,7 +23,7 @@ from zlib import crc32
 import msgspec
 
 from duetime.errors import Damaged, Mixed
-from duetime.limits import LARGE_PAYLOAD_BYTES
+from duetime.limits import CHECKPOINT_WRITE_BYTES, LARGE_PAYLOAD_BYTES
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.store import rows, schema
@@ -282,11 +282,13 @@ class SqliteStore:
         done = False
         try:
             yield rows.in_room(self._path, lambda: rows.begin(self._writer))
+            size = 0
             for count, intent in enumerate(frozen.values(), 1):
                 if intent.cycle == self._unrowed_cycle:
                     intent.cycle = 0
-                    rows.add(self._rows, intent)
-                if len(self._rows) >= rows.AT_ONCE * rows.WIDTH:
+                    size += rows.add(self._rows, intent)
+                if len(self._rows) >= rows.AT_ONCE * rows.WIDTH or size >= CHECKPOINT_WRITE_BYTES:
+                    size = 0
                     yield self._write()
                 elif count % _SLICE == 0:
                     yield pause

@@ -7,8 +7,9 @@ import pytest
 from duetime.engine import guard
 from duetime.errors import Busy
 from duetime.limits import LARGE_PAYLOAD_BYTES
-from duetime.protocol.command import Cancel, Patch
+from duetime.protocol.command import Cancel, Patch, Revive
 from duetime.protocol.intent import Item
+from duetime.protocol.outcome import Rejected
 from duetime.protocol.terms import Stream
 from tests.unit.insight.rig import World, run, world
 
@@ -68,6 +69,32 @@ def test_a_payload_that_was_patched_is_counted_as_it_is(tmp_path):
             await w.engine.ask(Patch("a", payload=b"1"))
             await w.engine.checkpoint()
             assert store.large_bytes() == 0
+
+    run(main())
+
+
+def test_a_payload_that_is_put_in_the_place_of_another_counts_as_a_new_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(guard, "LARGE_PAYLOADS_BYTES_MAX", 25_000)
+
+    async def main():
+        async with world(tmp_path) as w:
+            store = w.engine.pump.kernel.state.store
+            for id in "abc":
+                await submit(w, id, b"1")
+            await w.submit(Item("d", 0, w.clock.now_ms()))
+            await w.end(Rejected("no", "never"))
+            await w.engine.ask(Patch("a", payload=LARGE))
+            assert store.large_bytes() == len(LARGE)
+            await w.engine.ask(Patch("b", payload=LARGE))
+            with pytest.raises(Busy, match="over the limit of 25000"):
+                await w.engine.ask(Patch("c", payload=LARGE))
+            await w.engine.ask(Patch("c", payload=b"2"))
+            with pytest.raises(Busy):
+                await w.engine.ask(Revive("d", payload=LARGE))
+            await w.engine.ask(Cancel("a"))
+            await w.engine.checkpoint()
+            await w.engine.ask(Revive("d", payload=LARGE))
+            assert store.large_bytes() == 2 * len(LARGE)
 
     run(main())
 

@@ -7,7 +7,8 @@ from collections.abc import Awaitable
 
 from duetime.engine import window
 from duetime.engine.options import Options
-from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
+from duetime.limits import LARGE_PAYLOAD_BYTES
+from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED, Item
 from duetime.testing.time import ManualClock
 from tests.unit.insight.rig import SETTINGS, World, run, world
 
@@ -75,5 +76,33 @@ def test_what_is_due_after_a_leap_of_the_clock_is_fetched_in_slices(tmp_path):
             await w.pass_ms(0)
             await w.pass_ms(0)
             assert counts(w)[0] == 0
+
+    run(main())
+
+
+def test_large_payloads_come_into_memory_late_where_there_are_many(tmp_path, monkeypatch):
+    """Some seconds ahead instead of minutes; and none is late for that."""
+    monkeypatch.setattr(window, "LARGE_PAYLOADS_BYTES_MAX", 2 * 10 * LARGE_PAYLOAD_BYTES)
+    monkeypatch.setattr(window, "_ROWS", 5)
+    every_ms, count = 1_000, 100
+    payload = b"x" * LARGE_PAYLOAD_BYTES
+
+    async def main():
+        async with world(tmp_path, horizon_ms=60_000) as w:
+            start_ms = w.clock.now_ms() + HOUR
+            items = [Item(f"i{n}", 0, start_ms + n * every_ms, payload) for n in range(count)]
+            await w.submit(*items)
+            await w.engine.checkpoint()
+            assert w.store.large_bytes() == 0
+            w.clock.set_ms(start_ms - every_ms)
+            most = 0
+            for number in range(count):
+                await w.pass_ms(every_ms)
+                await w.engine.checkpoint()
+                w.engine._window.extend()
+                most = max(most, w.store.large_bytes())
+                assert [each.id for each in w.channel.out] == [f"i{number}"]
+                await w.end()
+            assert 10 <= most // LARGE_PAYLOAD_BYTES <= 20
 
     run(main())

@@ -12,6 +12,7 @@ from duetime.protocol.checkpoint import Marks
 from duetime.protocol.command import Pause, Resume
 from duetime.protocol.intent import DUE, Status
 from duetime.protocol.terms import Backoff, Redelivery
+from duetime.store import rows, sqlite
 from duetime.store.sqlite import SqliteStore
 from duetime.store.store import SEQ_MAX
 from duetime.testing.store_tools import change, got, make, put, save
@@ -337,3 +338,20 @@ def test_a_window_over_many_of_one_millisecond_costs_the_same_at_its_end_as_at_i
     assert max(work) <= 2 * work[0], work
     assert len(timers.expire(T0 + HOUR)) == 5_000
     store.close()
+
+
+def test_a_checkpoint_of_large_intents_holds_few_of_their_rows_at_a_time(bench, store, monkeypatch):
+    """All of them would be in memory three times: as intents, as rows, and in SQLite's copy."""
+    monkeypatch.setattr(sqlite, "CHECKPOINT_WRITE_BYTES", 100_000)
+    written: list[int] = []
+    write = rows.write
+
+    def watched(writer, made):
+        written.append(sum(len(value) for value in made if type(value) is bytes))
+        write(writer, made)
+
+    monkeypatch.setattr(rows, "write", watched)
+    bench.submit(*(f"l{n}" for n in range(50)), payload=b"x" * 10_000, delay=HOUR)
+    bench.save()
+    assert len(written) >= 5 and max(written) <= 100_000 + 2 * 10_000
+    assert store.large_bytes() == 0 and got(store, "l49").payload == b"x" * 10_000
