@@ -103,7 +103,9 @@ SCHEDULES_MAX: Final = 10_000
 SCHEDULE_ID_CHARS_MAX: Final = 96
 SCHEDULE_PAYLOAD_BYTES_MAX: Final = 16 * 1024
 CRON_CHARS_MAX: Final = 256
-EVERY_MS_MIN: Final = 100
+# As often as a cron rule at the most: each tick is an intent on the log. What must run more often is a loop
+# inside a function.
+EVERY_MS_MIN: Final = SECOND_MS
 CATCH_UP_MAX: Final = 100
 # A tick later than this has missed its time.
 MISFIRE_MS: Final = 5 * SECOND_MS

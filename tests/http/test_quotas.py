@@ -179,21 +179,22 @@ class TestSchedules:
         return server.ask("PUT", f"/v1/schedules/{id}", body, headers)
 
     def test_they_keep_within_its_rate_all_together(self, guarded, bearer, fresh):
-        mine = bearer("60/m", 5)
-        refusal = problem(self.put(guarded, mine, fresh(), everyMs=100), 42208)
-        assert "864000 intents a day" in refusal["message"]
+        mine = bearer("30/m", 5)
+        refusal = problem(self.put(guarded, mine, fresh(), everyMs=1_000), 42208)
+        assert "86400 intents a day" in refusal["message"]
         first = fresh()
-        assert self.put(guarded, mine, first, everyMs=1_500).status == 200
-        assert self.put(guarded, mine, first, everyMs=2_000).status == 200, "its own old rule does not count"
-        problem(self.put(guarded, mine, fresh(), everyMs=1_500), 42208)
+        assert self.put(guarded, mine, first, everyMs=3_000).status == 200
+        assert self.put(guarded, mine, first, everyMs=4_000).status == 200, "its own old rule does not count"
+        problem(self.put(guarded, mine, fresh(), everyMs=3_000), 42208)
         assert self.put(guarded, mine, fresh(), cron="0 9 * * *", zone="Europe/Paris").status == 200
         problem(self.put(guarded, mine, fresh(), cron="* * * * * *"), 42208)
 
     def test_a_daily_one_fits_a_slow_token(self, guarded, bearer, fresh):
         assert self.put(guarded, bearer(SLOW), fresh(), cron="0 9 * * *").status == 200
 
-    def test_a_token_without_a_rate_has_no_such_limit(self, guarded, fresh):
+    def test_a_token_without_a_rate_has_only_the_floor(self, guarded, fresh):
         free = {"X-Duetime-Token": tokens.new(guarded.folder, "submit", fresh())}
         id = fresh()
-        assert self.put(guarded, free, id, everyMs=100).status == 200
+        problem(self.put(guarded, free, id, everyMs=999), 42208)
+        assert self.put(guarded, free, id, everyMs=1_000).status == 200
         assert guarded.ask("DELETE", f"/v1/schedules/{id}", None, free).status == 200

@@ -248,7 +248,7 @@ async def test_a_rule_that_cannot_be_resolved_any_more_is_paused(monkeypatch, ca
 async def test_a_real_clock_rings_for_a_tick():
     app, gate = App(":memory:"), Gate()
 
-    @app.every("100ms", overlap="skip", id="quick")
+    @app.every("1s", overlap="skip", id="quick")
     @app.task
     async def quick() -> None:
         await gate.wait()
@@ -256,4 +256,18 @@ async def test_a_real_clock_rings_for_a_tick():
     async with running(app):
         await gate.arrived(1)
         gate.open()
-        await gate.arrived(3)
+        await gate.arrived(2)
+
+
+@asynchronous
+async def test_no_schedule_ticks_more_often_than_once_a_second():
+    """Embedded as on a server: thousands of quick ones would be the whole load of an engine."""
+    app = App(":memory:")
+
+    @app.every("999ms", id="quick")
+    @app.task
+    async def quick() -> None: ...
+
+    with pytest.raises(InvalidField, match="every 999 ms is out of range: 1000 ms to a year"):
+        async with app:
+            pass

@@ -183,3 +183,9 @@ def test_what_is_not_replicated_is_not_promised():
     terms = replace(TERMS, ack=AckLevel.REPLICATED)
     assert bounds.terms(terms) == bounds.NOT_REPLICATED
     assert bounds.schedule(Schedule("s", terms, every_ms=1_000)) == bounds.NOT_REPLICATED
+
+
+@pytest.mark.parametrize(("every_ms", "good"), [(999, False), (1_000, True), (366 * limits.DAY_MS, False)])
+def test_a_schedule_ticks_once_a_second_at_the_most(every_ms, good):
+    schedule = Schedule("s", Terms(Task("t"), "task:default"), every_ms=every_ms)
+    assert (bounds.schedule(schedule) is None) is good
