@@ -99,6 +99,7 @@ def test_a_field_that_is_appended_is_welcome(monkeypatch):
         ("revision", int, 0),
         ("request", str | None, None),
         ("tree", bool, False),
+        ("within", tuple[str, ...] | None, None),
         ("why", str, ""),
     )
     check_places(golden.UNRELEASED)

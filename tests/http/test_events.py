@@ -14,7 +14,7 @@ from tests.http.server import ServerProcess
 
 FIELDS = {
     "intentId", "status", "previousStatus", "at", "delivery", "attempts", "precisionTier", "lane", "lateMs",
-    "error",
+    "limitedMs", "error",
 }  # fmt: skip
 
 

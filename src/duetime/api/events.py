@@ -22,6 +22,7 @@ from duetime.api.revocations import Revocations
 from duetime.api.service import Service
 from duetime.errors import BadQuery
 from duetime.insight.when import iso
+from duetime.kernel.query import limited_ms
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
@@ -56,6 +57,7 @@ class EventOut(Struct, frozen=True, kw_only=True, rename="camel"):
     precision_tier: str
     lane: str
     late_ms: int | None
+    limited_ms: int
     error: str | None
 
 
@@ -250,6 +252,7 @@ def _shown(change: Change, intent: Intent) -> EventOut:
         precision_tier=intent.terms.tier.name,
         lane=intent.terms.lane,
         late_ms=intent.late_ms if intent.late_ms >= 0 else None,
+        limited_ms=limited_ms(intent, change.at_ms) if intent.limited_ms else 0,
         error=error.message if error is not None else None,
     )
 

@@ -75,6 +75,8 @@ def _show(event: Transition, as_json: bool) -> None:
     # Late is what is handed out; what waits (again) has not been, or was before.
     waits = event.status in ("SCHEDULED", "DUE", "BLOCKED")
     late = "" if waits or event.late_ms is None else f"  {event.late_ms} ms late"
+    if late and event.limited_ms:
+        late += f", {event.limited_ms} ms for a limit, a pause or its entity"
     failed = event.status in ("DEAD_LETTERED", "SCHEDULED", "EXPIRED") and event.error
     output.line(
         (f"{when.shown(event.at)}  ", "dim"),

@@ -336,6 +336,7 @@ class Transition(Model, frozen=True):
     precision_tier: str = ""
     lane: str = ""
     late_ms: int | None = None
+    limited_ms: int = 0
     error: Any = None
     event_id: str = ""
     """Its place: a stream of events can be resumed behind it."""

@@ -295,10 +295,15 @@ class Meter:
 
 
 def waiting(state: State) -> int:
-    """What is due and waits for a permit or a worker: neither for a limit nor in a paused queue."""
-    paused = (lane for lane in state.queues.values() if lane.paused)
-    held = sum(len(track) for lane in paused for track in lane.tracks)
-    return max(0, state.counts[DUE] - state.flow.parked - held)
+    """What is due and waits for a permit or a worker: not for a limit, an earlier message of its entity, or
+    until somebody resumes what is paused."""
+    held = state.flow.parked + state.behind_others
+    for lane in state.queues.values():
+        if lane.paused:
+            held += sum(map(len, lane.tracks))
+            if lane.name in state.kinds:
+                held += len(state.kinds[lane.name].listed)
+    return max(0, state.counts[DUE] - held)
 
 
 def moves_to(state: State, status: int, tier: int | None = None) -> int:

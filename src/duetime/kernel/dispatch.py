@@ -148,11 +148,16 @@ def _pull_kinds(state: State) -> None:
         asked = state.lanes.get(name)
         if asked is None or asked.paused:
             continue
+        pauses = state.type_pauses.get(name)
         while asked.turns and (found := kinds.first(state, name)) is not None:
             track, intent = found
             track.pop()
             if not unfit(state, intent):
+                if pauses is not None:
+                    lateness.type_resumed(state, pauses, track.lane, intent)
                 _give(state, asked, track.lane, intent)
+        if pauses is not None and not state.kinds[name].listed:
+            del state.type_pauses[name]  # nobody waits who was due before it was resumed
         state.drop_if_idle(asked)
 
 

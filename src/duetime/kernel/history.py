@@ -6,6 +6,7 @@ usual one costs nothing here. Only when an attempt ends without an end are its s
 
 from __future__ import annotations
 
+from duetime.kernel.spans import span
 from duetime.limits import HISTORY_ENTRIES_MAX
 from duetime.protocol.intent import (
     ACKED,
@@ -45,9 +46,16 @@ def note(intent: Intent, at_ms: int, status: Status, text: str) -> None:
 def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
     """The open attempt ended and another follows: keep its steps."""
     note(intent, intent.due_at_ms, DUE, "")
-    note(intent, intent.dispatched_at_ms, DISPATCHING, "")
+    note(intent, intent.dispatched_at_ms, DISPATCHING, limited(intent))
     note(intent, at_ms, SCHEDULED, text)
     intent.due_at_ms = intent.dispatched_at_ms = 0
+
+
+def limited(intent: Intent) -> str:
+    """What a first call waited for that is no lateness, where it did."""
+    if intent.limited_ms <= 0 or intent.first_dispatch_at_ms < intent.dispatched_at_ms:
+        return ""
+    return f"waited {span(intent.limited_ms)} for a limit, a pause or its entity"
 
 
 def entries_of(intent: Intent) -> list[Entry]:
@@ -76,7 +84,7 @@ def _entries(intent: Intent) -> list[Entry]:
     if intent.due_at_ms:
         entries.append(Entry(intent.due_at_ms, DUE, 0, ""))
     if intent.dispatched_at_ms:
-        entries.append(Entry(intent.dispatched_at_ms, DISPATCHING, intent.delivery, ""))
+        entries.append(Entry(intent.dispatched_at_ms, DISPATCHING, intent.delivery, limited(intent)))
     if intent.status in FINAL:
         error = rare.last_error if rare is not None and intent.status is not ACKED else None
         text = error.message if error is not None else steps[-1].note if replaced else ""

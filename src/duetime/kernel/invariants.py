@@ -52,6 +52,8 @@ def check_quick(state: State) -> None:
     assert state.alive == sum(counts[status] for status in LIVE), f"{state.alive} live, {counts} in all"
     serial = sum(lane.serial for lane in state.lanes.values())
     assert state.entities == serial, f"{state.entities} entities counted, {serial} serial lanes"
+    behind = sum(max(0, lane.pending - 1) for lane in state.lanes.values() if lane.serial)
+    assert state.behind_others == behind, f"{state.behind_others} wait behind others, {behind} are there"
     resting = sum(name not in state.lanes for name in state.waiting)
     assert state.resting == resting, f"{state.resting} entities rest, {resting} have no lane and messages"
     _check_out(state)

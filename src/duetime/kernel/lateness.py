@@ -16,9 +16,13 @@ from duetime.kernel.lanes import Lane
 from duetime.kernel.transitions import touch
 from duetime.limits import PAUSES_KEPT
 from duetime.protocol.intent import Intent
+from duetime.protocol.terms import is_type_lane
 
 if TYPE_CHECKING:
     from duetime.kernel.state import State
+
+Pauses = list[tuple[int, int]]
+"""From when until when, the newest last; 0: it goes on."""
 
 
 def parked(state: State, intent: Intent) -> None:
@@ -36,14 +40,29 @@ def unparked(state: State, intent: Intent) -> None:
 
 
 def paused(state: State, lane: Lane) -> None:
-    """Nothing of this lane goes from now on."""
-    if state.rules >= 2 and not lane.paused:
-        lane.pauses = [*(lane.pauses or ())[-PAUSES_KEPT + 1 :], (state.at_ms, 0)]
+    """Nothing of this lane, or of this type of entities, goes from now on."""
+    if state.rules < 2 or lane.paused:
+        return
+    of_type = is_type_lane(lane.name)
+    before = state.type_pauses.get(lane.name) if of_type else lane.pauses
+    pauses = [*(before or ())[-PAUSES_KEPT + 1 :], (state.at_ms, 0)]
+    if of_type:
+        state.type_pauses[lane.name] = pauses
+    else:
+        lane.pauses = pauses
 
 
 def resumed(state: State, lane: Lane) -> None:
-    if lane.pauses and not lane.pauses[-1][1]:
-        lane.pauses[-1] = (lane.pauses[-1][0], state.at_ms)
+    pauses = lane.pauses or state.type_pauses.get(lane.name)
+    if pauses and not pauses[-1][1]:
+        pauses[-1] = (pauses[-1][0], state.at_ms)
+
+
+def type_resumed(state: State, pauses: Pauses, lane: Lane, intent: Intent) -> None:
+    """A message is about to be handed out, whose type of entities was paused at times."""
+    if not intent.first_dispatch_at_ms:
+        touch(state, intent)
+        intent.limited_ms += _paused_ms(pauses, _free_ms(lane, intent), state.at_ms)
 
 
 def freed(state: State, lane: Lane) -> None:
@@ -60,15 +79,35 @@ def freed(state: State, lane: Lane) -> None:
 
 def late_ms(state: State, lane: Lane, intent: Intent) -> int:
     """How late a first hand-over is, of an intent that was limited, or not called before."""
-    at_ms, due_at_ms, limited_ms = state.at_ms, intent.due_at_ms, intent.limited_ms
-    for from_ms, until_ms in reversed(lane.pauses or ()):
-        until_ms = until_ms or at_ms
-        if until_ms <= due_at_ms:
-            break  # and so are those before it
-        limited_ms += until_ms - (from_ms if from_ms > due_at_ms else due_at_ms)
-    whole_ms = max(0, at_ms - (intent.late_from_ms or due_at_ms))
+    limited_ms = intent.limited_ms
+    if lane.pauses is not None:
+        limited_ms += _paused_ms(lane.pauses, _free_ms(lane, intent), state.at_ms)
+    whole_ms = max(0, state.at_ms - _since_ms(intent))
     intent.limited_ms = limited_ms = min(limited_ms, whole_ms)
     return whole_ms - limited_ms
+
+
+def _since_ms(intent: Intent) -> int:
+    """When its lateness began: when it was due, or first was so if it was not called since."""
+    return intent.late_from_ms or intent.due_at_ms
+
+
+def _free_ms(lane: Lane, intent: Intent) -> int:
+    """Since when nothing but a pause could stop it. A message waits for its entity first (see `freed`)."""
+    if not lane.serial:
+        return intent.due_at_ms
+    return max(intent.due_at_ms, _since_ms(intent) + intent.limited_ms)
+
+
+def _paused_ms(pauses: Pauses, since_ms: int, at_ms: int) -> int:
+    """How long it was paused between these moments."""
+    found_ms = 0
+    for from_ms, until_ms in reversed(pauses):
+        until_ms = until_ms or at_ms
+        if until_ms <= since_ms:
+            break  # and so are those before it
+        found_ms += until_ms - (from_ms if from_ms > since_ms else since_ms)
+    return found_ms
 
 
 def called(state: State, intent: Intent, waited_ms: int) -> None:

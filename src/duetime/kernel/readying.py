@@ -32,6 +32,7 @@ def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
     lane = state.lane_for(intent.terms)
     if lane.serial and not intent.holds:
         lane.pending += 1
+        state.behind_others += lane.pending > 1
         state.wait_in(lane.name, -1)
     track = lane.track(intent.terms.tier)
     if intent.terms.fairness_key is not None and not lane.serial:
@@ -54,6 +55,7 @@ def undo_due(state: State, intent: Intent) -> None:
     if lane.serial:
         state.stirred[lane.track(0)] = None  # the next in line may be of another tier, with permits
         if not intent.holds:
+            state.behind_others -= lane.pending > 1
             lane.pending -= 1
             state.wait_in(lane.name, 1)
             state.drop_if_idle(lane)
@@ -194,6 +196,7 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
 def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None:
     """A serial lane counts only what is due, out or holding it, and waits for its holder."""
     if intent.holds or was is DUE or was is DISPATCHING:
+        state.behind_others -= lane.pending > 1
         lane.pending -= 1
         # Whoever is next may be of another tier, with permits to spare.
         state.stirred[lane.track(0)] = None

@@ -7,6 +7,7 @@ under names that end in `_at_ms`, for whoever shows them to write as they write 
 from __future__ import annotations
 
 from duetime.kernel.claims import REPLACED
+from duetime.kernel.history import limited
 from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane
 from duetime.kernel.spans import span
@@ -230,6 +231,9 @@ def _running(state: State, intent: Intent, now_ms: int) -> Why:
     data: Data = {"delivery": intent.delivery, "attempt": intent.attempt, "started_at_ms": since_ms}
     most = intent.terms.redelivery.max_attempts
     numbers = f"delivery {intent.delivery}, attempt {intent.attempt} of {most}"
+    if waited := limited(intent):
+        data["limited_ms"] = intent.limited_ms
+        numbers += f", {waited} before"
     ran = span(now_ms - since_ms)
     who = intent.consumer
     if not who:

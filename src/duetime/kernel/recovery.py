@@ -10,6 +10,7 @@ from duetime.kernel.shares import Share
 from duetime.kernel.state import LIVE, State
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Turns
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent
+from duetime.protocol.terms import is_type_lane
 from duetime.store.store import SEQ_MAX
 
 # Intents looked at together where everything must be.
@@ -40,7 +41,10 @@ def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
     for name in checkpoint.paused:
         _lane(state, name).paused = True
     for name, pauses in checkpoint.pauses:
-        _lane(state, name).pauses = list(pauses)
+        if is_type_lane(name):
+            state.type_pauses[name] = list(pauses)
+        else:
+            _lane(state, name).pauses = list(pauses)
     for saved in checkpoint.consumers:
         state.consumers[saved.name] = Consumer(saved.name, saved.seen_at_ms, dict(saved.credits))
         state.out[saved.name] = {}
@@ -88,6 +92,7 @@ def _place(state: State, intent: Intent) -> None:
     lane = _lane(state, intent.terms.lane)
     if lane.serial:
         lane.pending += 1
+        state.behind_others += lane.pending > 1
         if intent.holds:
             lane.holder = intent
     if intent.status is DUE:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from duetime.kernel.flow import Flow
 from duetime.kernel.kinds import Kind
 from duetime.kernel.lanes import Lane, Track
@@ -45,6 +47,11 @@ class State:
         """Entities that have only such messages, and so no lane."""
         self.kinds: dict[str, Kind] = {}
         """Ready entities by the lane of their type, for those who ask for any of them."""
+        self.type_pauses: dict[str, list[tuple[int, int]]] = {}
+        """The newest pauses of types of entities, by the lane of the type: that one is forgotten while nobody
+        asks for it. As `Lane.pauses`."""
+        self.behind_others = 0
+        """Messages that are due behind an earlier one of their entity. Nothing is decided by it."""
         self.eager: dict[str, None] = {}
         """Those of them that may have something new to hand out."""
         self.consumers: dict[str, Consumer] = {}
@@ -166,6 +173,12 @@ class State:
         """How many intents are not final."""
         return self.alive
 
+    def _pauses(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+        for name, lane in self.lanes.items():
+            if lane.pauses:
+                yield name, lane.pauses
+        yield from self.type_pauses.items()
+
     def checkpoint(self, position: int) -> Checkpoint:
         """Everything that cannot be read off the intents, at this position."""
         lanes = self.lanes
@@ -202,7 +215,7 @@ class State:
                 if track.shares is not None
             ),
             rules=self.rules,
-            pauses=tuple(sorted((name, tuple(lane.pauses)) for name, lane in lanes.items() if lane.pauses)),
+            pauses=tuple(sorted((name, tuple(pauses)) for name, pauses in self._pauses())),
             woken=self.woken,
             doubt_ms=self.doubt_ms,
             doubt_until_ms=self.doubt_until_ms,

@@ -124,6 +124,7 @@ Target = Callback | Task | Entity | Stream | Bare
 
 # How the lanes end whose callbacks may go together: many of them share one delivery permit.
 PACKED_LANE = "#batch"
+_TYPE_LANE = "entities:"
 
 
 def lane_of(target: Target) -> str:
@@ -145,7 +146,12 @@ def lane_of(target: Target) -> str:
 
 def type_lane(kind: str) -> str:
     """The lane by which a worker asks for the messages of every entity of a type. No intent is in it."""
-    return f"entities:{kind}"
+    return f"{_TYPE_LANE}{kind}"
+
+
+def is_type_lane(name: str) -> bool:
+    """Whether this is the lane of a type of entities."""
+    return name.startswith(_TYPE_LANE)
 
 
 class Redelivery(Struct, frozen=True, array_like=True, gc=False):

@@ -644,7 +644,7 @@ class WatchIntentsRequest(_message.Message):
     def __init__(self, statuses: _Optional[_Iterable[_Union[Status, str]]] = ..., tier: _Optional[_Union[PrecisionTier, str]] = ..., queue: _Optional[str] = ..., task: _Optional[str] = ..., entity_type: _Optional[str] = ..., entity_id: _Optional[str] = ..., intent_id: _Optional[str] = ..., last_event_id: _Optional[str] = ...) -> None: ...
 
 class Transition(_message.Message):
-    __slots__ = ("event_id", "intent_id", "status", "previous_status", "at_ms", "delivery", "attempts", "precision_tier", "lane", "late_ms", "error")
+    __slots__ = ("event_id", "intent_id", "status", "previous_status", "at_ms", "delivery", "attempts", "precision_tier", "lane", "late_ms", "limited_ms", "error")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     INTENT_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -655,6 +655,7 @@ class Transition(_message.Message):
     PRECISION_TIER_FIELD_NUMBER: _ClassVar[int]
     LANE_FIELD_NUMBER: _ClassVar[int]
     LATE_MS_FIELD_NUMBER: _ClassVar[int]
+    LIMITED_MS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     event_id: str
     intent_id: str
@@ -666,8 +667,9 @@ class Transition(_message.Message):
     precision_tier: PrecisionTier
     lane: str
     late_ms: int
+    limited_ms: int
     error: str
-    def __init__(self, event_id: _Optional[str] = ..., intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., previous_status: _Optional[_Union[Status, str]] = ..., at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., attempts: _Optional[int] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., lane: _Optional[str] = ..., late_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    def __init__(self, event_id: _Optional[str] = ..., intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., previous_status: _Optional[_Union[Status, str]] = ..., at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., attempts: _Optional[int] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., lane: _Optional[str] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class WatchIntentsResponse(_message.Message):
     __slots__ = ("transitions", "gap", "last_event_id")

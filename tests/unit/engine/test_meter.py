@@ -11,7 +11,7 @@ from duetime.errors import Busy, InThePast
 from duetime.protocol.command import Cancel, Pause, Resize, Revive
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
-from duetime.protocol.terms import AckLevel, Callback, Limit, Task, Tier
+from duetime.protocol.terms import AckLevel, Callback, Entity, Limit, Task, Tier
 from tests.unit.insight.rig import NOW, run, world
 
 
@@ -148,6 +148,19 @@ def test_waiting_for_a_limit_is_counted_apart(tmp_path):
             assert (late.count, late.sum) == (2, 0)
             limited = w.meter.limited_ms[Tier.STANDARD]
             assert (limited.count, limited.sum) == (1, 2_000)
+
+    run(main())
+
+
+def test_what_waits_for_its_entity_or_a_paused_type_needs_no_more_workers(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            state = w.engine.pump.kernel.state
+            await w.many("a", 5, target=Entity("cart", "e1", "add"))
+            await w.many("b", 1, target=Entity("cart", "e2", "add"))
+            assert state.counts[DUE] == 6 and waiting(state) == 2
+            await w.engine.ask(Pause("entities:cart"))
+            assert waiting(state) == 0
 
     run(main())
 

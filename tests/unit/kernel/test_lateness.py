@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.kernel import dispatch, invariants
+from duetime.kernel.history import entries_of
 from duetime.kernel.query import view, why
 from duetime.limits import PAUSES_KEPT
 from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane, Settle
@@ -179,6 +180,97 @@ def test_an_entity_that_is_free_and_has_no_worker_makes_late():
     assert late(bench, "b") == (500, 1_000)
 
 
+TYPE = "entities:cart"
+
+
+def test_a_paused_type_of_entities_is_told_apart():
+    bench = Bench(pushed=("callback",))
+    bench.demand("w", TYPE, 2)
+    bench.do(Pause(TYPE))
+    bench.submit("a", on=entity("e1"))
+    bench.submit("b", on=entity("e2"), delay=400)
+    bench.submit("c", on=entity("e3"))
+    bench.at(1_000)
+    bench.do(Resume(TYPE))
+    assert late(bench, "a") == late(bench, "c") == (0, 1_000)
+    bench.at(1_500)
+    bench.demand("w", TYPE, 1)
+    assert late(bench, "b") == (500, 600), "then no worker asked for it"
+    assert not bench.state.type_pauses, "nobody waits any more"
+    bench.submit("d", on=entity("e4"))
+    bench.demand("w", TYPE, 1)
+    assert late(bench, "d") == (0, 0)
+    invariants.check(bench.state)
+
+
+def test_a_retry_that_waits_for_a_paused_type_changes_nothing():
+    bench = Bench(pushed=("callback",))
+    bench.submit("a", on=entity("e1"))
+    bench.demand("w", TYPE, 1)
+    ended(bench, "a", 0, Failed("x", "no", delay_ms=0))
+    bench.do(Pause(TYPE))
+    bench.at(1_000)
+    bench.do(Resume(TYPE))
+    bench.demand("w", TYPE, 1)
+    assert bench.intent("a").delivery == 2 and late(bench) == (0, 0)
+
+
+def test_a_type_that_was_paused_while_nobody_asked_for_it_is_the_same_after_a_restart():
+    bench = Bench(MemoryStore(durable=True), pushed=("callback",))
+    bench.submit("a", on=entity("e1"))
+    for _ in range(PAUSES_KEPT + 2):
+        bench.later(100)
+        bench.do(Pause(TYPE))
+        bench.do(Pause(TYPE))
+        bench.later(100)
+        bench.do(Resume(TYPE))
+    bench.do(Resume(TYPE))
+    assert TYPE not in bench.state.lanes
+    [(name, pauses)] = bench.kernel.checkpoint(0).pauses
+    assert name == TYPE and len(pauses) == PAUSES_KEPT
+    again = Bench(bench.store)
+    again.kernel.thaw(bench.kernel.checkpoint(0))
+    again.ms = bench.ms
+    again.demand("w", TYPE, 1)
+    assert late(again) == ((PAUSES_KEPT + 4) * 100, PAUSES_KEPT * 100)
+    assert not again.state.type_pauses
+
+
+def test_a_message_that_waited_for_its_entity_and_for_a_pause_waited_once():
+    bench = Bench(pushed=("callback",))
+    bench.demand("w", TYPE, 1)
+    bench.submit("a", "b", on=entity("e1"))
+    bench.at(500)
+    bench.do(Pause(TYPE))
+    bench.at(1_000)
+    ended(bench, "a", 0)
+    bench.at(2_000)
+    bench.do(Resume(TYPE))
+    bench.at(2_500)
+    bench.demand("w", TYPE, 1)
+    assert late(bench, "b") == (500, 2_000)
+
+
+def test_messages_behind_another_one_of_their_entity_are_counted():
+    bench = Bench(MemoryStore(durable=True), pushed=("callback",))
+    bench.submit("a", "b", "c", on=entity("e1"))
+    bench.submit("d", on=entity("e2"))
+    assert bench.state.behind_others == 2
+    bench.demand("w", TYPE, 2)
+    assert bench.state.behind_others == 2
+    bench.cancel("c")
+    assert bench.state.behind_others == 1
+    again = Bench(bench.store)
+    again.kernel.thaw(bench.kernel.checkpoint(0))
+    assert again.state.behind_others == 1
+    bench.patch("b", execute_at_ms=T0 + 1_000)
+    assert bench.state.behind_others == 0
+    bench.at(1_000)
+    assert bench.state.behind_others == 1
+    ended(bench, "a", 0)
+    assert bench.state.behind_others == 0
+
+
 def test_who_leaves_while_it_waits_for_a_limit_is_not_counted_any_more():
     bench = Bench()
     limited = terms(limits=(Limit("k", concurrency=1),))
@@ -209,6 +301,8 @@ def test_logs_of_the_first_rules_add_up_as_they_did():
     bench.do(Resume("task:q"))
     bench.done("c")
     assert [late(bench, id) for id in "bde"] == [(1_000, 0)] * 3
+    bench.do(Pause(TYPE))
+    assert not bench.state.type_pauses
 
 
 def test_a_stale_entry_parks_nobody_twice_and_lets_go_who_waits():
@@ -231,7 +325,17 @@ def test_why_tells_waiting_for_a_limit_apart():
     bench.submit("a", "b", on=entity())
     bench.at(3_000)
     ended(bench, "a", 0)
+    waited = "waited 3 s for a limit, a pause or its entity"
+    told = why(bench.state, bench.intent("b"), T0 + 3_000)
+    assert told.data["limited_ms"] == 3_000
+    assert f"(delivery 1, attempt 1 of 5, {waited} before)" in told.sentence
+    ended(bench, "b", 0, Failed("x", "no", delay_ms=0))
+    bench.later(10)
+    told = why(bench.state, bench.intent("b"), T0 + 3_010)
+    assert "waited" not in told.sentence, "that was not this attempt"
     ended(bench, "b", 0)
+    notes = [each.note for each in entries_of(bench.intent("b")) if each.status.name == "DISPATCHING"]
+    assert notes == [waited, ""]
     told = why(bench.state, bench.intent("b"), T0 + 3_000)
     assert told.data["limited_ms"] == 3_000
     assert "it started 0 ms after its time, and 3 s more for a limit, a pause or its entity" in told.sentence

@@ -112,5 +112,6 @@ def transition(event: Event) -> pb.Transition:
         precision_tier=convert.TIERS[shown.precision_tier],
         lane=shown.lane,
         late_ms=shown.late_ms,
+        limited_ms=shown.limited_ms,
         error=shown.error,
     )
