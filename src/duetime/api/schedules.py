@@ -182,7 +182,7 @@ def shown(table: Timetable) -> ScheduleOut:
         intent=PlannedOut(payload=payload, **of_terms(schedule.terms)),
         paused=table.paused,
         next_at=None if table.paused else iso_or_none(table.next_ms),
-        last_at=iso_or_none(table.last_ms),
+        last_at=iso_or_none(table.newest_ms),
         last_intent_id=table.last_id or None,
         queued_at=iso_or_none(table.queued_ms),
         made=table.made,

@@ -164,7 +164,8 @@ def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
         text = f"{table.id!r} does not stand any more where this tick was for."
         return Refusal("RevisionMoved", text, {"revision": table.revision})
     next_ms, missed = command.next_ms, table.missed + command.missed
-    table = replace(table, next_ms=next_ms, wake_ms=next_ms, missed=missed, refused="")
+    doubted_ms = table.doubted_ms if table.doubted_ms <= state.at_ms else 0  # or the clock came back
+    table = replace(table, next_ms=next_ms, wake_ms=next_ms, missed=missed, refused="", doubted_ms=doubted_ms)
     for time_ms in command.times:
         if time_ms <= table.last_ms:
             continue  # decided before the clock was set back
@@ -175,7 +176,8 @@ def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
             break
         # During a leap that is not believed, ticks are known by their ids alone: the clock may come back.
         sure_ms = min(time_ms, state.believed_ms()) if state.doubt_ms else time_ms
-        table = replace(decided, last_ms=max(sure_ms, decided.last_ms))
+        doubted_ms = time_ms if sure_ms < time_ms else 0
+        table = replace(decided, last_ms=max(sure_ms, decided.last_ms), doubted_ms=doubted_ms)
     state.timetables.keep(table)
     return table
 

@@ -84,10 +84,17 @@ class Timetable(Struct, frozen=True, array_like=True, gc=False):
     """Ticks left out because their time had passed."""
     refused: str = ""
     """Why the next tick's intent could not be taken at its time; it is tried again."""
+    doubted_ms: int = 0
+    """The newest tick, if it was decided by a clock that is not believed yet."""
 
     @property
     def id(self) -> str:
         return self.schedule.id
+
+    @property
+    def newest_ms(self) -> int:
+        """The newest tick that was decided, as users are told: also by a clock that may come back."""
+        return self.doubted_ms or self.last_ms
 
 
 def tick_id(schedule: str, time_ms: int) -> str:

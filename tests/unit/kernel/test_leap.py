@@ -326,8 +326,10 @@ def test_a_tick_of_a_leap_is_not_the_last_word():
     leap(bench, 2 * HOUR_MS)
     late = T0 + 2 * HOUR_MS
     bench.do(Tick("s", 1, T0 + 1_000, (late,), 7_199, late + 1_000))
+    assert bench.state.timetables.all["s"].newest_ms == late
     assert delivered(leap(bench, -2 * HOUR_MS)) == []
     bench.do(Tick("s", 1, late + 1_000, (), 0, T0 + 1_000))
+    assert bench.state.timetables.all["s"].newest_ms == T0, "the clock came back"
     bench.at(1_000)
     assert delivered(bench.do(Tick("s", 1, T0 + 1_000, (T0 + 1_000,), 0, T0 + 2_000))) == [
         tick_id("s", T0 + 1_000)
@@ -335,6 +337,22 @@ def test_a_tick_of_a_leap_is_not_the_last_word():
     bench.at(2 * HOUR_MS)
     assert delivered(bench.do(Tick("s", 1, T0 + 2_000, (late,), 0, late + 1_000))) == [], "it was made"
     assert bench.state.timetables.all["s"].last_ms == late
+
+
+def test_the_newest_tick_is_shown_though_the_clock_is_not_believed_yet():
+    """The engine was down for ten minutes: for an hour nobody knows whether it was not the clock."""
+    bench = Bench()
+    bench.do(PutSchedule(Schedule("s", terms(), every_ms=1_000), T0 + 1_000))
+    bench.ms = 10 * MINUTE_MS
+    bench.do(Start(2, rules=2))
+    down = T0 + 10 * MINUTE_MS
+    bench.do(Tick("s", 1, T0 + 1_000, (down,), 598, down + 1_000))
+    table = bench.state.timetables.all["s"]
+    assert (table.newest_ms, table.last_ms) == (down, T0)
+    bench.later(LEAP_BELIEVED_MS)
+    bench.do(Tick("s", 1, down + 1_000, (T0 + bench.ms,), 3_598, T0 + bench.ms + 1_000))
+    table = bench.state.timetables.all["s"]
+    assert table.newest_ms == table.last_ms == T0 + bench.ms
 
 
 def test_what_was_decided_before_the_leap_stays_decided():
