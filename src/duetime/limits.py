@@ -151,6 +151,11 @@ PERMITS_MAX: Final = 100_000
 # Intents that one record wakes: some 20 ms of work. What is due beyond that follows with the next record, so
 # that others have their turn in between; the tiers share a record.
 WAKES_MAX: Final = 2_000
+# Ready intents that one record looks at to hand them out: some 20 ms of work, and more than one batch makes
+# ready. Most records see far fewer; it bounds the work of a million that are past their deadline, or early
+# because the clock was set back. Lanes and tiers take turns of so many.
+HANDS_MAX: Final = 5_000
+HANDS_TURN: Final = 500
 
 # Admission and retention defaults.
 PENDING_MAX: Final = 10_000_000
@@ -303,6 +308,7 @@ PATTERN_BYTES_MAX: Final = 16 * 1024
 # A server remembers so many, also of workers that left.
 FUNCTIONS_KEPT: Final = 10_000
 
+assert HANDS_MAX > BATCH_ITEMS_MAX, "what comes with every frame is handed out with it"
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
     "one intent always fits a frame"

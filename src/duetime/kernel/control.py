@@ -63,6 +63,7 @@ def configure(state: State, command: Configure) -> None:
     for permits in state.tiers.all:
         permits.repack(command.settings.pack)
     state.kinds.clear()  # what is still pulled is offered anew
+    state.eager.clear()
     for lane in state.lanes.values():
         pushed = lane.name.partition(":")[0] in command.settings.pushed
         if lane.serial:

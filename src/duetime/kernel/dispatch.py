@@ -2,6 +2,11 @@
 
 Runs after each record and touches only the tracks that the record stirred and the tiers that have
 something listed. Own permits are used first, in the order of the tiers; only then is borrowed.
+
+The records of one frame look at `HANDS_MAX` ready intents at most: there may be a million that are past their
+deadline, that are too early because the clock was set back, or that have no place under their limit. The
+rest stays stirred or listed, and the next record goes on (see `Kernel.next_ms`). Lanes, types and tiers take
+turns of `HANDS_TURN`, so that one with very many holds up no other.
 """
 
 from __future__ import annotations
@@ -13,7 +18,9 @@ from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.readying import unfit
 from duetime.kernel.state import State
 from duetime.kernel.tiers import Permits
+from duetime.kernel.timers import ALL
 from duetime.kernel.transitions import move
+from duetime.limits import HANDS_MAX, HANDS_TURN
 from duetime.protocol.effect import Deliver
 from duetime.protocol.intent import DISPATCHING, Intent
 
@@ -24,25 +31,35 @@ def hand_out(state: State) -> None:
         state.stirred.clear()
         state.eager.clear()
         return
+    most, turn = (HANDS_MAX, HANDS_TURN) if state.rules >= 2 else (ALL, ALL)
     # An expiry on the way may stir another track, so go on until nothing is stirred.
-    while True:
+    while state.handed < most:
         stirred = state.stirred
         state.stirred = {}
-        pulled: dict[str, Lane] = {}
+        pulled: dict[str, None] = {}
         for track in stirred:
             if track.lane.pushed:
                 _list(state, track)
             else:
-                pulled[track.lane.name] = track.lane
+                pulled[track.lane.name] = None
                 if track.lane.serial:
                     kinds.offer(state, track)
         for name in sorted(pulled):  # the order of stirring is not the same after a restart
-            _pull(state, pulled[name])
+            lane = state.lanes.get(name)  # the one that was stirred may have been dropped, and opened anew
+            if lane is not None and lane.turns:
+                _pull(state, lane, min(turn, most - state.handed))
         if state.eager:
-            _pull_kinds(state)
-        _push(state)
-        if not state.stirred:
-            return
+            _pull_kinds(state, most, turn)
+        more = _push(state, most, turn)
+        if not (state.stirred or state.eager or more):
+            break
+    if most == ALL:
+        state.handed = 0  # it was not counted before
+
+
+def spent(state: State) -> bool:
+    """Whether the records with this stamp handed out all they may, and the next one has to go on."""
+    return state.handed >= HANDS_MAX and state.rules >= 2 and not state.draining
 
 
 def _list(state: State, track: Track) -> None:
@@ -60,34 +77,49 @@ def _list(state: State, track: Track) -> None:
         heappush(state.tiers.all[intent.terms.tier].tracks, (rank, seq, track))
 
 
-def _push(state: State) -> None:
+def _push(state: State, most: int, turn: int) -> bool:
+    """Hand out what permits allow. True: a tier had its turn and may have more."""
     tiers = state.tiers
     hungry = [(tier, permits) for tier, permits in enumerate(tiers.all) if permits.tracks]
+    more = False
     for tier, permits in hungry:
         aside: list[tuple[int, int, Track]] = []
+        end = min(state.handed + turn, most)
         while permits.tracks and (permits.used < permits.max or permits.packable()):
-            _push_first(state, permits, tier, aside)
+            if state.handed >= end:
+                more = True
+                break
+            _push_first(state, permits, tier, aside, end)
         for entry in aside:
             heappush(permits.tracks, entry)
     for tier, permits in hungry:
+        if not permits.tracks:
+            continue
         aside = []
+        end = min(state.handed + turn, most)
         while permits.tracks and (lender := tiers.lender(tier)) >= 0:
-            _push_first(state, permits, lender, aside)
+            if state.handed >= end:
+                more = True
+                break
+            _push_first(state, permits, lender, aside, end)
         for entry in aside:
             heappush(permits.tracks, entry)
+    return more
 
 
-def _push_first(state: State, permits: Permits, permit: int, aside: list[tuple[int, int, Track]]) -> None:
+def _push_first(
+    state: State, permits: Permits, permit: int, aside: list[tuple[int, int, Track]], end: int
+) -> None:
     """Hand out from the first track, or put it aside: those behind it may go where it may not."""
     track, lent = permits.tracks[0][2], state.tiers.all[permit]
     # Packed deliveries share their own tier's permits and borrow none.
     if lent.held_back(track) or (track.lane.packed and lent is not permits):
         aside.append(heappop(permits.tracks))
     else:
-        _push_track(state, permits, permit)
+        _push_track(state, permits, permit, end)
 
 
-def _push_track(state: State, permits: Permits, permit: int) -> None:
+def _push_track(state: State, permits: Permits, permit: int, end: int) -> None:
     """Hand out from the tier's first track while it is first and permits of this kind last."""
     tracks, lent = permits.tracks, state.tiers.all[permit]
     rank, seq, track = tracks[0]
@@ -99,13 +131,16 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
     borrowed = lent is not permits
     packed, polite = lane.packed, lane.polite
     limit = lent.max if not borrowed else min(lent.max, lent.used + lent.max // 2 - lent.lent)
-    while head is not None and head[1] == seq and (lane.serial or head[0] == rank):
+    left = end - state.handed
+    while left and head is not None and head[1] == seq and (lane.serial or head[0] == rank):
         if lent.used >= limit and not (packed and lent.packed % lent.pack):
             break
         if polite and lent.held_back(track):
             break
         intent = head[2]
         track.pop()
+        left -= 1
+        parked = intent.waits
         if not unfit(state, intent) and not held_up(state, track, intent):
             track.out += 1
             if packed:
@@ -116,32 +151,42 @@ def _push_track(state: State, permits: Permits, permit: int) -> None:
                 lent.lent += 1
                 permits.borrows += 1
             start(state, lane, intent, permit, "")
+        elif parked and intent.waits:
+            left += 1  # as in `_pull`
         head = track.head()
         if head is None or lane.serial:
             break
         rank, seq, _ = head
         if len(tracks) > 1 and (rank, seq) > min(tracks[1:3])[:2]:
             break
+    state.handed = end - left
     heappop(tracks)
     track.listed = None
     _list(state, track)
 
 
-def _pull(state: State, lane: Lane) -> None:
+def _pull(state: State, lane: Lane, most: int) -> None:
     """Give a pulled lane's intents to the consumers with credits, in turn."""
-    turns, track = lane.turns, lane.track(0)
+    turns, track, left = lane.turns, lane.track(0), most
     while turns:
         head = track.head()
         if head is None:
-            return
+            break
+        if not left:
+            state.stirred[track] = None  # the rest, when others had their turn
+            break
+        left -= 1
         track.pop()
         intent = head[2]
-        if unfit(state, intent) or held_up(state, track, intent):
-            continue
-        _give(state, lane, lane, intent)
+        parked = intent.waits
+        if not unfit(state, intent) and not held_up(state, track, intent):
+            _give(state, lane, lane, intent)
+        elif parked and intent.waits:
+            left += 1  # a stale entry: it is not there after a restart, so it counts for nothing
+    state.handed += most - left
 
 
-def _pull_kinds(state: State) -> None:
+def _pull_kinds(state: State, most: int, turn: int) -> None:
     """Give messages of entities to the consumers that ask for any of their type."""
     eager, state.eager = state.eager, {}
     for name in sorted(eager):
@@ -149,13 +194,18 @@ def _pull_kinds(state: State) -> None:
         if asked is None or asked.paused:
             continue
         pauses = state.type_pauses.get(name)
-        while asked.turns and (found := kinds.first(state, name)) is not None:
+        begun = left = min(turn, most - state.handed)
+        while asked.turns and left and (found := kinds.first(state, name)) is not None:
+            left -= 1
             track, intent = found
             track.pop()
             if not unfit(state, intent):
                 if pauses is not None:
                     lateness.type_resumed(state, pauses, track.lane, intent)
                 _give(state, asked, track.lane, intent)
+        state.handed += begun - left
+        if not left:
+            state.eager[name] = None  # the rest, when others had their turn
         if pauses is not None and not state.kinds[name].listed:
             del state.type_pauses[name]  # nobody waits who was due before it was resumed
         state.drop_if_idle(asked)

@@ -6,7 +6,7 @@ walks every intent in the store. Tests and every step of the simulator call them
 
 from __future__ import annotations
 
-from duetime.kernel import groups
+from duetime.kernel import dispatch, groups
 from duetime.kernel.kinds import type_of
 from duetime.kernel.lanes import Lane, Track, rank_of
 from duetime.kernel.shares import TURN
@@ -124,6 +124,8 @@ def _check_consumers(state: State) -> None:
 
 def _check_kinds(state: State) -> None:
     """Whoever asks for a type of entities has everything of it that could go."""
+    if dispatch.spent(state):
+        return
     for lane in state.lanes.values():
         if not lane.serial or lane.pushed or state.draining or state.eager or lane.track(0) in state.stirred:
             continue
@@ -206,7 +208,7 @@ def _check_flow(state: State) -> None:
 
 def _check_not_idle(state: State, lane: Lane) -> None:
     """Nothing that could be handed out is left behind."""
-    if state.draining or not (lane.pushed or lane.turns):
+    if state.draining or dispatch.spent(state) or not (lane.pushed or lane.turns):
         return
     for track in lane.tracks:
         if track in state.stirred:  # just thawed: it is looked at with the next record

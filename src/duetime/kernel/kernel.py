@@ -99,7 +99,7 @@ class Kernel:
         state.records = record.seq
         command, before_ms = record.command, state.at_ms
         if record.at_ms != before_ms or type(command) is Advance:
-            state.woken = 0  # records of one frame have one stamp, and share the bound
+            state.woken = state.handed = 0  # records of one frame have one stamp, and share the bounds
         state.flow.pass_ms(record.at_ms - before_ms)
         state.at_ms = record.at_ms
         if record.at_ms < state.latest_ms:
@@ -170,6 +170,8 @@ class Kernel:
 
     def next_ms(self) -> int | None:
         """When time must be told to pass next."""
+        if dispatch.spent(self.state):
+            return self.state.at_ms
         timers = self.state.timers
         wait_ms = self.state.flow.wait_ms()
         turn_ms = None if wait_ms is None else self.state.at_ms + wait_ms

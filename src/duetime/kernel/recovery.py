@@ -24,7 +24,8 @@ def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
     """Make `state` what it was at the checkpoint's position, step by step: there may be millions due."""
     state.records, state.at_ms, state.epoch = checkpoint.records, checkpoint.at_ms, checkpoint.epoch
     state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
-    state.seq, state.ended, state.woken = checkpoint.seq, checkpoint.ended, checkpoint.woken
+    state.seq, state.ended = checkpoint.seq, checkpoint.ended
+    state.woken, state.handed = checkpoint.woken, checkpoint.handed
     state.doubt_ms, state.doubt_until_ms = checkpoint.doubt_ms, checkpoint.doubt_until_ms
     state.settings, state.marks = checkpoint.settings, checkpoint.marks
     state.tally = list(checkpoint.tally)

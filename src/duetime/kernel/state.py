@@ -69,6 +69,8 @@ class State:
         self.behind = False
         self.woken = 0
         """Intents woken by the records with this stamp: see `limits.WAKES_MAX`."""
+        self.handed = 0
+        """Ready intents that they looked at to hand them out: see `limits.HANDS_MAX`."""
         self.doubt_ms = 0
         """How far the clock leapt ahead without being believed yet."""
         self.doubt_until_ms = 0
@@ -217,6 +219,7 @@ class State:
             rules=self.rules,
             pauses=tuple(sorted((name, tuple(pauses)) for name, pauses in self._pauses())),
             woken=self.woken,
+            handed=self.handed,
             doubt_ms=self.doubt_ms,
             doubt_until_ms=self.doubt_until_ms,
             waiting=dict(self.waiting),

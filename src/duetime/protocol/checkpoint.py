@@ -86,3 +86,5 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     """Messages of each entity that wait for their time or for others. None: not counted by who wrote this."""
     pauses: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
     """The newest pauses of lanes, from when until when; 0: it goes on."""
+    handed: int = 0
+    """Ready intents that the records with the stamp `at_ms` have looked at to hand them out."""

@@ -204,6 +204,7 @@ def test_limits_hold_over_many_terms_and_dropped_limiters():
         bench.submit(f"b{n}", on=limited(Limit(f"k{n}" if n < 1_500 else "k", concurrency=1)))
         bench.done(f"b{n}")
         if n % 1_000 == 0:
+            bench.later(1)
             bench.submit(f"n{n}", f"m{n}", on=limited(name="narrow"))
             assert bench.statuses(f"n{n}", f"m{n}") == ["DISPATCHING", "DUE"]
             assert delivered(bench.done(f"n{n}")) == [f"m{n}"]
