@@ -80,8 +80,13 @@ class Durations:
             if type(settlement.outcome) is not Done:
                 continue
             intent = get(settlement.id)
-            if intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery:
-                continue  # stale
+            if (
+                intent is None
+                or intent.status is not DISPATCHING
+                or intent.delivery != settlement.delivery
+                or intent.consumer != settlement.consumer
+            ):
+                continue  # stale, or of somebody else
             if intent.terms is not terms:  # those that come together mostly share them
                 terms = self._terms = intent.terms
                 function, lane = self._both = self._sketches(terms)

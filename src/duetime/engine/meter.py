@@ -163,9 +163,14 @@ class Meter:
         late_ms: list[int] = []
         for settlement in settlements:
             intent = get(settlement.id)
+            if (
+                intent is None
+                or intent.status is not DISPATCHING
+                or intent.delivery != settlement.delivery
+                or intent.consumer != settlement.consumer
+            ):
+                continue  # stale, or of somebody else: the kernel refuses it, and counts it
             start_s = start(settlement.id, None)
-            if intent is None or intent.status is not DISPATCHING or intent.delivery != settlement.delivery:
-                continue  # stale: the kernel counts it
             if intent.terms is not terms:  # those that come together mostly share them
                 self._took(terms, times_ms, times_s, late_ms, now_ms)
                 terms, times_ms, times_s, late_ms = intent.terms, [], [], []

@@ -140,3 +140,14 @@ def test_pulled_deliveries_count_like_pushed_ones(tmp_path):
             assert known(w) == {"stream:news": (5, pytest.approx(250, rel=0.05))}
 
     run(main())
+
+
+def test_what_somebody_else_says_of_a_delivery_is_not_noted(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.engine.ask(Demand("mine", "stream:news", 1))
+            await w.many("a", 1, target=Stream("news"))
+            w.engine.expecting.durations.settled([Settlement("a0", 1, Done(), consumer="another")])
+            assert known(w) == {}
+
+    run(main())

@@ -8,10 +8,10 @@ from duetime.engine.histogram import SLICE_MS, SLICES, Histogram, Sliding
 from duetime.engine.meter import LATE_MS, Meter, moves, moves_to, standing, waiting
 from duetime.engine.sketch import Sketch
 from duetime.errors import Busy, InThePast
-from duetime.protocol.command import Cancel, Pause, Resize, Revive
+from duetime.protocol.command import Cancel, Demand, Pause, Resize, Revive, Settle
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
-from duetime.protocol.terms import AckLevel, Callback, Entity, Limit, Task, Tier
+from duetime.protocol.terms import AckLevel, Callback, Entity, Limit, Stream, Task, Tier
 from tests.unit.insight.rig import NOW, run, world
 
 
@@ -215,6 +215,26 @@ def test_a_stale_outcome_is_no_delivery(tmp_path):
             assert w.engine.overview().stale_outcomes == 2
             # The second came before the first was written, so only the kernel could tell.
             assert sum(w.meter.deliveries.values()) == 2
+
+    run(main())
+
+
+def test_what_somebody_else_says_of_a_delivery_is_not_counted(tmp_path):
+    """The kernel refuses the outcome, so the numbers must not show it."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            await w.engine.ask(Demand("mine", "stream:news", 1))
+            await w.many("a", 1, target=Stream("news"))
+            foreign = [Settlement("a0", 1, Failed("x", "no"), consumer="another")]
+            w.meter.settled(foreign)
+            assert await w.engine.ask(Settle(tuple(foreign))) == [False]
+            assert (w.meter.deliveries, len(w.meter._starts)) == ({}, 1)
+            mine = [Settlement("a0", 1, Done(), consumer="mine")]
+            w.meter.settled(mine)
+            assert await w.engine.ask(Settle(tuple(mine))) == [True]
+            assert list(w.meter.deliveries.values()) == [1]
+            assert w.meter.execution_s["stream"].count == 1
 
     run(main())
 
