@@ -136,6 +136,11 @@ class Subscriber:
         await self.ack()
         return not any(message.WhichOneof("message") == "deliveries" for message in self._kept)
 
+    async def leave(self) -> grpc.StatusCode:
+        """End this side, and wait for the other one."""
+        await self._call.done_writing()
+        return await self.end()
+
     async def end(self) -> grpc.StatusCode:
         """Read until the server ends the stream; how it did."""
         async with asyncio.timeout(WAIT_S):

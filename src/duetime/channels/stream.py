@@ -88,6 +88,8 @@ class Subscriber:
         self.seen_s = 0.0
         """When it was last heard of, by the loop's clock."""
         self.draining = False
+        self.superseded = False
+        """Its client has another connection by now, and goes on there with what it holds."""
         self._channel = channel
         self._out: dict[Place, _Out] = {}
         self._queue: deque[Deliver] = deque()
@@ -158,6 +160,12 @@ class Subscriber:
         self.draining = True
         self._hand_back()
         self.wake()
+
+    def supersede(self) -> set[Place]:
+        """Its client is no longer there: what was not written goes back. What was is told."""
+        self.superseded = True
+        self.drain()
+        return self.places()
 
     async def news(self) -> None:
         """Wait until there may be something to take, or something else has changed."""
@@ -304,6 +312,12 @@ class StreamChannel:
             )
             for each in self._subscribers.values()
         ]
+
+    def supersede(self, name: str) -> set[Place] | None:
+        """The client of a connection has a new one. What was not written to the old one goes back, what was is
+        told. None: that connection is gone, and nobody knows."""
+        subscriber = self._subscribers.get(name)
+        return None if subscriber is None else subscriber.supersede()
 
     def leave(self, subscriber: Subscriber) -> None:
         """The connection is gone. The kernel must be told, too: it makes lost what was written."""

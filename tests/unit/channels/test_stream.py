@@ -138,6 +138,19 @@ def test_who_drains_is_handed_nothing_more():
     run(test)
 
 
+def test_who_has_a_new_connection_leaves_what_was_written_to_the_old_one():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        assert rig.channel.supersede("me") == {("written", 1)} and me.superseded
+        rig.deliver("later")
+        assert rig.outcomes == {("waiting", 1): Snoozed(0), ("later", 1): Snoozed(0)}
+        assert rig.channel.supersede("nobody") is None
+
+    run(test)
+
+
 def test_a_deadline_that_passed_is_not_delivered():
     async def test(rig: Rig) -> None:
         me = rig.join()

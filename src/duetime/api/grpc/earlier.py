@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from duetime.channels.stream import StreamChannel
 from duetime.kernel.state import State
 from duetime.protocol.outcome import Lost, Settlement
 from duetime.v1 import deliveries_pb2 as pb
@@ -44,11 +45,14 @@ class Earlier:
                 return replace(settlement, consumer=name)
         return settlement
 
-    def unheld(self) -> list[Settlement]:
-        """The end of everything that the client does not have: it never reached it."""
-        return [
-            Settlement(intent.id, intent.delivery, _UNHELD, consumer=name)
-            for name in self.alive()
-            for intent in self._state.out[name].values()
-            if (intent.id, intent.delivery) not in self._has
-        ]
+    def unheld(self, channel: StreamChannel) -> list[Settlement]:
+        """The end of everything that the client does not have: it never reached it. What was not even written
+        is handed back by the channel, without counting as an attempt."""
+        found: list[Settlement] = []
+        for name in self.alive():
+            written = channel.supersede(name)
+            for intent in self._state.out[name].values():
+                place = (intent.id, intent.delivery)
+                if place not in self._has and (written is None or place in written):
+                    found.append(Settlement(*place, _UNHELD, consumer=name))
+        return found

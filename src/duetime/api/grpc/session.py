@@ -164,7 +164,7 @@ class Session:
     # In.
 
     async def _listen(self, credits: dict[str, int]) -> None:
-        for part, size in _chunks(self._earlier.unheld(), _SETTLEMENT_BYTES + NAME_BYTES_MAX):
+        for part, size in _chunks(self._earlier.unheld(self._channel), _SETTLEMENT_BYTES + NAME_BYTES_MAX):
             await self._count(part, size)
         await self._demand(credits)
         while True:
@@ -314,11 +314,11 @@ class Session:
             for name in self._earlier.names():  # it may not come back, so neither may what it held before
                 leave(engine, name)
             held = 0
-        if not held or not engine.pulse.stalled_lately():
+        if not held or not (subscriber.superseded or engine.pulse.stalled_lately()):
             leave(engine, subscriber.name)
             return
-        # We stood still, and the client gave the connection up: it comes back and goes on with what it holds.
-        # Until then it keeps that for a lease, and gets nothing more.
+        # The client has another connection and goes on there with what it holds. Or we stood still, and it gave
+        # this one up: it comes back. Until then it keeps what it holds for a lease, and gets nothing more.
         for lane in subscriber.sources:
             engine.request(Demand(subscriber.name, lane, 0, standing=False), AckLevel.ASYNC, _ignore)
         leave_empty(engine, subscriber.name)
