@@ -108,6 +108,41 @@ async def blocks(to: str, seconds: float) -> int:
     return current().delivery
 
 
+def _first_and_alone(to: str, place: str) -> bool:
+    """Whether this is the first run. A second one tells if the process of the first still lives."""
+    try:
+        with open(place, encoding="ascii") as file:
+            first = file.read()
+    except FileNotFoundError:
+        with open(place, "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+        tell(to, event="began")
+        return True
+    try:
+        with open(f"/proc/{first}/stat", encoding="ascii", errors="replace") as file:
+            alive = file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        alive = False
+    tell(to, event="again", alive=alive)
+    return False
+
+
+@app.task(name="blocks_first", retry=Retry(max_attempts=1), lease="1h")
+async def blocks_first(to: str, place: str) -> None:
+    """The first run blocks the loop for ever."""
+    if _first_and_alone(to, place):
+        while True:
+            time.sleep(1)  # tidy: it blocks the loop
+
+
+@app.task(name="thread_first", retry=Retry(max_attempts=1), lease="1h")
+def thread_first(to: str, place: str) -> None:
+    """The first run never ends, in a thread."""
+    if _first_and_alone(to, place):
+        while True:
+            time.sleep(1)  # tidy: it does not end
+
+
 @app.task(name="work", retry=SOON)
 async def work(to: str, seconds: float) -> int:
     tell(to)

@@ -166,6 +166,21 @@ class TestDraining:
         assert (view.status in (Status.SCHEDULED, Status.DUE), view.attempts) == (True, 0)
         assert handle.cancel().wait().status is Status.CANCELED
 
+    @pytest.mark.parametrize("function", [functions.blocks_first, functions.thread_first])
+    def test_what_cannot_be_stopped_runs_nowhere_else_before_its_process_has_ended(
+        self, server, app, told, tmp_path, function
+    ):
+        """And costs no attempt: there is only one."""
+        with WorkerProcess(server, options=("--drain", "0")) as worker:
+            handle = function.schedule(told.address, str(tmp_path / "first")).wait()
+            assert told.next()["event"] == "began"
+            with WorkerProcess(server):
+                assert worker.stop() == 0
+                again = told.next()
+                assert (again["event"], again["delivery"], again["attempt"]) == ("again", 2, 1)
+                assert not again["alive"]
+                handle.result(WAIT_S).wait()
+
     def test_a_second_signal_stops_it_at_once(self, server, app, told, tmp_path):
         with WorkerProcess(server) as worker:
             handle = functions.held.options(lease="1h").schedule(told.address, str(tmp_path / "go")).wait()
@@ -177,6 +192,7 @@ class TestDraining:
         (tmp_path / "go").touch()
         with WorkerProcess(server):
             assert handle.result(WAIT_S).wait() == 2
+        assert handle.view().wait().attempts == 1, "it had been told to stop before"
 
 
 def test_it_connects_again_when_the_server_is_back(server, app, told, tmp_path):

@@ -136,6 +136,10 @@ class InlineChannel:
         if self._tasks:  # one that will not be cancelled is left behind: nobody waits for it for ever
             await asyncio.wait(self._tasks, timeout=_CLOSE_S)
 
+    def left(self) -> set[tuple[str, int]]:
+        """After `close`: the deliveries whose functions still run, in threads or in spite of a cancel."""
+        return set(self._busy).union(*(pool.left() for pool in self._pools.values()))
+
     # Runners.
 
     def _wake_runner(self) -> None:

@@ -54,6 +54,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[Deliver, Work, float]] = deque()
         self._started: dict[Place, _Started] = {}
+        self._left: dict[Place, concurrent.futures.Future[Any]] = {}
         self._kill: Callable[[concurrent.futures.Future[Any]], None] | None = getattr(executor, "kill", None)
         self._fate = "was killed" if self._kill is not None else "goes on in its thread, unheard"
         self._closed = False
@@ -84,11 +85,17 @@ class Pool:
     def close(self) -> None:
         self._closed = True
         self._waiting.clear()
-        for started in self._started.values():
+        for place, started in self._started.items():
             started.limit.cancel()
             if self._kill is not None:
                 self._kill(started.future)
+            else:
+                self._left[place] = started.future
         self._started.clear()
+
+    def left(self) -> set[Place]:
+        """After `close`: what still runs, for a thread cannot be stopped."""
+        return {place for place, future in self._left.items() if not future.done()}
 
     def _start(self) -> None:
         while self._waiting and self._free:

@@ -3,7 +3,8 @@
 The channel knows connections, not transports: whoever serves one takes parcels of deliveries out of its
 `Subscriber`, writes them, and says so. A delivery is *out* from the moment the kernel hands it over until it
 has an outcome or is not wanted any more. What was never written is handed back without counting as an
-attempt; what was written and has no outcome when its subscriber leaves is lost, which the kernel decides.
+attempt; what was written and has no outcome when its subscriber leaves is lost, which the kernel decides, or
+handed back if the subscriber had been told to stop.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from duetime.channels.channel import Settler
 from duetime.clock import Clock
 from duetime.limits import STALL_MS
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Stream, Terms, type_lane
 
 Place = tuple[str, int]
@@ -28,6 +29,7 @@ Place = tuple[str, int]
 _NEVER_S = float("inf")
 _DONE = Done()
 _BACK = Snoozed(0)
+_STOPPED = Returned("its worker was stopped before it was done")
 # What a delivery takes besides its payload, roughly.
 _DELIVERY_BYTES = 200
 
@@ -160,6 +162,14 @@ class Subscriber:
         self.draining = True
         self._hand_back()
         self.wake()
+
+    def stopped(self) -> None:
+        """Its client was told to stop and is gone: nothing speaks against what it did not finish."""
+        self._hand_back()
+        back = [_ended(entry.delivery, _STOPPED, entry.waited_ms) for entry in self._out.values()]
+        self._out.clear()
+        if back:
+            self._channel.settle(back)
 
     def supersede(self) -> set[Place]:
         """Its client is no longer there: what was not written goes back. What was is told."""
@@ -314,8 +324,8 @@ class StreamChannel:
         ]
 
     def supersede(self, name: str) -> set[Place] | None:
-        """The client of a connection has a new one. What was not written to the old one goes back, what was is
-        told. None: that connection is gone, and nobody knows."""
+        """The client of a connection has a new one. What was not written to the old one goes back; what was
+        written is told. None: that connection is gone, and nobody knows."""
         subscriber = self._subscribers.get(name)
         return None if subscriber is None else subscriber.supersede()
 

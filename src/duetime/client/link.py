@@ -85,7 +85,7 @@ class Link:
         self._beat_due = False
         self._connected = False
         self._ever = False
-        self._drain = self._drain_said = self._ending = False
+        self._drain = self._drain_said = self._ending = self._stay = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._over = asyncio.Event()
@@ -137,9 +137,9 @@ class Link:
         self._drain = True
         self._news.set()
 
-    async def finish(self, within_s: float) -> None:
-        """Say what is still to be said, hear the answers, and leave."""
-        self._ending = True
+    async def finish(self, within_s: float, *, stay: bool = False) -> None:
+        """Say what is still to be said, hear the answers, and leave; or stay until the process ends."""
+        self._ending, self._stay = True, stay
         self._over.set()
         self._news.set()
         if self._connected:
@@ -285,8 +285,10 @@ class Link:
                 self._drain_said = True
                 await call.write(pb.ClientMessage(drain=pb.Drain()))
             if self._ending and not self._unanswered and not self._outbox:
-                await call.done_writing()
-                return
+                if not self._stay:
+                    await call.done_writing()
+                    return
+                self._left.set()
 
     async def _empty(self, call: Any) -> None:
         settlements: list[Settlement] = []

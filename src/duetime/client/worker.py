@@ -52,6 +52,7 @@ class Worker:
         self._held: dict[Place, Link] = {}
         self._orphans: dict[str, int] = {}
         self._late: set[Place] = set()
+        self._left: set[Place] = set()
         self._waiting: deque[tuple[Deliver, float]] = deque()
         self._surplus: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -62,7 +63,8 @@ class Worker:
         self._ready = threading.Event()
 
     async def run(self) -> None:
-        """Work until stopped. What is unfinished then has been handed back."""
+        """Work until stopped. What is unfinished then has been handed back. A thread that still runs cannot
+        be stopped: its delivery is handed back by the server when the connection ends with this process."""
         self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()
         self._stop = asyncio.Event()
@@ -77,8 +79,9 @@ class Worker:
         await self._stop.wait()
         if self._error is None:
             await self._finish()
-        self._on_links(self._links_loop.stop)
-        thread.join()
+        if not self._left:
+            self._on_links(self._links_loop.stop)
+            thread.join()
         if self._starting is not None:
             await asyncio.gather(self._starting, return_exceptions=True)
         await self._app.stop()
@@ -117,17 +120,12 @@ class Worker:
         self._links_loop.call_later(self._options.drain_s + _BLOCKED_S, self._force)
 
     def _force(self) -> None:
-        """The time is over, and a function still blocks the other loop: go without it."""
-        self._forced = self._links_loop.create_task(self._leave_without())
-
-    async def _leave_without(self) -> None:
-        if self._loop_answers():
-            return
-        _logger.warning("A function blocks the loop; leaving without it. Its delivery is handed back.")
-        self._return_held()
-        await self._leave_links()
-        self._app.functions.kill()
-        os._exit(0)
+        """The time is over. If a function still blocks the other loop, go without it. The server hands back
+        what is held when the connection ends, so not before the function has ended with this process."""
+        if not self._loop_answers():
+            _logger.warning("A function blocks the loop; leaving without it. Its delivery is handed back.")
+            self._app.functions.kill()
+            os._exit(0)
 
     def _loop_answers(self) -> bool:
         answered = threading.Event()
@@ -135,7 +133,7 @@ class Worker:
         return answered.wait(_BLOCKED_S)
 
     async def _leave_links(self) -> None:
-        await asyncio.gather(*(link.finish(_LEAVE_S) for link in self._links))
+        await asyncio.gather(*(link.finish(_LEAVE_S, stay=bool(self._left)) for link in self._links))
 
     def opened(self, link: Link, credits_max: int) -> None:
         self._loop.call_soon_threadsafe(self._on_opened, link, credits_max)
@@ -381,17 +379,18 @@ class Worker:
         except TimeoutError:
             _logger.warning("%d were not finished in time: they are handed back.", len(self._held))
         await self._channel.close()
+        self._left = self._channel.left() & self._held.keys()
         left = self._return_held()
         leaving = asyncio.run_coroutine_threadsafe(self._leave_links(), self._links_loop)
         await asyncio.wrap_future(leaving)
         _logger.info("Stopped; %d were handed back unfinished.", left)
 
     def _return_held(self) -> int:
-        """Hand back everything that has no outcome yet; how many."""
-        left, self._held = self._held, {}
+        """Hand back everything that has no outcome yet and does not run; how many have no outcome."""
         by_link: dict[Link, list[Settlement]] = {}
-        for (id, delivery), link in left.items():
-            by_link.setdefault(link, []).append(Settlement(id, delivery, _UNFINISHED))
+        for (id, delivery), link in self._held.items():
+            if (id, delivery) not in self._left:
+                by_link.setdefault(link, []).append(Settlement(id, delivery, _UNFINISHED))
         for link, some in by_link.items():
             link.send(some, {})
-        return len(left)
+        return len(self._held)

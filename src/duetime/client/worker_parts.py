@@ -29,6 +29,8 @@ class Running(Protocol):
 
     async def close(self) -> None: ...
 
+    def left(self) -> set[tuple[str, int]]: ...
+
 
 class Server(Struct):
     """Where a server is, and what it wants to see."""

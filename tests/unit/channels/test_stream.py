@@ -12,7 +12,7 @@ from duetime.channels.stream import Dropped, StreamChannel, Subscriber
 from duetime.clock import SystemClock
 from duetime.limits import STALL_MS
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Stream, Task, Terms
 
 STREAM = Terms(Stream("s"), "stream:s", timeout_ms=60_000)
@@ -134,6 +134,20 @@ def test_who_drains_is_handed_nothing_more():
         rig.deliver("later")
         assert rig.outcomes == {("waiting", 1): Snoozed(0), ("later", 1): Snoozed(0)}
         assert me.take(9, 10_000) == ([], []) and me.places() == {("held", 1)}
+
+    run(test)
+
+
+def test_who_was_told_to_stop_hands_back_what_was_written_too():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        me.stopped()
+        back = Returned("its worker was stopped before it was done")
+        assert rig.outcomes == {("waiting", 1): Snoozed(0), ("written", 1): back}
+        me.stopped()
+        assert not len(me)
 
     run(test)
 

@@ -73,6 +73,8 @@ class Session:
         self._seen_s = self._loop.time()
         self._ending = False
         self._drained = False
+        self._stops = False
+        """The client was told to stop: what it leaves behind was stopped on purpose."""
         self._revoked: asyncio.Future[None] = self._loop.create_future()
         self.quiet = asyncio.Event()
         """Draining, and nothing is out any more."""
@@ -243,6 +245,7 @@ class Session:
 
     async def _drain(self) -> None:
         """The client wants nothing more: a claim of nothing takes its credits back."""
+        self._stops = True
         self._subscriber.drain()
         self._subscriber.credits.clear()
         name, sources = self._subscriber.name, self._subscriber.sources
@@ -308,17 +311,20 @@ class Session:
 
     def _leave(self) -> None:
         engine, subscriber = self._engine, self._subscriber
+        goes_on = subscriber.superseded or engine.pulse.stalled_lately()
+        if self._stops and not goes_on:
+            subscriber.stopped()
         held = len(subscriber)
         self._channel.leave(subscriber)
         if self._revoked.done() and not self._revoked.cancelled():
             for name in self._earlier.names():  # it may not come back, so neither may what it held before
                 leave(engine, name)
             held = 0
-        if not held or not (subscriber.superseded or engine.pulse.stalled_lately()):
+        if not held or not goes_on:
             leave(engine, subscriber.name)
             return
-        # The client has another connection and goes on there with what it holds. Or we stood still, and it gave
-        # this one up: it comes back. Until then it keeps what it holds for a lease, and gets nothing more.
+        # The client goes on with what it holds: on another connection that it has, or we stood still, and it
+        # gave this one up and comes back. Until then it keeps that for a lease, and gets nothing more.
         for lane in subscriber.sources:
             engine.request(Demand(subscriber.name, lane, 0, standing=False), AckLevel.ASYNC, _ignore)
         leave_empty(engine, subscriber.name)
