@@ -302,15 +302,24 @@ def test_who_was_silent_has_its_credits_again_when_it_speaks(server: ServerProce
 
 
 def test_heartbeats_keep_a_lease(server: ServerProcess):
+    """For so long that one of twice the length has run out, of somebody who is silent."""
+
     async def main():
-        async with calling(server.grpc) as stub, Subscriber(server.grpc, "beats", 1) as subscriber:
+        async with (
+            calling(server.grpc) as stub,
+            Subscriber(server.grpc, "beats", 1) as subscriber,
+            Subscriber(server.grpc, "mute", 1) as silent,
+        ):
             await create(stub, ["beats-1"], "beats", lease_ms=600)
             delivery = await subscriber.one()
-            loop = asyncio.get_running_loop()
-            until_s = loop.time() + 2
-            while loop.time() < until_s:
+            await create(stub, ["mute-1"], "mute", lease_ms=1_200)
+            await silent.one()
+            lost = asyncio.ensure_future(
+                until(stub, "mute-1", intents_pb2.STATUS_SCHEDULED, intents_pb2.STATUS_DUE)
+            )
+            while not lost.done():
                 await subscriber.beat()
-                await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.1)
+                await asyncio.wait([lost], timeout=0.1)
             assert (await subscriber.ack(done(delivery))).counted == 1
 
     asyncio.run(main())

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 
+from duetime.limits import PULSE_MS, STALL_MS
 from duetime.v1 import intents_pb2
+from tests.e2e.process import stand_still
 from tests.grpc.subscriber import Subscriber, calling, create, done
 from tests.http.server import ServerProcess
+
+# The server looks this often, and must find that a look came this much too late.
+STILL_S = (PULSE_MS + STALL_MS) / 1000 + 0.2
 
 
 def test_a_client_comes_back_with_what_it_did(tmp_path):
@@ -18,8 +23,7 @@ def test_a_client_comes_back_with_what_it_did(tmp_path):
                 delivery = await first.one()
                 name = first.welcome.consumer
                 server.signal(signal.SIGSTOP)
-            await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=1.5)
-            server.signal(signal.SIGCONT)
+            await asyncio.to_thread(stand_still, server.signal, STILL_S)
             async with Subscriber(server.grpc, "s", 1, earlier=[name]) as again:
                 results = await again.ack(done(delivery))
                 assert results.counted == 1, "it was not taken for lost"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-import threading
 
 import pytest
 
 from duetime import Retry, Status
+from tests.e2e.process import stand_still
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
 
@@ -226,9 +226,7 @@ def run_rounds(server, app, told, rounds: int) -> None:
             heard += [told.next() for _ in range(each)]
             victim = workers.pop(0)
             if round % 2:
-                victim.signal(signal.SIGSTOP)
-                threading.Event().wait(1.2)  # longer than its leases
-                victim.signal(signal.SIGCONT)
+                stand_still(victim.signal, 1.2)  # longer than its leases
                 workers.append(victim)
             else:
                 victim.kill()

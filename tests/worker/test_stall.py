@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import signal
-import threading
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from tests.e2e.process import ROOT, environment, stand_still
+from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
+from tests.worker.waiting import until
 
 LEASE_S = 1.0
 
@@ -19,9 +25,7 @@ def test_what_a_live_worker_holds_is_not_taken_from_it(server, app, told, tmp_pa
     with WorkerProcess(server):
         handle = held.schedule(told.address, str(tmp_path / "go")).wait()
         assert told.next()["delivery"] == 1
-        server.signal(signal.SIGSTOP)
-        threading.Event().wait(3 * LEASE_S)
-        server.signal(signal.SIGCONT)
+        stand_still(server.signal, 2 * LEASE_S)
         (tmp_path / "go").touch()
         assert handle.result(WAIT_S).wait() == 1
     assert handle.view().wait().delivery == 1
@@ -31,15 +35,32 @@ def test_what_a_live_worker_holds_is_not_taken_from_it(server, app, told, tmp_pa
 def test_what_a_worker_runs_through_a_restart_is_still_its_own_after_the_lease(server, app, told, tmp_path):
     """It comes back under another name, and its signs of life count for the earlier one, too."""
     server.stay()
-    held = functions.held.options(lease="6s", guarantee="AT_MOST_ONCE")  # time enough to come back
-    with WorkerProcess(server) as worker:
+    lease_ms = 6_000  # time enough to come back
+    held = functions.held.options(lease=f"{lease_ms}ms", guarantee="AT_MOST_ONCE")
+    silent = server.create(delayMs=0, stream={"name": "silent"}, leaseMs=lease_ms)["intentId"]
+    with WorkerProcess(server) as worker, holding(server, "silent"):
         handle = held.schedule(told.address, str(tmp_path / "go")).wait()
         assert told.next()["delivery"] == 1
         server.kill()
         server.start()
         functions.add.schedule(1, 2).wait().result(WAIT_S).wait()  # it is connected again
-        threading.Event().wait(7)
+        # Somebody who held as long a lease and did not come back has lost it by now.
+        until(lambda: server.ask("GET", f"/v1/intents/{silent}").json.get("lastError"))
         (tmp_path / "go").touch()
         assert handle.result(WAIT_S).wait() == 1
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
+
+
+@contextmanager
+def holding(server: ServerProcess, stream: str) -> Iterator[None]:
+    """A subscriber in a process of its own that holds one delivery and says nothing."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.grpc.subscriber", server.grpc, stream, "1"],
+        stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment(),
+    ) as child:  # fmt: skip
+        try:
+            assert child.stdout is not None and child.stdout.readline() == "held\n"
+            yield
+        finally:
+            child.kill()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -12,10 +12,9 @@ WAIT_S = 30
 
 def until(look: Callable[[], T]) -> T:
     """Ask again and again until the answer is yes."""
-    never = threading.Event()
     for _ in range(WAIT_S * 20):
         found = look()
         if found:
             return found
-        never.wait(0.05)
+        time.sleep(0.05)  # tidy: nobody tells when to ask again
     raise AssertionError("it did not come to it in time")
