@@ -112,7 +112,7 @@ MISFIRE_MS: Final = 5 * SECOND_MS
 # How soon a tick is tried again whose intent could not be taken.
 TICK_RETRY_MS: Final = SECOND_MS
 
-# Deliveries that were handed out and not called, which health looks at one by one.
+# Deliveries without an outcome, called or not, which health looks at one by one.
 HELD_BACK_MAX: Final = 10_000
 # The newest pauses of a lane that are told apart from lateness.
 PAUSES_KEPT: Final = 8

@@ -62,7 +62,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     meter = Meter()
     webhooks = _webhooks(config, clock, meter)
     streams = StreamChannel(clock)
-    meter.connected = streams.connected
+    meter.connected, meter.begun = streams.connected, streams.begun
     pulled: dict[type[Target], Channel] = dict.fromkeys((Stream, Task, Entity), streams)
     engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks, **pulled}, meter))
     library = Library(Archive(folder / STORE_FILE))

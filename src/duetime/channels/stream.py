@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Container, ItemsView, Iterable
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
-from duetime.limits import STALL_MS
+from duetime.limits import HELD_BACK_MAX, STALL_MS
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Stream, Terms, type_lane
@@ -194,6 +195,9 @@ class Subscriber:
     def places(self) -> set[Place]:
         return set(self._out)
 
+    def out(self) -> ItemsView[Place, _Out]:
+        return self._out.items()
+
     def __len__(self) -> int:
         """How many are out."""
         return len(self._out)
@@ -328,6 +332,16 @@ class StreamChannel:
         written is told. None: that connection is gone, and nobody knows."""
         subscriber = self._subscribers.get(name)
         return None if subscriber is None else subscriber.supersede()
+
+    def begun(self) -> list[tuple[str, int]]:
+        """What was written and has no outcome: its id, and how long it waited here. Of many, some."""
+        found = (
+            (place[0], entry.waited_ms)
+            for each in self._subscribers.values()
+            for place, entry in each.out()
+            if entry.written
+        )
+        return list(islice(found, HELD_BACK_MAX))
 
     def leave(self, subscriber: Subscriber) -> None:
         """The connection is gone. The kernel must be told, too: it makes lost what was written."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 # "Now" is the last few minutes: long enough to be steady, short enough to be news.
 SLICE_MS = 10_000
 SLICES = 18
+RECENT_MS = SLICES * SLICE_MS
 
 
 class Histogram:
@@ -90,6 +91,10 @@ class Sliding:
             if len(self._slices) > SLICES:
                 self._past.merge(self._slices.popleft()[1])
         return self.current
+
+    def add_past(self, value: float) -> None:
+        """A value that is no news any more."""
+        self._past.add(value)
 
     def recent(self, now_ms: int) -> Histogram:
         """The last minutes."""

@@ -15,7 +15,7 @@ from typing import get_args
 from duetime.channels.channel import Settler
 from duetime.channels.stream import Connected
 from duetime.clock import Clock
-from duetime.engine.histogram import SLICE_MS, Histogram, Sliding
+from duetime.engine.histogram import RECENT_MS, SLICE_MS, Histogram, Sliding
 from duetime.engine.pump import Turn
 from duetime.errors import DuetimeError
 from duetime.kernel.state import State
@@ -70,6 +70,10 @@ class Meter:
         self.state: State | None = None
         self.connected: Callable[[], list[Connected]] = list
         """Who takes deliveries just now."""
+        self.begun: Callable[[], list[tuple[str, int]]] = list
+        """What a worker was given and has not ended: its id, and how long it waited until then."""
+        self._under_way: tuple[int, list[tuple[int, int]]] = (-1, [])
+        """The newest look at that: when it was, and the tier and the lateness of each."""
         self.turns = 0
         self.duplicates = 0
         self.recovery_s = 0.0
@@ -176,9 +180,11 @@ class Meter:
                 terms, times_ms, times_s, late_ms = intent.terms, [], [], []
                 base = (terms.tier * len(CHANNELS) + _CHANNEL[type(terms.target)]) * len(OUTCOMES)
             self._outcomes[base + _OUTCOME[type(settlement.outcome)]] += 1
-            times_ms.append(now_ms - intent.dispatched_at_ms)
+            took_ms = now_ms - intent.dispatched_at_ms
+            times_ms.append(took_ms)
             if (
                 settlement.waited_ms
+                or took_ms > RECENT_MS
                 or intent.limited_ms
                 or intent.first_dispatch_at_ms != intent.dispatched_at_ms
             ):
@@ -202,7 +208,10 @@ class Meter:
         if not first:
             self._again_ms[tier].add(max(0, intent.dispatched_at_ms - intent.due_at_ms) + waited_ms)
             return
-        late_ms.append(intent.late_ms + waited_ms)
+        if now_ms - intent.dispatched_at_ms > RECENT_MS:  # it was seen when it began (see `lateness`)
+            self.late_ms[tier].add_past(intent.late_ms + waited_ms)
+        else:
+            late_ms.append(intent.late_ms + waited_ms)
         self._held.pop(intent.id, None)
         if intent.limited_ms:
             self.limited_ms[tier].add(intent.limited_ms)
@@ -247,9 +256,29 @@ class Meter:
         return {place: count for place, count in zip(places, self._outcomes, strict=True) if count}
 
     def lateness(self, tier: int, now_ms: int) -> Histogram:
-        """How late calls of a tier were in the last minutes; those that are held back are as late as now."""
+        """How late calls of a tier were in the last minutes: of what ended, of what workers run, and of what
+        is held back, which is as late as now."""
         found = self.late_ms[tier].recent(now_ms)
+        found.add_many(late_ms for of, late_ms in self._running(now_ms) if of == tier)
         found.add_many(max(0, now_ms - since_ms) for of, since_ms in self.held_back() if of == tier)
+        return found
+
+    def _running(self, now_ms: int) -> list[tuple[int, int]]:
+        """What workers were given in the last minutes for the first time: its tier, and how late that was.
+        How long it waits inside a worker is known when it has ended."""
+        if self._under_way[0] == now_ms or self.state is None:
+            return self._under_way[1]
+        found: list[tuple[int, int]] = []
+        for id, waited_ms in self.begun():
+            intent = self.state.store.peek(id)
+            if (
+                intent is not None
+                and intent.status is DISPATCHING
+                and intent.first_dispatch_at_ms == intent.dispatched_at_ms
+                and now_ms - intent.dispatched_at_ms <= RECENT_MS
+            ):
+                found.append((intent.terms.tier, intent.late_ms + waited_ms))
+        self._under_way = now_ms, found
         return found
 
     def held_back(self) -> list[tuple[int, int]]:

@@ -295,3 +295,16 @@ def test_who_needs_no_outcome_has_waited_until_it_was_written():
         assert 2_000 <= rig.waited_ms["a"] < 3_000
 
     run(test)
+
+
+def test_what_was_written_has_begun():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", "b", "c")
+        assert rig.channel.begun() == []
+        me.take(2, 1_000_000)
+        assert [id for id, waited_ms in rig.channel.begun() if waited_ms >= 0] == ["a", "b"]
+        me.answered([Settlement("a", 1, Done())])
+        assert [id for id, _ in rig.channel.begun()] == ["b"]
+
+    run(test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.engine.histogram import SLICE_MS, SLICES, Histogram, Sliding
+from duetime.engine.histogram import RECENT_MS, SLICE_MS, SLICES, Histogram, Sliding
 from duetime.engine.meter import LATE_MS, Meter, moves, moves_to, standing, waiting
 from duetime.engine.sketch import Sketch
 from duetime.errors import Busy, InThePast
@@ -117,6 +117,31 @@ def test_the_call_counts_and_what_is_held_back_is_seen_meanwhile(tmp_path):
             view = w.engine.get("a0")
             assert view is not None and view.late_ms == 8_500, "the kernel and the meter say the same"
 
+    run(main())
+
+
+def test_the_lateness_of_what_runs_for_long_is_seen_when_it_begins(tmp_path):
+    """A worker runs four functions for an hour. Two of them began three seconds late, one began again."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            tier, late = Tier.STANDARD, w.meter.late_ms[Tier.STANDARD]
+            await w.many("a", 4)
+            w.channel._settle([Settlement("a3", 1, Failed("x", "no", delay_ms=10))])
+            await w.pass_ms(0)
+            await w.pass_ms(10)
+            w.meter.begun = lambda: [("a0", 0), ("a1", 3_000), ("a2", 3_000), ("a3", 3_000), ("gone", 9_000)]
+            await w.pass_ms(5_000)
+            seen = w.meter.lateness(tier, w.clock.now_ms())
+            assert (seen.count, seen.max) == (4, 3_000), "the first call of a3 has ended"
+            assert late.total().count == 1
+            await w.pass_ms(RECENT_MS)
+            assert w.meter.lateness(tier, w.clock.now_ms()).count == 0, "it is no news"
+            w.channel._settle([Settlement(f"a{n}", 1, Done(), waited_ms=3_000 if n else 0) for n in range(3)])
+            assert w.meter.lateness(tier, w.clock.now_ms()).count == 0, "nor when they end"
+            assert (late.total().count, late.total().sum) == (4, 6_000), "but all are counted"
+
+    assert Meter().lateness(Tier.STANDARD, NOW).count == 0
     run(main())
 
 
