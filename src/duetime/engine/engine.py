@@ -251,7 +251,7 @@ class Engine(Planner):
             self._fail(error)
 
     async def _step(self) -> None:
-        await self._window.reach()
+        self.pulse.deaf(await self._window.reach())
         batch = self._inbox.take()
         if not batch.commands:
             return

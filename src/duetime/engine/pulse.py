@@ -41,6 +41,11 @@ class Pulse:
         still_ms, self._still_ms = self._still_ms, 0
         return still_ms
 
+    def deaf(self, ms: int) -> None:
+        """The loop went on, but the engine took nothing from its inbox for so long: signs of life waited."""
+        if ms >= STALL_MS and self._beats_at_all and len(self._state.out) > 1:
+            self._still_ms = max(self._still_ms, ms)  # where the loop stood still meanwhile, it is known
+
     def stalled_lately(self) -> bool:
         """Whether the loop stood still just now: connections may have broken for that alone."""
         if self._beat is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from duetime.clock import Clock
+from duetime.clock import Clock, monotonic_ns
 from duetime.kernel.state import State
 from duetime.kernel.timers import Timers
 from duetime.limits import LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX
@@ -17,6 +17,7 @@ from duetime.limits import LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX
 # Intents fetched between two looks at the loop: a few milliseconds of work, then as long a rest.
 _ROWS = 250
 _REST_S = 0.002
+_MS_NS = 1_000_000
 
 
 async def reach(timers: Timers, at_ms: int) -> None:
@@ -58,9 +59,14 @@ class Window:
         self._moved()
         self.plan()
 
-    async def reach(self) -> None:
-        """Be there at once: the engine was down, or the clock leapt."""
-        await reach(self._timers, self._clock.now_ms())
+    async def reach(self) -> int:
+        """Be there at once: the engine was down, or the clock leapt. How many milliseconds that took."""
+        at_ms = self._clock.now_ms()
+        if self._timers.reaches(at_ms):
+            return 0
+        began_ns = monotonic_ns()
+        await reach(self._timers, at_ms)
+        return (monotonic_ns() - began_ns) // _MS_NS
 
     def plan(self) -> None:
         """Something may wake behind the edge: be there in time."""

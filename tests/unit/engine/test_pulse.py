@@ -66,7 +66,8 @@ def test_without_a_worker_there_is_no_pulse(beats):
 def test_a_clock_set_by_hand_needs_none(monkeypatch):
     beats = Beats(monkeypatch, ManualClock())
     beats.hold()
-    assert not beats.calls
+    beats.pulse.deaf(10_000)
+    assert not beats.calls and not beats.pump.stood_still()
 
 
 def test_it_beats_while_something_is_held_and_ends_after_it(beats):
@@ -111,3 +112,14 @@ def test_closed_it_beats_no_more(beats):
     beats.hold()
     beats.pulse.close()
     assert not beats.calls
+
+
+def test_time_in_which_nothing_was_taken_from_the_inbox_counts_like_a_standstill(beats):
+    beats.pulse.deaf(10_000)
+    assert beats.pump.stood_still() == 0, "nobody holds anything"
+    beats.hold()
+    beats.pulse.deaf(STALL_MS - 1)
+    assert beats.pump.stood_still() == 0
+    beats.beat(late_ms=2_000)
+    beats.pulse.deaf(10_000)
+    assert beats.pump.stood_still() == 10_000, "the loop stood still within that time"

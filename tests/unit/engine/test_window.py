@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from itertools import count
 
 from duetime.engine import window
 from duetime.engine.options import Options
 from duetime.limits import LARGE_PAYLOAD_BYTES
+from duetime.protocol.command import Beat, Demand
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED, Item
+from duetime.protocol.terms import Stream
 from duetime.testing.time import ManualClock
 from tests.unit.insight.rig import SETTINGS, World, run, world
 
@@ -80,23 +83,43 @@ def test_what_is_due_after_a_leap_of_the_clock_is_fetched_in_slices(tmp_path):
     run(main())
 
 
+def test_a_long_fetch_counts_against_no_lease(tmp_path, monkeypatch):
+    """Signs of life wait in the inbox meanwhile: a live worker is not taken for a silent one."""
+    minutes = count(0, 60 * 1_000_000_000)
+    monkeypatch.setattr(window, "monotonic_ns", lambda: next(minutes), raising=False)
+
+    async def main():
+        async with world(tmp_path) as w:
+            w.engine.pulse._beats_at_all = True  # as with a clock that nobody sets by hand
+            await w.many("cold", 10, 24 * HOUR)
+            await w.engine.checkpoint()
+            await w.engine.ask(Demand("worker", "stream:s", 1))
+            await w.many("held", 1, target=Stream("s"))
+            w.clock.set_ms(w.clock.now_ms() + 25 * HOUR)
+            await w.engine.ask(Beat("worker"))
+            held = w.engine.state().out["worker"]
+            assert [(intent.id, intent.delivery) for intent in held.values()] == [("held0", 1)]
+
+    run(main())
+
+
 def test_large_payloads_come_into_memory_late_where_there_are_many(tmp_path, monkeypatch):
     """Some seconds ahead instead of minutes; and none is late for that."""
     monkeypatch.setattr(window, "LARGE_PAYLOADS_BYTES_MAX", 2 * 10 * LARGE_PAYLOAD_BYTES)
     monkeypatch.setattr(window, "_ROWS", 5)
-    every_ms, count = 1_000, 100
+    every_ms, many = 1_000, 100
     payload = b"x" * LARGE_PAYLOAD_BYTES
 
     async def main():
         async with world(tmp_path, horizon_ms=60_000) as w:
             start_ms = w.clock.now_ms() + HOUR
-            items = [Item(f"i{n}", 0, start_ms + n * every_ms, payload) for n in range(count)]
+            items = [Item(f"i{n}", 0, start_ms + n * every_ms, payload) for n in range(many)]
             await w.submit(*items)
             await w.engine.checkpoint()
             assert w.store.large_bytes() == 0
             w.clock.set_ms(start_ms - every_ms)
             most = 0
-            for number in range(count):
+            for number in range(many):
                 await w.pass_ms(every_ms)
                 await w.engine.checkpoint()
                 w.engine._window.extend()
