@@ -58,7 +58,8 @@ def check_quick(state: State) -> None:
     _check_out(state)
     _check_flow(state)
     _check_consumers(state)
-    _check_kinds(state)
+    if not dispatch.spent(state):
+        _check_kinds(state)
     _check_schedules(state)
     for name, lane in state.lanes.items():
         assert lane.name == name
@@ -123,8 +124,6 @@ def _check_consumers(state: State) -> None:
 
 def _check_kinds(state: State) -> None:
     """Whoever asks for a type of entities has everything of it that could go."""
-    if dispatch.spent(state):
-        return
     for lane in state.lanes.values():
         if not lane.serial or lane.pushed or state.draining or state.eager or lane.track(0) in state.stirred:
             continue

@@ -10,7 +10,7 @@ Like a cohort's, an entry counts only while the intent is armed for this place a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from operator import attrgetter
@@ -67,52 +67,72 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return (run for heap in self._tiers for _, _, _, run in heap)
 
-    def add(self, place: int, part: Part) -> None:
-        wake_at_ms, seq, intents = part
-        heappush(self._tiers[place & 7], (wake_at_ms, seq, next(self._number), Run(place, intents)))
+    def add(self, place: int, parts: list[Part], rest: list[Intent]) -> None:
+        """A cohort that has ended, in parts."""
+        heap = self._tiers[place & 7]
+        for wake_at_ms, seq, intents in [*parts, part_of(rest)] if rest else parts:
+            heappush(heap, (wake_at_ms, seq, next(self._number), Run(place, intents)))
         self.latest = max(self.latest, place)
 
-    def take(self, most: int) -> list[Intent]:
+    def first(self, tier: int) -> int:
+        """The place of the tier's next run; of none, behind all."""
+        heap = self._tiers[tier]
+        return heap[0][3].place if heap else 1 << 62
+
+    def take(self, most: int, supply: Callable[[int], None]) -> list[Intent]:
         """The first of all tiers, disarmed: an equal part of each, then by tier. A flooded tier holds up
-        no other."""
+        no other. `supply` adds what may be next in a tier and is not here yet."""
         woken: list[Intent] = []
         share = most // len(self._tiers)
-        for heap in self._tiers:
-            _take(heap, share, woken)
-        for heap in self._tiers:
-            _take(heap, most - len(woken), woken)
+        for tier in range(len(self._tiers)):
+            self._take(tier, share, woken, supply)
+        for tier in range(len(self._tiers)):
+            self._take(tier, most - len(woken), woken, supply)
         return woken
 
-    def put_back(self, last: int) -> Iterable[tuple[int, list[Intent]]]:
-        """The runs behind this place, with their intents: their slots have not ended any more."""
+    def put_back(self, last: int) -> Iterable[tuple[int, Part]]:
+        """The runs behind this place, as parts: their slots have not ended any more."""
         self.latest = last
         for heap in self._tiers:
-            for _, _, _, run in heap:
+            for wake_at_ms, seq, _, run in heap:
                 if run.place > last:
-                    yield run.place, run.left()
+                    yield run.place, (wake_at_ms, seq, run.left())
             heap[:] = [entry for entry in heap if entry[3].place <= last]
             heapify(heap)
 
+    def _take(self, tier: int, most: int, woken: list[Intent], supply: Callable[[int], None]) -> None:
+        heap, end = self._tiers[tier], len(woken) + most
+        while len(woken) < end:
+            supply(tier)
+            if not heap:
+                return
+            _, _, number, run = heap[0]
+            entries = run.entries
+            if entries is None:
+                entries = run.sort()
+            else:
+                _wake_up(run, entries, heap, end, woken)
+            if run.next < len(entries):
+                wake_at_ms, seq, _ = entries[run.next]
+                heapreplace(heap, (wake_at_ms, seq, number, run))
+            else:
+                heappop(heap)
 
-def _take(heap: list[tuple[int, int, int, Run]], most: int, woken: list[Intent]) -> None:
-    end = len(woken) + most
-    while heap and len(woken) < end:
-        _, _, number, run = heap[0]
-        entries = run.entries
-        if entries is None:
-            entries = run.sort()
-        else:
-            place, first = run.place, run.next
-            run.next = min(first + end - len(woken), len(entries))
-            if len(heap) > 1:  # another run's first may come before the last of these
-                second = min(heap[1:3])
-                run.next = bisect_left(entries, (second[0], second[1] + 1), first, run.next)
-            for wake_at_ms, _, intent in entries[first : run.next]:
-                if intent.armed == place and intent.wake_at_ms == wake_at_ms:
-                    intent.armed = 0
-                    woken.append(intent)
-        if run.next < len(entries):
-            wake_at_ms, seq, _ = entries[run.next]
-            heapreplace(heap, (wake_at_ms, seq, number, run))
-        else:
-            heappop(heap)
+
+def _wake_up(
+    run: Run,
+    entries: list[tuple[int, int, Intent]],
+    heap: list[tuple[int, int, int, Run]],
+    end: int,
+    woken: list[Intent],
+) -> None:
+    """Take the next of a run, up to `end` in all."""
+    place, first = run.place, run.next
+    run.next = min(first + end - len(woken), len(entries))
+    if len(heap) > 1:  # another run's first may come before the last of these
+        second = min(heap[1:3])
+        run.next = bisect_left(entries, (second[0], second[1] + 1), first, run.next)
+    for wake_at_ms, _, intent in entries[first : run.next]:
+        if intent.armed == place and intent.wake_at_ms == wake_at_ms:
+            intent.armed = 0
+            woken.append(intent)

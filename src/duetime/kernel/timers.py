@@ -5,7 +5,8 @@ and one wake-up. A slot is a small part of the tier's window and ends never befo
 early and little is late. Only what wakes up to the store's edge is armed; the rest is on disk and comes with
 the next window. The *place* of a cohort is one number: the end of its slot, then its tier.
 
-One record wakes only so many. What ended and is more than that waits in `runs` for the next record.
+One record wakes only so many. What ended and is more than that waits for the next record: the next few
+cohorts of each tier in `runs`, the others where they are.
 
 An entry in a cohort may be stale (the intent was cancelled, or moved to another slot): it counts only
 while `intent.armed` names the place. So disarming costs nothing.
@@ -16,11 +17,13 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from duetime.kernel.runs import Part, Runs, part_of
-from duetime.limits import TIER_SLOT_MS
+from duetime.limits import TIER_NAMES, TIER_SLOT_MS
 from duetime.protocol.intent import Intent
 from duetime.store.store import SEQ_MAX, Store
 
 ALL = 1 << 62
+# The place of no cohort.
+_NEVER = 1 << 62
 # A cohort is kept in parts of this size: each is put in order by itself, in a few milliseconds.
 _PART = 4_096
 
@@ -30,7 +33,10 @@ class Timers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._places: list[int] = []
+        self._places: list[list[int]] = [[] for _ in TIER_NAMES]
+        """A heap for each tier."""
+        self._first = _NEVER
+        """The first of all."""
         self._cohorts: dict[int, list[Intent]] = {}
         self._parts: dict[int, list[Part]] = {}
         """Of large cohorts, what came before what is in `_cohorts`."""
@@ -63,7 +69,7 @@ class Timers:
             cohort = self._cohorts.get(place)
             if cohort is None:
                 self._cohorts[place] = [intent]
-                heappush(self._places, place)
+                self._open(place)
             else:
                 cohort.append(intent)
                 if len(cohort) == _PART:
@@ -88,47 +94,65 @@ class Timers:
         while not self.reaches(at_ms):
             self.extend(at_ms, 1 << 30)
         last = at_ms << 3 | 7
-        places, runs = self._places, self._runs
+        runs = self._runs
         if last < runs.latest:
             self._put_back(last)
-        ended: list[tuple[int, list[Intent], Part | None]] = []
+        if self._first > last and not runs:
+            return []
+        ended: list[tuple[int, list[Part], list[Intent]]] = []
         count = 0
-        while places and places[0] <= last:
-            place = heappop(places)
-            del self._shared[place]
-            for part in self._parts.pop(place, ()):
-                ended.append((place, part[2], part))
-                count += _PART
-            cohort = self._cohorts.pop(place)
-            ended.append((place, cohort, None))
-            count += len(cohort)
-        if count > most or runs:
-            for place, intents, known in ended:
-                if intents:
-                    runs.add(place, known if known is not None else part_of(intents))
-            return runs.take(most)
+        for places in () if runs else self._places:
+            while places and places[0] <= last and count <= most:
+                place = heappop(places)
+                parts, rest = self._close(place)
+                ended.append((place, parts, rest))
+                count += len(parts) * _PART + len(rest)
         woken: list[Intent] = []
-        for place, intents, _ in ended:
-            for intent in intents:
-                if intent.armed == place:
-                    intent.armed = 0
-                    woken.append(intent)
+        if count > most or runs:
+            for place, parts, rest in ended:
+                runs.add(place, parts, rest)
+            woken = runs.take(most, lambda tier: self._supply(tier, last))
+        else:
+            for place, parts, rest in ended:
+                for intents in [part[2] for part in parts] + [rest]:
+                    for intent in intents:
+                        if intent.armed == place:
+                            intent.armed = 0
+                            woken.append(intent)
+        self._first = min((places[0] for places in self._places if places), default=_NEVER)
         return woken
+
+    def _supply(self, tier: int, last: int) -> None:
+        """Make runs of the ended cohorts of a tier that may be next. A later slot has later wakes."""
+        places, runs = self._places[tier], self._runs
+        while places and places[0] <= min(last, runs.first(tier)):
+            place = heappop(places)
+            runs.add(place, *self._close(place))
+
+    def _open(self, place: int) -> None:
+        heappush(self._places[place & 7], place)
+        if place < self._first:
+            self._first = place
+
+    def _close(self, place: int) -> tuple[list[Part], list[Intent]]:
+        """The parts of a cohort and the rest of it; from now on there is none at this place."""
+        del self._shared[place]
+        return self._parts.pop(place, []), self._cohorts.pop(place)
 
     def _put_back(self, last: int) -> None:
         """The clock was set back: some slots have not ended any more."""
-        for place, intents in self._runs.put_back(last):
+        for place, part in self._runs.put_back(last):
             if place not in self._cohorts:
                 self._cohorts[place] = []
                 self._shared.setdefault(place, place)
-                heappush(self._places, place)
-            self._parts.setdefault(place, []).append(part_of(intents))
+                self._open(place)
+            self._parts.setdefault(place, []).append(part)
 
     def next_ms(self) -> int | None:
         """The end of the first slot in memory; of one that has ended while there is more of such."""
         if self._runs:
             return self._runs.latest >> 3
-        return self._places[0] >> 3 if self._places else None
+        return self._first >> 3 if self._first < _NEVER else None
 
     def far_ms(self) -> int | None:
         """The first wake behind the edge: the next window must be there before it."""
@@ -138,7 +162,7 @@ class Timers:
 
     @property
     def cohorts(self) -> int:
-        return len(self._places)
+        return sum(map(len, self._places))
 
     def armed(self, place: int) -> list[Intent]:
         """Whoever was armed for a place, stale ones included. For checks, not for the way of an intent."""
