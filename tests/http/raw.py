@@ -37,6 +37,7 @@ def answers(data: bytes) -> tuple[list[Reply], bytes]:
             return found, data
         status, *lines = head.decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines)
+        assert len(headers) == len(lines), f"a header stands twice: {lines}"
         found.append(Reply(int(status.split()[1]), headers, rest[: int(length[1])]))
         data = rest[int(length[1]) :]
 
