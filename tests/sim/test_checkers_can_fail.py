@@ -39,8 +39,10 @@ from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
 from duetime.log.frame import frame_bytes
 from duetime.log.memory import MemoryLog
-from duetime.protocol.intent import DISPATCHING
+from duetime.protocol.intent import DISPATCHING, Item
 from duetime.protocol.record import Record
+from duetime.protocol.reply import Refusal
+from duetime.protocol.schedule import tick_id
 from duetime.protocol.terms import AckLevel
 from duetime.store.memory import MemoryStore
 from duetime.testing import life
@@ -350,6 +352,34 @@ def test_a_tick_is_lost(monkeypatch):
 
     monkeypatch.setattr(schedules, "_decide", decide)
     assert "is lost" in first_violation()
+
+
+def test_an_earlier_tick_is_queued(monkeypatch):
+    real = schedules._decide
+
+    def decide(state, table, time_ms):
+        decided = real(state, table, time_ms)
+        if isinstance(decided, Refusal) or decided.queued_ms == table.queued_ms:
+            return decided
+        return replace(decided, queued_ms=time_ms - (table.schedule.every_ms or limits.MINUTE_MS))
+
+    monkeypatch.setattr(schedules, "_decide", decide)
+    assert found_by("@[0-9]+' is queued")
+
+
+def test_an_earlier_tick_is_made_when_a_queued_one_was_waited_for(monkeypatch):
+    def item(schedule, time_ms):
+        return Item(tick_id(schedule.id, time_ms - schedule.every_ms), 0, time_ms, fresh=True, relative=True)
+
+    real = schedules.release
+
+    def release(state):
+        with monkeypatch.context() as within:
+            within.setattr(schedules, "_tick_item", item)
+            real(state)
+
+    monkeypatch.setattr(schedules, "release", release)
+    assert found_by("is no tick")
 
 
 def test_a_tick_has_a_time_of_its_own(monkeypatch):

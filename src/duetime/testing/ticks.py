@@ -67,8 +67,8 @@ class Kept(Struct):
     next_ms: int
     paused: bool = False
     decided_ms: int = 0
-    reached_ms: int = 0
-    """The latest tick that ever passed, by whatever clock."""
+    queued_ms: int = 0
+    """The one tick that passed and is made when what runs has ended."""
     revision: int = 1
 
 
@@ -100,6 +100,7 @@ class Ticks:
                 self.forgettable.add(id)
         if isinstance(answer, Refusal):
             return
+        passed: list[int] = []
         match command:
             case PutSchedule(schedule, next_ms):
                 kept = self.kept.get(schedule.id)
@@ -124,28 +125,44 @@ class Ticks:
                 assert known != (intent.id in new), f"{intent.id!r} was made twice, or not at all"
             case Tick():
                 assert isinstance(answer, Timetable)
-                self._ticked(command, answer, running, new, leaps)
-        if isinstance(answer, Timetable) and answer.id in self.kept:
-            self.kept[answer.id].revision = answer.revision
+                passed = self._ticked(command, answer, running, new, leaps)
         for id in new:
             if "@" in id and "@now-" not in id:
-                self._made(id, seen[id], leaps)
+                ticked = isinstance(command, Tick) and id.startswith(f"{command.id}@")
+                self._made(id, seen[id], passed if ticked else [], leaps)
+        if isinstance(answer, Timetable) and answer.id in self.kept:
+            self._stands(answer, passed, new)
 
-    def _made(self, id: str, seen: Seen, leaps: Leaps) -> None:
+    def _stands(self, table: Timetable, passed: list[int], new: list[str]) -> None:
+        """How a schedule stands then; what it queued may have been made in the same record."""
+        kept = self.kept[table.id]
+        kept.revision = table.revision
+        id = tick_id(table.id, table.queued_ms)
+        if table.queued_ms not in (0, kept.queued_ms) and id not in new:
+            queues = kept.schedule.overlap is Overlap.QUEUE_ONE and table.queued_ms in passed
+            assert queues and not kept.queued_ms, f"{id!r} is queued"
+        kept.queued_ms = 0 if id in new else table.queued_ms
+
+    def _made(self, id: str, seen: Seen, passed: list[int], leaps: Leaps) -> None:
         name, _, time = id.partition("@")
+        kept = self.kept[name]
+        # One that was queued comes when what it waited for ends, in whatever record.
+        assert int(time) in passed or int(time) == kept.queued_ms, f"{id!r} is no tick"
+        if int(time) == kept.queued_ms:
+            kept.queued_ms = 0
         assert id not in self.made or id in self.forgettable, f"{id!r} was made twice"
         self.made.add(id)
         self.forgettable.discard(id)
         if leaps.in_doubt:
             self.doubtful[id] = seen
-        schedule = self.kept[name].schedule
         late_ms = seen.execute_at_ms - int(time)
-        assert 0 <= late_ms <= schedule.jitter_ms, f"{id!r} is {late_ms} ms after its tick"
+        assert 0 <= late_ms <= kept.schedule.jitter_ms, f"{id!r} is {late_ms} ms after its tick"
 
     def _ticked(
         self, command: Tick, table: Timetable, running: set[str], new: list[str], leaps: Leaps
-    ) -> None:
-        """Between where it stood and where it stands now every tick is made, or left out with a reason."""
+    ) -> list[int]:
+        """Between where it stood and where it stands now every tick is made, or left out with a reason. Gives
+        those that passed."""
         kept = self.kept[command.id]
         schedule, period_ms = kept.schedule, kept.schedule.every_ms or MINUTE_MS
         assert not kept.paused, f"{command.id!r} is paused and ticks"
@@ -173,15 +190,9 @@ class Ticks:
                 other.startswith(f"{command.id}@") for other in (*running, *new)
             )
             assert id in new or id in self.made or overlaps, f"the tick {id!r} is lost"
-        reached_ms = kept.reached_ms
         if passed:
-            kept.reached_ms = max(reached_ms, passed[-1])
             # What was decided by a clock that is not believed may be decided again when that comes back.
             sure_ms = min(passed[-1], leaps.believed_ms) if leaps.in_doubt else passed[-1]
             kept.decided_ms = max(kept.decided_ms, sure_ms)
         assert table.last_ms <= kept.decided_ms, f"{command.id!r} decided what is not believed"
-        for id in new:
-            if id.startswith(f"{command.id}@") and "@now-" not in id:
-                time_ms = int(id.partition("@")[2])
-                # One that was queued before comes when what it waited for ends in this very record.
-                assert time_ms in passed or time_ms <= reached_ms, f"{id!r} is no tick"
+        return passed
