@@ -24,6 +24,8 @@ from tests.tidy.test_words import BANS
         ("run(command, shell=True)", 5),
         ("    print(1)", 6),
         ("os.environ['A']", 7),
+        ("threading.Event().wait(7)", 9),
+        ("await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=1.5)", 9),
     ],
 )
 def test_a_banned_word_is_seen(line, index):
@@ -31,7 +33,14 @@ def test_a_banned_word_is_seen(line, index):
 
 
 @pytest.mark.parametrize(
-    ("line", "index"), [("console.print(1)", 6), ("self.rehash(1)", 3), ("time.monotonic()", 0)]
+    ("line", "index"),
+    [
+        ("console.print(1)", 6),
+        ("self.rehash(1)", 3),
+        ("time.monotonic()", 0),
+        ("await asyncio.Event().wait()", 9),
+        ("assert go_on.wait(20)", 9),
+    ],
 )
 def test_an_innocent_line_is_not(line, index):
     assert not re.search(BANS[index].pattern, line)

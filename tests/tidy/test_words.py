@@ -40,6 +40,7 @@ BANS = (
         ("src",),
         "asyncio.timeout: wait_for of Python 3.11 forgets a cancel when what it waits for comes just then",
     ),
+    Ban(r"\bEvent\(\)\.wait\((?!\)(?!.*timeout=))", ("tests",), "sleep() with a reason: nobody sets it"),
 )
 
 
