@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from duetime.kernel.flow import Flow
 from duetime.kernel.kinds import Kind
 from duetime.kernel.lanes import Lane, Track
+from duetime.kernel.shares import Shares
 from duetime.kernel.tiers import Tiers
 from duetime.kernel.timers import Timers
 from duetime.kernel.timetables import Timetables
@@ -175,15 +174,11 @@ class State:
         """How many intents are not final."""
         return self.alive
 
-    def _pauses(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-        for name, lane in self.lanes.items():
-            if lane.pauses:
-                yield name, lane.pauses
-        yield from self.type_pauses.items()
-
     def checkpoint(self, position: int) -> Checkpoint:
         """Everything that cannot be read off the intents, at this position."""
-        lanes = self.lanes
+        marked, shared = self._marked()
+        full_ns = self.flow.now_ms * 1_000_000
+        limiters = self.flow.limiters.values()
         return Checkpoint(
             position=position,
             records=self.records,
@@ -196,31 +191,48 @@ class State:
             marks=self.marks,
             permits=tuple(permits.max for permits in self.tiers.all),
             counts=tuple(self.counts),
-            pending={name: lane.pending for name, lane in lanes.items() if not lane.serial},
-            paused=tuple(name for name, lane in lanes.items() if lane.paused),
+            pending={name: lane.pending for name, lane in self.queues.items()},
+            paused=tuple(lane.name for lane in marked if lane.paused),
             consumers=tuple(Consumer(c.name, c.seen_at_ms, dict(c.credits)) for c in self.consumers.values()),
             draining=self.draining,
             lanes=dict(sorted(self.lane_settings.items())),
-            buckets={
-                name: limiter.full_ns
-                for name, limiter in sorted(self.flow.limiters.items())
-                if limiter.full_ns > self.flow.now_ms * 1_000_000
-            },
+            buckets=dict(sorted((each.name, each.full_ns) for each in limiters if each.full_ns > full_ns)),
             flow_ms=self.flow.now_ms,
             schedules=tuple(sorted(self.timetables.all.values(), key=lambda table: table.id)),
             tally=tuple(self.tally),
-            turns={name: tuple(lane.turns) for name, lane in lanes.items() if lane.turns},
+            turns={lane.name: tuple(lane.turns) for lane in marked if lane.turns},
             shares=tuple(
-                Turns(name, track.tier, track.shares.entry - track.shares.level, track.shares.kept())
-                for name, lane in sorted(self.queues.items())
-                for track in sorted(lane.tracks, key=lambda track: track.tier)
-                if track.shares is not None
+                Turns(name, tier, shares.entry - shares.level, shares.kept())
+                for name, tier, shares in sorted(shared, key=lambda each: each[:2])
             ),
             rules=self.rules,
-            pauses=tuple(sorted((name, tuple(pauses)) for name, pauses in self._pauses())),
+            pauses=tuple(
+                sorted(
+                    (name, tuple(pauses))
+                    for name, pauses in (
+                        *((lane.name, lane.pauses) for lane in marked),
+                        *self.type_pauses.items(),
+                    )
+                    if pauses
+                )
+            ),
             woken=self.woken,
             handed=self.handed,
             doubt_ms=self.doubt_ms,
             doubt_until_ms=self.doubt_until_ms,
             waiting=dict(self.waiting),
         )
+
+    def _marked(self) -> tuple[list[Lane], list[tuple[str, int, Shares]]]:
+        """The lanes of which a checkpoint says more than how many are pending, and the shares of tracks. One
+        look at each lane: there may be a million."""
+        marked: list[Lane] = []
+        shared: list[tuple[str, int, Shares]] = []
+        for lane in self.lanes.values():
+            if lane.turns or lane.paused or lane.pauses:
+                marked.append(lane)
+            if not lane.serial:
+                for track in lane.tracks:
+                    if track.shares is not None:
+                        shared.append((lane.name, track.tier, track.shares))
+        return marked, shared

@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from duetime.kernel.lanes import Lane
+from duetime.protocol.command import Pause
 from duetime.protocol.intent import DUE
 from duetime.testing.store_tools import make
 from tests.unit.kernel.bench import T0, Bench, entity, queue
@@ -35,6 +36,36 @@ def test_a_lane_with_one_intent_that_waits_is_small(on):
     ]
     size = sum(each.size for each in found.filter_traces(ours).statistics("filename"))
     assert size / COUNT < 750, f"{size / COUNT:.0f} bytes for a lane besides its intent"
+
+
+class Walked(dict):
+    """Counts how often somebody begins to walk it."""
+
+    walks = 0
+
+    def values(self):
+        self.walks += 1
+        return super().values()
+
+    def items(self):
+        self.walks += 1
+        return super().items()
+
+
+def test_a_checkpoint_walks_the_lanes_once_and_sorts_only_what_has_shares():
+    bench = Bench(pushed=())
+    for number in range(50):
+        bench.submit(f"q{number}", on=queue(f"n{number:02}", fairness_key="k" if number % 20 == 7 else None))
+        bench.submit(f"e{number}", on=entity(f"n{number}"))
+    bench.do(Pause("task:n03"))
+    bench.do(Pause("entity:cart/n4"))
+    state = bench.state
+    state.lanes, state.queues = lanes, queues = Walked(state.lanes), Walked(state.queues)
+    checkpoint = bench.kernel.checkpoint(1)
+    assert (lanes.walks, queues.walks) == (1, 1)
+    assert [turns.lane for turns in checkpoint.shares] == ["task:n07", "task:n27", "task:n47"]
+    assert checkpoint.paused == ("task:n03", "entity:cart/n4")
+    assert len(checkpoint.pending) == 50
 
 
 def test_a_track_keeps_its_order_while_it_grows_and_shrinks():
