@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import resource
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from duetime.api.budget import Budget
 from duetime.clock import monotonic_ns
@@ -33,10 +34,12 @@ def make_room(listeners: int = 1) -> int:
     """Raise the limit of open files as far as allowed; how many connections each listener may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard == resource.RLIM_INFINITY:
+        with suppress(OSError, ValueError):  # a sandbox may forbid it, and macOS takes no "unlimited"
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    if soft == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
-    return max(1, min(CONNECTIONS_MAX, (hard - min(FILES_RESERVED, hard // 2)) // listeners))
+    return max(1, min(CONNECTIONS_MAX, (soft - min(FILES_RESERVED, soft // 2)) // listeners))
 
 
 def held_budget(request_bytes_max: int = REQUEST_BYTES_MAX) -> Budget:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter  # tidy: how long ago, not what time it is
 
@@ -39,7 +40,8 @@ class Learner:
             sys.stdout.buffer.flush()
 
     def learn_for_ever(self, stop: threading.Event) -> None:
-        os.nice(10)  # of this thread alone: whoever asks is answered with the usual haste
+        with suppress(OSError):  # a sandbox may forbid it
+            os.nice(10)  # of this thread alone: requests are answered at the usual priority
         while True:
             try:
                 self.look()

@@ -97,3 +97,12 @@ def test_files_are_kept_back(monkeypatch, hard, listeners, most):
     monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append(limits))
     assert make_room(listeners) == most
     assert asked == ([] if hard == 1 else [(hard, hard)])
+
+
+def test_a_limit_of_files_that_cannot_be_raised_holds(monkeypatch):
+    def refuse(which: int, limits: tuple[int, int]) -> None:
+        raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (10_000, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert make_room() == 10_000 - FILES_RESERVED
