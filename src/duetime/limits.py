@@ -191,6 +191,8 @@ GRPC_PORT: Final = 7929
 URL_DEFAULT: Final = f"http://localhost:{HTTP_PORT}"
 # A batch create of thousands of usual intents fits; a single one always does.
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
+# A request that is not about many: the largest intent fits, however it is written.
+REQUEST_ONE_BYTES_MAX: Final = 1024 * 1024
 REQUESTS_MAX: Final = 1_000
 BATCH_CREATE_MAX: Final = 10_000
 PAGE_MAX: Final = 500
@@ -313,6 +315,7 @@ assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
     "one intent always fits a frame"
 )
+assert 2 * FRAME_BYTES_MAX <= REQUEST_ONE_BYTES_MAX <= REQUEST_BYTES_MAX, "one intent always fits a request"
 assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1024, (
     "every client can read it"
 )

@@ -35,6 +35,7 @@ def dead_letter_routes(letters: DeadLetters) -> list[Route]:
         "role": Role.admin,
         "tag": "Dead letters",
         "body": ManyDeadLetters,
+        "bulk": True,
         "answers": {200: ManyOut},
         "parameters": (REQUEST_ID,),
         "errors": (e.NotJson, e.InvalidField, e.UnknownTier, e.BadQuery, e.KeyReused, *_NOT_NOW),

@@ -50,6 +50,8 @@ class Route(Struct, frozen=True, kw_only=True):
     body: Any = None
     body_required: bool = True
     ndjson: bool = False
+    bulk: bool = False
+    """A request may be about many, and as large as any."""
     answers: dict[int, Any]
     parameters: tuple[Parameter, ...] = ()
     errors: tuple[type[DuetimeError], ...] = ()
@@ -106,7 +108,8 @@ def _endpoint(route: Route, gate: Gate, load: Load, repeats: Repeats) -> Endpoin
             return await repeats.once(call, route.handler)  # type: ignore[arg-type]  # a write answers
 
         handler = once
-    return Endpoint(handler, route.role, gate, load, stream=route.stream, ndjson=route.ndjson)
+    kind = {"stream": route.stream, "ndjson": route.ndjson, "bulk": route.bulk}
+    return Endpoint(handler, route.role, gate, load, **kind)
 
 
 def _no_route(request: Request, error: Exception) -> Response:

@@ -197,7 +197,7 @@ def group_routes(groups: Groups) -> list[Route]:
         Route(
             method="POST", path="/v1/groups", handler=groups.create, role=Role.submit, name="createGroup",
             summary="Create members, and a callback for when all have ended", tag="Groups", body=NewGroup,
-            answers={201: MadeGroupOut, 200: MadeGroupOut}, parameters=(REQUEST_ID,),
+            bulk=True, answers={201: MadeGroupOut, 200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.IdExists, e.KeyReused, e.TimeMissing, e.DeadlineTooEarly,
                 e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited,
@@ -212,7 +212,7 @@ def group_routes(groups: Groups) -> list[Route]:
         ),
         Route(
             method="POST", path=f"{one}/members", handler=groups.add, role=Role.submit, name="addMembers",
-            summary="More members of a group", tag="Groups", body=MoreMembers,
+            summary="More members of a group", tag="Groups", body=MoreMembers, bulk=True,
             answers={200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.NoSuchIntent, e.KeyReused, e.TimeMissing, e.InvalidField,

@@ -20,9 +20,11 @@ from duetime import errors
 from duetime.api import problems
 from duetime.api.admission import held_budget
 from duetime.api.auth import Gate, Role
+from duetime.api.bulk import check_parts
 from duetime.api.places import Places
 from duetime.api.quotas import bearer
 from duetime.errors import Busy, DuetimeError, NotJsonType, TooLarge
+from duetime.limits import REQUEST_ONE_BYTES_MAX
 
 T = TypeVar("T")
 JSON = b"application/json"
@@ -82,6 +84,7 @@ class Call:
         try:
             if not body.isascii():
                 body.decode()  # what is passed on unread must be text, too
+            check_parts(body)
             return decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise problems.unreadable(error, decoder.type) from None
@@ -103,6 +106,8 @@ class Load(Places):
         """`bytes_max`: of one request. `refused` is told of every caller who is refused."""
         super().__init__(requests_max, "requests")
         self.bytes_max = bytes_max
+        self.one_bytes_max = min(bytes_max, REQUEST_ONE_BYTES_MAX)
+        """Of a request that is not about many."""
         self.refused = refused
         self.held = held_budget(bytes_max)
         """Bytes of bodies by token."""
@@ -120,7 +125,9 @@ class Endpoint:
         *,
         stream: bool = False,
         ndjson: bool = False,
+        bulk: bool = False,
     ) -> None:
+        """`bulk`: a request may be about many, and as large as any."""
         self._handler = handler
         self._role = role
         self._gate = gate
@@ -128,6 +135,7 @@ class Endpoint:
         self._counted = role is not None and not stream
         """Health is asked, and streams stay, under any load."""
         self._ndjson = ndjson
+        self._bytes_max = load.bytes_max if bulk else load.one_bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -155,7 +163,7 @@ class Endpoint:
         if self._counted:
             load.check(token)
         check_type(scope["headers"], ndjson=self._ndjson)
-        body = Body(load, token)
+        body = Body(load, token, self._bytes_max)
         try:
             call = Call(scope, await body.read(scope, receive), receive, send)
             if not self._counted:
@@ -179,15 +187,16 @@ async def reply(send: Send, answer: Answer) -> None:
 class Body:
     """The body of one request, and never more of it than is allowed."""
 
-    __slots__ = ("_held", "_load", "_token")
+    __slots__ = ("_bytes_max", "_held", "_load", "_token")
 
-    def __init__(self, load: Load, token: str) -> None:
+    def __init__(self, load: Load, token: str, bytes_max: int) -> None:
         self._load = load
+        self._bytes_max = bytes_max
         self._token = token
         self._held = 0
 
     async def read(self, scope: Scope, receive: Receive) -> bytes:
-        bytes_max = self._load.bytes_max
+        bytes_max = self._bytes_max
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
                 raise _too_large(bytes_max)
@@ -234,7 +243,7 @@ def check_type(headers: Iterable[tuple[bytes, bytes]], *, ndjson: bool) -> None:
 def _too_large(bytes_max: int) -> TooLarge:
     return TooLarge(
         f"The request is larger than {bytes_max} bytes.",
-        hint="Send fewer intents at a time (the setting server.request_bytes_max).",
+        hint="Send less at a time. Only what is about many may have server.request_bytes_max.",
     )
 
 

@@ -11,13 +11,14 @@ from msgspec import Raw
 
 from duetime import errors
 from duetime.api import problems
+from duetime.api.bulk import check_lines, check_parts
 from duetime.api.filters import filter_from, number_from
 from duetime.api.http import NDJSON, Answer, Call
 from duetime.api.repeats import request_id
 from duetime.api.service import Service
 from duetime.api.wire import CancelIntent, IntentOut, NewIntent, Nothing, PageOut, PatchIntent, ReviveIntent
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
-from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX
+from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX, REQUEST_ONE_BYTES_MAX
 from duetime.protocol.intent import Intent
 from duetime.store.archive import Filter
 
@@ -32,8 +33,11 @@ _array = msgspec.json.Decoder(list[Raw])
 PAGING = ("order", "limit", "cursor")
 # Intents of a batch that are read one by one between two turns of others: some milliseconds.
 _TURN = 200
+_TURN_BYTES = 128 * 1024
 # Intents of a batch whose unknown field is told what was probably meant.
 _SUGGESTIONS_MAX = 20
+# Bytes of a batch that are read in one turn.
+_AT_ONCE_BYTES = 1024 * 1024
 _BRIEF = (b"preference-applied", b"return=minimal")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -147,7 +151,7 @@ def no_body(call: Call) -> None:
 
 async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
     """The intents of a batch; one that cannot be read is the error that says why, and stops nobody else."""
-    if call.body.startswith(b"[") and not _is_lines(call):
+    if call.body.startswith(b"[") and len(call.body) <= _AT_ONCE_BYTES and not _is_lines(call):
         try:
             read = call.read(_news)  # all at once, as nearly always
         except DuetimeError:
@@ -156,13 +160,15 @@ async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
             _check_count(len(read))
             return read
     news: list[NewIntent | DuetimeError] = []
-    wrong = 0
+    wrong = size = 0
     for number, raw in enumerate(_parts(call)):
         # To find what was meant takes far longer than to read: the first ones will do, the rest is alike.
         new = _read_one(raw, number, suggest=wrong < _SUGGESTIONS_MAX)
         wrong += isinstance(new, DuetimeError)
         news.append(new)
-        if number % _TURN == 0:
+        size += len(raw)
+        if number % _TURN == 0 or size > _TURN_BYTES:
+            size = 0
             await asyncio.sleep(0)  # tidy: let others have their turn
     return news
 
@@ -171,6 +177,7 @@ def _parts(call: Call) -> list[Any]:
     """The intents of a batch, not read yet: a JSON array, or one JSON object a line."""
     body = call.body.strip()
     if _is_lines(call) or not body.startswith(b"["):
+        check_lines(body)
         parts: list[Any] = [line for line in body.split(b"\n") if line.strip()]
     else:
         parts = call.read(_array)
@@ -193,7 +200,13 @@ def _read_one(raw: bytes | Raw, number: int, *, suggest: bool) -> NewIntent | Du
     try:
         if type(raw) is bytes and not raw.isascii():
             raw.decode()
+        if len(raw) > REQUEST_ONE_BYTES_MAX:
+            return TooLarge(f"Intent {number} of the batch has {len(raw)} bytes.", path=f"$[{number}]")
+        check_parts(raw)
         return _new.decode(raw)
+    except TooLarge as error:
+        error.details["path"] = f"$[{number}]"
+        return error
     except msgspec.ValidationError as error:
         return problems.invalid(str(error), f"$[{number}]", NewIntent, suggest=suggest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -51,7 +51,7 @@ class Quick:
 
     def _begin(self, headers: Headers, body: bytes) -> Begun | None:
         load = self._load
-        if len(body) > load.bytes_max or not body.isascii() or not self._is_plain(headers):
+        if len(body) > load.one_bytes_max or not body.isascii() or not self._is_plain(headers):
             return None
         try:
             self._gate.check(headers, Role.submit)

@@ -100,7 +100,7 @@ def intent_routes(intents: Intents) -> list[Route]:
         Route(
             method="POST", path="/v1/intents/batch", handler=intents.create_many, role=Role.submit,
             name="createIntents", summary="Create many intents in one append", tag="Intents",
-            body=list[NewIntent], ndjson=True, answers={200: BatchOut | BriefBatchOut},
+            body=list[NewIntent], ndjson=True, bulk=True, answers={200: BatchOut | BriefBatchOut},
             parameters=(_PREFER, REQUEST_ID),
             errors=_BATCH_ERRORS, write=True,
         ),

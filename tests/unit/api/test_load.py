@@ -73,7 +73,7 @@ def rig(requests_max: int = 4, bytes_max: int = 8 * MB, role: Role | None = Role
 
     load = Load(requests_max, bytes_max)
     gate = Gate(lambda: [Grant("a", Role.submit), Grant("b", Role.submit)], str)
-    return Endpoint(handler, role, gate, load), load, begun, go_on
+    return Endpoint(handler, role, gate, load, bulk=True), load, begun, go_on
 
 
 def test_a_head_without_a_body_is_not_under_way():
@@ -190,3 +190,21 @@ def test_bodies_are_json(kind, ndjson, good):
             check_type([(b"content-type", b"application/json"), said, BODY], ndjson=ndjson)
     check_type([said], ndjson=ndjson)  # there is no body
     check_type([BODY], ndjson=ndjson)  # nothing is said of it
+
+
+def test_a_request_that_is_not_about_many_is_smaller():
+    async def main() -> None:
+        load = Load(10, 8 * MB)
+
+        async def handler(call: Call) -> Answer:
+            return Answer(b"%d" % len(call.body))
+
+        for bulk, status in ((False, 413), (True, 200)):
+            endpoint = Endpoint(handler, Role.submit, Gate(list, str), load, bulk=bulk)
+            for headers in ([], [(b"content-length", b"%d" % (MB + 1))]):
+                asked = Asked(endpoint, *headers)
+                asked.comes(b" " * (MB + 1))
+                assert (await asked.answer())[0] == status
+        assert load.held.held == 0
+
+    asyncio.run(main())

@@ -20,9 +20,10 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 
+from duetime.api.grpc.crowds import check_parts
 from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.quotas import bearer
-from duetime.errors import Busy, InvalidField, NotJson
+from duetime.errors import Busy, InvalidField, NotJson, TooLarge
 from duetime.limits import (
     FIRST_REQUEST_MS,
     GRPC_OPEN_CALLS_MAX,
@@ -130,7 +131,7 @@ class OpenCalls:
         self._open[kind] += 1
         try:
             return await answer()
-        except (InvalidField, NotJson) as error:
+        except (InvalidField, NotJson, TooLarge) as error:
             await refuse(context, error, "open")
         finally:
             self._open[kind] -= 1
@@ -154,6 +155,7 @@ def _whole(body: Any) -> bytes:
 
 def read(kind: type[M], body: bytes) -> M:
     """Bytes as a message."""
+    check_parts(kind.DESCRIPTOR, body)
     message = kind()
     try:
         message.ParseFromString(body)

@@ -1,0 +1,59 @@
+"""Bodies with very many parts are refused before the parts are made.
+
+A part takes two bytes of JSON and some hundred bytes of memory, and a decoder compares a list with its limit
+only when the list is there. So what may be too many is first counted, by a decoder that makes nothing of the
+parts and stops at the first that is too many.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from duetime.errors import TooLarge
+from duetime.limits import BATCH_CREATE_MAX
+
+# The lists of our requests that may be long.
+_LISTS = ("after", "intentIds", "members")
+_TOO_MANY = "at most length"
+
+
+def check_parts(body: bytes | Raw) -> None:
+    """Raise if a JSON array, or a list in a JSON object, has more parts than any request may have."""
+    if len(body) <= 2 * BATCH_CREATE_MAX:
+        return
+    text = bytes(body)
+    if text.count(b",") < BATCH_CREATE_MAX:
+        return
+    array, lists = _counters()
+    try:
+        (array if text.lstrip().startswith(b"[") else lists).decode(text)
+    except msgspec.ValidationError as error:
+        if _TOO_MANY in str(error):
+            raise TooLarge(
+                f"The request has a list of more than {BATCH_CREATE_MAX} parts.",
+                hint=f"Send at most {BATCH_CREATE_MAX} at a time.",
+            ) from None
+    except (msgspec.MsgspecError, RecursionError):
+        pass  # whoever reads it says what is wrong
+
+
+def check_lines(body: bytes) -> None:
+    """The same for parts that are one a line. Ten times as many, for lines may be empty."""
+    if body.count(b"\n") > 10 * BATCH_CREATE_MAX:
+        raise TooLarge(
+            f"The request has more than {10 * BATCH_CREATE_MAX} lines.",
+            hint=f"Send at most {BATCH_CREATE_MAX} intents at a time.",
+        )
+
+
+@cache
+def _counters() -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    """An array of not too many, whatever they are; and an object that has such arrays."""
+    names = [(f"part{number}", Raw, Raw()) for number in range(BATCH_CREATE_MAX)]
+    many: type[Struct] = msgspec.defstruct("Many", names, array_like=True, forbid_unknown_fields=True)
+    lists = msgspec.defstruct("Lists", [(name, many | None, None) for name in _LISTS])
+    return msgspec.json.Decoder(many), msgspec.json.Decoder(lists)

@@ -1,0 +1,66 @@
+"""Messages with very many parts are refused before they are parsed.
+
+A part takes two bytes of a message and some hundred bytes once it is parsed. So the fields of a large message
+are counted first, as they stand on the wire.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duetime.errors import TooLarge
+from duetime.limits import ACKS_MAX, BATCH_CREATE_MAX
+
+# A smaller message cannot hold enough parts to matter: some ten megabytes.
+_SMALL_BYTES = 256 * 1024
+# The most parts that a message may have, and its other fields.
+_FIELDS_MAX = max(ACKS_MAX, BATCH_CREATE_MAX) + 100
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+
+
+def check_parts(kind: Any, body: bytes) -> None:
+    """Raise if a message, or a large one inside it, has more fields than any of ours may have. `kind` is its
+    descriptor: protobuf has several types of those."""
+    if len(body) <= _SMALL_BYTES:
+        return
+    count = place = 0
+    while place < len(body):
+        count += 1
+        if count > _FIELDS_MAX:
+            raise TooLarge(
+                f"The message has more than {_FIELDS_MAX} parts.",
+                hint=f"Send at most {BATCH_CREATE_MAX} at a time.",
+            )
+        try:
+            tag, place = _varint(body, place)
+            wire = tag & 7
+            if wire == _BYTES:
+                size, place = _varint(body, place)
+                field = kind.fields_by_number.get(tag >> 3)
+                if size > _SMALL_BYTES and field is not None and field.message_type is not None:
+                    check_parts(field.message_type, body[place : place + size])
+                place += size
+            elif wire == _VARINT:
+                _, place = _varint(body, place)
+            elif wire in (_EIGHT, _FOUR):
+                place += 8 if wire == _EIGHT else 4
+            else:
+                return  # no message of ours: the parser says so
+        except IndexError:
+            return  # it ends in the middle: the parser says so, too
+
+
+def _varint(body: bytes, place: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    byte = body[place]
+    place += 1
+    if byte < 128:
+        return byte, place
+    number = byte & 127
+    for shift in range(7, 70, 7):
+        byte = body[place]
+        place += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, place
+    raise IndexError("no number is that long")
