@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from duetime.channels import inline
 from duetime.channels.inline import InlineChannel
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected
@@ -246,6 +249,39 @@ def test_closing_stops_what_runs_without_an_outcome():
         assert rig.outcomes == {}
 
     run(main)
+
+
+def test_what_cannot_be_stopped_is_told_after_closing():
+    begun, go_on = threading.Event(), threading.Event()
+
+    def thread(delivery: Deliver) -> None:
+        begun.set()
+        assert go_on.wait(20)
+
+    async def stubborn(delivery: Deliver) -> None:
+        end = asyncio.get_running_loop().create_future()
+        ends.append(end)
+        while not end.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(end)
+
+    ends: list[asyncio.Future[None]] = []
+
+    async def main():
+        with ThreadPoolExecutor(1) as pool:
+            kinds = {"thread": Handler(thread, pool), "stubborn": Handler(stubborn)}
+            rig = Rig(lambda delivery: kinds.get(delivery.id))
+            rig.deliver("thread", "stubborn")
+            assert await asyncio.to_thread(begun.wait, 20)
+            await rig.channel.close()
+            assert rig.channel.left() == {("thread", 1), ("stubborn", 1)}
+            ends[0].set_result(None)
+            go_on.set()
+        assert rig.channel.left() <= {("stubborn", 1)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inline, "_CLOSE_S", 0.01)
+        run(main)
 
 
 def test_an_executor_that_takes_nothing_is_a_failure():
