@@ -216,7 +216,8 @@ def hostile(server: ServerProcess) -> None:
         ("task", {"name": HOSTILE}),
         ("entity", {"type": "T", "id": HOSTILE, "message": "m"}),
     ):
-        server.ask("POST", "/v1/intents", {"delayMs": 3_600_000, kind: target, "tags": {"k": HOSTILE}})
+        new = {"delayMs": 3_600_000, kind: target, "tags": {"k": HOSTILE}}
+        assert server.ask("POST", "/v1/intents", new).status == 201
 
 
 @pytest.mark.parametrize(

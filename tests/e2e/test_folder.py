@@ -10,13 +10,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from duetime import App, errors
 from duetime.cli.main import EXIT_DAMAGED, EXIT_LATER, EXIT_UNUSABLE
-from tests.e2e.process import environment
+from tests.e2e.process import ROOT, environment
 
 _NOBODY = 65534
 
@@ -92,16 +94,21 @@ def test_several_on_a_new_folder_the_losers_are_told_who_holds_it(tmp_path):
         subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
         for _ in range(5)
     ]
-    # The winner alone waits for a line; the others end by themselves.
-    errors_of: dict[int, str] = {}
-    while len(errors_of) < 4:
-        for child in started:
-            if child.pid not in errors_of and child.poll() is not None:
-                errors_of[child.pid] = child.communicate()[1].splitlines()[-1]
-    (winner,) = (child for child in started if child.pid not in errors_of)
-    assert winner.communicate("\n", timeout=30)[1] == ""
-    for text in errors_of.values():
-        assert "duetime.errors.Held" in text and "is held by" in text
+    with ThreadPoolExecutor(5) as pool:
+        ends = {pool.submit(child.wait, 60): child for child in started}
+        # The winner alone waits for a line; the others end by themselves.
+        losers = [ends[end] for end in islice(as_completed(ends), 4)]
+        (winner,) = (child for child in started if child not in losers)
+        assert winner.poll() is None
+        assert winner.stdin is not None
+        winner.stdin.close()
+    assert winner.returncode == 0
+    for loser in losers:
+        last = loser.communicate()[1].splitlines()[-1]
+        assert "duetime.errors.Held" in last and "is held by" in last
+    assert winner.stderr is not None
+    with winner.stderr as words:
+        assert words.read() == ""
 
 
 def test_a_folder_that_is_held_is_not_touched(tmp_path):
@@ -122,7 +129,7 @@ def test_a_version_that_is_too_new_does_not_loop(tmp_path):
     store.execute("PRAGMA user_version = 999")
     store.close()
     assert "newer than" in told(serve(tmp_path / "data"), EXIT_UNUSABLE)
-    unit = Path("deploy/systemd/duetime.service").read_text()
+    unit = (ROOT / "deploy/systemd/duetime.service").read_text()
     assert f"RestartPreventExitStatus=2 {EXIT_DAMAGED} {EXIT_UNUSABLE}\n" in unit
 
 

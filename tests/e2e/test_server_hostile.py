@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.http.server import ServerProcess
+from tests.worker.waiting import until
 
 HOUR_MS = 3_600_000
 NEW = {"delayMs": HOUR_MS, "stream": {"name": "nobody"}}
@@ -143,8 +144,7 @@ def test_bodies_that_never_end(tmp_path, line):
         assert server.ask("GET", "/health/live").status == 200
         assert memory(server) < before + 300 * MB
         held.close()
-        while server.ask("POST", "/v1/intents", NEW).status != 201:
-            pass  # the bytes of those who left are free again
+        until(lambda: server.ask("POST", "/v1/intents", NEW).status == 201)  # what they held is free again
 
 
 def test_half_closed(server):

@@ -20,6 +20,7 @@ import trustme
 from duetime.v1 import intents_pb2
 from tests.grpc.subscriber import calling
 from tests.http.server import ServerProcess
+from tests.worker.waiting import until
 
 FILES, STRANGERS = 700, 1_200
 NEW = {"delayMs": 3_600_000, "stream": {"name": "nobody"}, "payload": "x" * 2_000}
@@ -73,6 +74,14 @@ class Caller:
         self._http.close()
 
 
+def gets_in(server: ServerProcess, trusting: ssl.SSLContext | None) -> bool:
+    with contextlib.closing(Caller(server, trusting)) as newcomer:
+        try:
+            return newcomer.ask("GET", "/v1/intents")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+
 def strangers(url: str) -> list[socket.socket]:
     place = urlsplit(url)
     found = []
@@ -104,17 +113,7 @@ def test_silent_connections_leave_the_engine_its_files(small, port):
     (short,) = [each for each in health["anomalies"] if each["code"] == "FILES_SHORT"]
     assert health["status"] == "DEGRADED" and short["subject"] == port
     # Their time runs out, and honest newcomers get in again, while the strangers still hold on.
-    while True:
-        newcomer = Caller(server, trusting)
-        try:
-            assert newcomer.ask("GET", "/v1/intents")[0] == 200
-            break
-        except OSError:
-            continue
-        except http.client.HTTPException:
-            continue
-        finally:
-            newcomer.close()
+    until(lambda: gets_in(server, trusting))
     if port == "grpc" and trusting is None:
         asyncio.run(health_of(server.grpc))
     for each in silent:
