@@ -168,8 +168,12 @@ class Endpoint:
             call = Call(scope, await body.read(scope, receive), receive, send)
             if not self._counted:
                 return await self._handler(call)
-            with load.one(token):  # not before the body is there: a head alone keeps nobody out
+            load.check(token)
+            load.begin(token)  # not before the body is there: a head alone keeps nobody out
+            try:
                 return await self._handler(call)
+            finally:
+                load.end(token)
         finally:
             body.release()
 
