@@ -206,3 +206,16 @@ def test_a_host_that_refuses_politely_is_well():
                 assert not isinstance(outcome, Snoozed)
 
     asyncio.run(main())
+
+
+def test_an_endpoint_alone_on_its_host_gets_everything_with_its_first_answer():
+    async def main():
+        async def answer(request, writer):
+            await (http() if request.headers["x-duetime-intent-id"] == "i0" else hang)(request, writer)
+
+        async with receiving(answer) as receiver, sending(slots=lambda tier: 10) as channel:
+            channel.deliver(Callback(receiver.url), *(f"i{n}" for n in range(20)))
+            await receiver.got(20)
+            assert list(channel.outcomes.values()) == [Done()]
+
+    asyncio.run(main())

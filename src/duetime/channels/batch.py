@@ -33,12 +33,17 @@ class Batches:
         self._bytes_max = bytes_max
         self._loop = asyncio.get_running_loop()
         self._groups: dict[GroupKey, Group] = {}
+        self._newest: tuple[Plan | None, Group | None] = (None, None)
+        """The group of the newest delivery, by its plan: the next is mostly of the same."""
 
     def add(self, plan: Plan, delivery: Deliver, now_s: float) -> None:
         """Put a delivery with its like. Its linger begins with the first of them."""
         assert plan.group is not None
         body = plan.body_of(delivery)
-        group = self._groups.get(plan.group)
+        newest, group = self._newest
+        if newest is not plan:
+            group = self._groups.get(plan.group)
+            self._newest = plan, group
         if group is not None and group.bytes + len(body) > self._bytes_max:
             self._close(plan.group)
             group = None
@@ -46,9 +51,11 @@ class Batches:
             group = self._groups[plan.group] = Group(plan)
             linger_s = limits.CALLBACK_LINGER_MS[plan.tier] / 1000
             group.timer = self._loop.call_later(linger_s, self._close, plan.group)
-        group.items.append((delivery, body, now_s))
+            self._newest = plan, group
+        items = group.items
+        items.append((delivery, body, now_s))
         group.bytes += len(body)
-        if len(group.items) >= limits.CALLBACK_BATCH_MAX:
+        if len(items) >= limits.CALLBACK_BATCH_MAX:
             self._close(plan.group)
 
     def clear(self) -> None:
@@ -57,9 +64,11 @@ class Batches:
             if group.timer is not None:
                 group.timer.cancel()
         self._groups.clear()
+        self._newest = None, None
 
     def _close(self, key: GroupKey) -> None:
         group = self._groups.pop(key)
+        self._newest = None, None
         if group.timer is not None:
             group.timer.cancel()
         self._send(group.plan, group.items)

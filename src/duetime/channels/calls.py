@@ -30,6 +30,11 @@ _FRAMING = frozenset(
 )
 _BODILESS = frozenset(("GET", "HEAD"))
 _encode = msgspec.json.encode
+# A body of which tier and tags are the same for all intents of a plan.
+_BODY = (
+    b'{"intentId":%%b,"precisionTier":"%b","delivery":%%d,"attempt":%%d,"executeAt":"%%b.%%03dZ",'
+    b'"lateMs":%%d,"payload":%%b,"tags":%b}'
+)
 
 GroupKey = tuple[str, str, tuple[tuple[str, str], ...], int]
 
@@ -38,8 +43,8 @@ class Plan:
     """How the callbacks of one set of terms are sent."""
 
     __slots__ = (
-        "batch", "body", "endpoint", "group", "headers", "method", "origin", "place", "problem", "tail",
-        "tier", "tier_name", "timeout", "url",
+        "batch", "body", "endpoint", "group", "headers", "method", "origin", "place", "problem", "template",
+        "tier", "timeout", "url",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, callback: Callback, connect_s: float, guarded: bool) -> None:
@@ -57,13 +62,11 @@ class Plan:
         self.method = callback.method.upper()
         self.batch = callback.batch
         self.tier = int(terms.tier)
-        self.tier_name = TIER_NAMES[self.tier].encode()
         self.place = (self.endpoint, self.tier)
         self.timeout = time_limit(terms.timeout_ms, connect_s)
         self.body = callback.body
         self.headers = _headers_of(callback, self.sends_body)
-        tags = _encode(terms.tags or {})
-        self.tail = b',"tags":%b}' % tags
+        self.template = _BODY % (_quoted(TIER_NAMES[self.tier].encode()), _quoted(_encode(terms.tags or {})))
         self.group: GroupKey | None = None
         if callback.batch:
             headers = tuple(sorted((callback.headers or {}).items()))
@@ -77,21 +80,15 @@ class Plan:
         """What is sent for this delivery: the callback's own body, or the intent, called so late."""
         if self.body is not None:
             return self.body
-        seconds, ms = divmod(delivery.execute_at_ms, 1000)
-        return (
-            b'{"intentId":%b,"precisionTier":"%b","delivery":%d,"attempt":%d,"executeAt":"%b.%03dZ",'
-            b'"lateMs":%d,"payload":%b%b'
-            % (
-                _encode(delivery.id),
-                self.tier_name,
-                delivery.delivery,
-                delivery.attempt,
-                _second(seconds),
-                ms,
-                delivery.late_ms + waited_ms if delivery.attempt == 1 else delivery.late_ms,
-                delivery.payload or b"null",
-                self.tail,
-            )
+        at_ms, attempt = delivery.execute_at_ms, delivery.attempt
+        return self.template % (
+            _encode(delivery.id),
+            delivery.delivery,
+            attempt,
+            _second(at_ms // 1000),
+            at_ms % 1000,
+            delivery.late_ms + waited_ms if attempt == 1 else delivery.late_ms,
+            delivery.payload or b"null",
         )
 
     def headers_of(self, delivery: Deliver) -> CIMultiDict[str]:
@@ -108,6 +105,11 @@ class Plan:
         headers = self.headers.copy()
         headers["X-Duetime-Batch-Size"] = str(size)
         return headers
+
+
+def _quoted(text: bytes) -> bytes:
+    """Text that stands for itself in a template."""
+    return text.replace(b"%", b"%%")
 
 
 def problem_of(callback: Callback) -> tuple[str, str] | None:

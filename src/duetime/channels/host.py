@@ -83,6 +83,9 @@ class Host:
     def ended(self, plan: Plan, now_s: float, *, answered: bool) -> None:
         """A call is over: the first that may go now goes next."""
         self.shares.ended(plan, now_s, answered=answered)
+        if self._aside and self.shares.alone(now_s):  # it has answered, and nobody else wants a share
+            self._take_up()
+            return
         for place, call in enumerate(self._aside):
             if not self.shares.full(call.plan, now_s):
                 self.queue.appendleft(self._aside.pop(place))
@@ -90,6 +93,10 @@ class Host:
 
     def _look_again(self) -> None:
         self._look = None
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """What was put aside is looked at again, before what came later."""
         self.queue.extendleft(reversed(self._aside))
         self._aside.clear()
         self.start()

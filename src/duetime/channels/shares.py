@@ -54,12 +54,12 @@ class Shares:
 
     def full(self, plan: Plan, now_s: float) -> bool:
         """Whether the endpoint has its share of the host's calls under way."""
-        if self._alone(now_s):
+        if self.alone(now_s):
             return False
         calls = self._calls.get(plan.place)
         return calls is not None and self._has_share(calls, plan.tier)
 
-    def _alone(self, now_s: float) -> bool:
+    def alone(self, now_s: float) -> bool:
         """Whether nobody else wants a share: one endpoint is called, and it answers."""
         return now_s >= self._several_until_s and now_s - self._heard_s < _SILENT_S
 
@@ -99,7 +99,7 @@ class Shares:
 
     def silent(self, now_s: float) -> list[str]:
         """The endpoints that get no more calls until they answer."""
-        if self._alone(now_s):
+        if self.alone(now_s):
             return []
         return [
             endpoint

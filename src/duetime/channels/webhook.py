@@ -129,7 +129,8 @@ class WebhookChannel:
             return
         self._open[place] = None
         try:
-            plan = self._plan(delivery.terms)
+            known = self._plans.get(id(delivery.terms))
+            plan = known[1] if known is not None else self._plan(delivery.terms)
             if plan.problem is not None:
                 self._end(delivery, plan.problem)
                 return
@@ -190,9 +191,6 @@ class WebhookChannel:
     # Taking deliveries.
 
     def _plan(self, terms: Terms) -> Plan:
-        known = self._plans.get(id(terms))
-        if known is not None:
-            return known[1]
         if type(terms.target) is not Callback:
             raise TypeError(f"a webhook has no way to deliver to {terms.target!r}")
         plan = Plan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
