@@ -15,6 +15,7 @@ from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel, Stream, Terms
 from tests.integration.rig import WatchedDisk, engine_of, on_disk
+from tests.unit.insight.rig import turns_of
 
 FAR_MS = 9_000_000_000_000
 
@@ -100,12 +101,8 @@ def test_others_have_their_turn_while_many_calls_are_made_ready():
 
     async def main():
         async with app:
-            made = asyncio.ensure_future(many())
-            turns = 0
-            while not made.done():
-                turns += 1
-                await asyncio.sleep(0)  # tidy: a turn of the loop
-            assert len(made.result()) == 25_000
+            turns, made = await turns_of(many())
+            assert len(made) == 25_000
             assert turns >= 50, "each slice of calls is a turn of its own"
 
     asyncio.run(main())

@@ -103,14 +103,14 @@ def test_the_call_counts_and_what_is_held_back_is_seen_meanwhile(tmp_path):
         async with world(tmp_path) as w:
             tier, late = Tier.STANDARD, w.meter.late_ms[Tier.STANDARD]
             await w.many("a", 1)
-            w.channel._settle([Settlement("a0", 1, Snoozed(5_000), waited_ms=-1)])
+            w.channel.settle([Settlement("a0", 1, Snoozed(5_000), waited_ms=-1)])
             await w.pass_ms(0)
             await w.pass_ms(4_000)
             assert late.total().count == 0 and w.meter.held_back() == [(tier, NOW)]
             assert w.meter.lateness(tier, w.clock.now_ms()).quantile(0.99) == 4_000
             await w.pass_ms(1_500)
             await w.pass_ms(3_000)
-            w.channel._settle([Settlement("a0", 2, Done(), waited_ms=3_000)])
+            w.channel.settle([Settlement("a0", 2, Done(), waited_ms=3_000)])
             assert (late.total().count, late.total().sum) == (1, 8_500)
             assert w.meter.held_back() == []
             await w.engine.advance()
@@ -127,7 +127,7 @@ def test_the_lateness_of_what_runs_for_long_is_seen_when_it_begins(tmp_path):
         async with world(tmp_path) as w:
             tier, late = Tier.STANDARD, w.meter.late_ms[Tier.STANDARD]
             await w.many("a", 4)
-            w.channel._settle([Settlement("a3", 1, Failed("x", "no", delay_ms=10))])
+            w.channel.settle([Settlement("a3", 1, Failed("x", "no", delay_ms=10))])
             await w.pass_ms(0)
             await w.pass_ms(10)
             w.meter.begun = lambda: [("a0", 0), ("a1", 3_000), ("a2", 3_000), ("a3", 3_000), ("gone", 9_000)]
@@ -137,7 +137,7 @@ def test_the_lateness_of_what_runs_for_long_is_seen_when_it_begins(tmp_path):
             assert late.total().count == 1
             await w.pass_ms(RECENT_MS)
             assert w.meter.lateness(tier, w.clock.now_ms()).count == 0, "it is no news"
-            w.channel._settle([Settlement(f"a{n}", 1, Done(), waited_ms=3_000 if n else 0) for n in range(3)])
+            w.channel.settle([Settlement(f"a{n}", 1, Done(), waited_ms=3_000 if n else 0) for n in range(3)])
             assert w.meter.lateness(tier, w.clock.now_ms()).count == 0, "nor when they end"
             assert (late.total().count, late.total().sum) == (4, 6_000), "but all are counted"
 
@@ -149,7 +149,7 @@ def test_who_ended_is_held_back_no_more(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 1)
-            w.channel._settle([Settlement("a0", 1, Snoozed(5_000), waited_ms=-1)])
+            w.channel.settle([Settlement("a0", 1, Snoozed(5_000), waited_ms=-1)])
             await w.engine.advance()
             await w.engine.ask(Cancel("a0"))
             assert w.meter.held_back() == []
@@ -235,7 +235,7 @@ def test_a_stale_outcome_is_no_delivery(tmp_path):
             await w.many("a", 1)
             w.channel.end_twice()
             await w.end()
-            w.channel._settle([Settlement("nobody", 1, Done())])
+            w.channel.settle([Settlement("nobody", 1, Done())])
             await w.end()
             assert w.engine.overview().stale_outcomes == 2
             # The second came before the first was written, so only the kernel could tell.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from duetime import App
@@ -15,7 +13,7 @@ from duetime.protocol.intent import ACKED, CANCELED, DISPATCHING, SCHEDULED
 from duetime.protocol.terms import Task
 from duetime.store import archive
 from duetime.store.store import SEQ_MAX
-from tests.unit.insight.rig import World, run, world
+from tests.unit.insight.rig import World, run, turns_of, world
 
 HOUR = 3_600_000
 
@@ -57,12 +55,8 @@ def test_others_have_their_turn_while_intents_are_looked_for(tmp_path):
         async with world(tmp_path) as w:
             await fill(w)
             reads = EngineReads(w.engine)
-            found = asyncio.ensure_future(reads.page((ACKED,), "task:default", SEQ_MAX, 100))
-            turns = 0
-            while not found.done():
-                turns += 1
-                await asyncio.sleep(0)  # tidy: a turn of the loop
-            assert len(found.result()) == 40
+            turns, found = await turns_of(reads.page((ACKED,), "task:default", SEQ_MAX, 100))
+            assert len(found) == 40
             assert turns > 2, "it was read on the loop"
             reads.end()
 

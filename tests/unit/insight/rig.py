@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from duetime.channels.channel import Settler
 from duetime.engine.dispatcher import Dispatcher
@@ -28,15 +28,27 @@ NOW = EPOCH_MS
 SETTINGS = Settings(pushed=("callback", "task"))
 
 
+T = TypeVar("T")
+
+
+async def turns_of(work: Awaitable[T]) -> tuple[int, T]:
+    """How many turns others on the loop have meanwhile, and what comes of it."""
+    done, turns = asyncio.ensure_future(work), 0
+    while not done.done():
+        turns += 1
+        await asyncio.sleep(0)  # tidy: a turn of the loop
+    return turns, done.result()
+
+
 class HandChannel:
     """Keeps deliveries until the test says how they ended."""
 
     def __init__(self) -> None:
         self.out: list[Deliver] = []
-        self._settle: Settler = lambda settlements: None
+        self.settle: Settler = lambda settlements: None
 
     def open(self, settle: Settler) -> None:
-        self._settle = settle
+        self.settle = settle
 
     def deliver(self, delivery: Deliver) -> None:
         self.out.append(delivery)
@@ -58,13 +70,11 @@ class HandChannel:
         out, self.out = self.out, []
         done = outcome if outcome is not None else Done()
         if out:
-            self._settle([Settlement(each.id, each.delivery, done, consumer=each.consumer) for each in out])
+            self.settle([Settlement(each.id, each.delivery, done, consumer=each.consumer) for each in out])
         return len(out)
 
     def end_twice(self) -> None:
-        self._settle(
-            [Settlement(each.id, each.delivery, Done(), consumer=each.consumer) for each in self.out]
-        )
+        self.settle([Settlement(each.id, each.delivery, Done(), consumer=each.consumer) for each in self.out])
         self.end()
 
 

@@ -321,7 +321,7 @@ def test_what_is_held_back_is_not_on_time(tmp_path):
             narrator.follow(w.engine)
             await w.many("a", 10, target=Callback("http://x"))
             held = [Settlement(each.id, 1, Snoozed(60_000), waited_ms=-1) for each in w.channel.out]
-            w.channel._settle(held)
+            w.channel.settle(held)
             await w.pass_ms(4_000)
             told = narrator.health()
             assert not told.narrative.startswith("On time")
