@@ -21,7 +21,7 @@ def demand(state: State, command: Demand) -> Refusal | None:
     if command.credits > 0:
         consumer.credits[command.lane] = had + command.credits
         if not had:
-            lane.turns.append(command.consumer)
+            lane.ask(command.consumer)
     for track in lane.tracks:
         state.stirred[track] = None
     if command.lane in state.kinds:

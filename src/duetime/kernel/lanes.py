@@ -27,6 +27,9 @@ _RANK_HOLDER = -1
 _RANK_SERIAL = 0
 # So many stand in a heap before a track has a queue.
 _FEW = 8
+# Shared by all tracks and lanes that have none, and never changed: an empty list takes 56 bytes.
+_NOTHING: list[Ready] = []
+_NOBODY: list[str] = []
 
 
 class Track:
@@ -45,7 +48,7 @@ class Track:
         self.tier = tier
         """0 where one track is for all tiers."""
         self._queue: deque[Ready] | None = None
-        self._heap: list[Ready] = []
+        self._heap = _NOTHING
         self.listed: tuple[int, int] | None = None
         """The place under which the tier's heap knows this track."""
         self.out = 0
@@ -89,8 +92,11 @@ class Track:
             return
         queue = self._queue
         if queue is None:
-            if len(self._heap) < _FEW:
-                heappush(self._heap, entry)
+            heap = self._heap
+            if not heap:
+                self._heap = [entry]  # of one place; one that grows by itself has four
+            elif len(heap) < _FEW:
+                heappush(heap, entry)
             else:
                 self._queue = deque((entry,))
         elif queue[-1] < entry:
@@ -114,7 +120,7 @@ class Track:
 
     def clear(self) -> None:
         self._queue = None
-        self._heap.clear()
+        self._heap = _NOTHING
         self.unshare()
 
     def head(self) -> Ready | None:
@@ -181,8 +187,12 @@ class Lane:
         self.holder: Intent | None = None
         self.tracks: tuple[Track, ...] = ()
         """One for all tiers, or those of the tiers that had something in it."""
-        self.turns: list[str] = []
-        """Consumers with credits, whose turn is next first."""
+        self.turns = _NOBODY
+        """Consumers with credits, whose turn is next first. Grows by `ask` only."""
+
+    def ask(self, consumer: str) -> None:
+        """A consumer has credits now: its turn is last."""
+        self.turns = [*self.turns, consumer]
 
     def track(self, tier: int) -> Track:
         key = tier if self.pushed and not self.serial else 0
@@ -205,4 +215,7 @@ def rank_of(intent: Intent, serial: bool) -> int:
     """An intent's place in its track: the smaller, the sooner."""
     if serial:
         return _RANK_HOLDER if intent.holds else _RANK_SERIAL
-    return intent.due_at_ms - 1000 * intent.terms.priority + EXPECTED_FACTOR * intent.expected_ms
+    priority, expected_ms = intent.terms.priority, intent.expected_ms
+    if not priority and not expected_ms:
+        return intent.due_at_ms  # most have neither, and share the number
+    return intent.due_at_ms - 1000 * priority + EXPECTED_FACTOR * expected_ms

@@ -187,7 +187,7 @@ def test_others_go_first():
     """Ready, with a worker that asks, and yet not out: seen only in the middle of a record."""
     bench = Bench()
     bench.submit("a", on=stream())
-    bench.state.lanes["stream:s"].turns.append("w")
+    bench.state.lanes["stream:s"].ask("w")
     assert why(bench).code == "waiting-for-turn"
     bench.do(Resize(3, 1))
     bench.do(Resize(4, 1))

@@ -22,6 +22,6 @@ def test_without_watchers_no_change_is_told_and_all_else_is_the_same():
 def test_the_invariants_notice_work_that_waits_while_a_consumer_asks_for_it():
     bench = Bench()
     bench.submit("a", on=stream())
-    bench.kernel.state.lanes["stream:s"].turns.append("w")
+    bench.kernel.state.lanes["stream:s"].ask("w")
     with pytest.raises(AssertionError, match="consumers ask for it"):
         invariants._check_not_idle(bench.kernel.state, bench.kernel.state.lanes["stream:s"])
