@@ -69,6 +69,8 @@ class Connection(HttpToolsProtocol):
         self._last_words: bytes | None = None
         """Sent before the connection is closed, behind the answers that are under way."""
         self._patience: asyncio.TimerHandle | None = None
+        self._idle_since_s: float | None = None
+        """When the last answer was given, if nothing was asked since."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(Outlet(transport, self.loop, self._unread_s))  # type: ignore[arg-type]
@@ -76,6 +78,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._calm_down()
+        self._unset_keepalive_if_required()
         self.transport.lost()
         if self._held:
             self._ticket.give(self._held)
@@ -165,14 +168,20 @@ class Connection(HttpToolsProtocol):
     # What the parser found.
 
     def on_message_begin(self) -> None:
-        self._unset_keepalive_if_required()  # by a request, and not by empty lines
+        self._idle_since_s = None  # by a request, and not by empty lines
         self._whole = self._headed = False
         self.transport.comes_more = True
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._headed:  # a trailer says nothing about who asks, or for what
-            super().on_header(name, value)
+        if self._headed:
+            return  # a trailer says nothing about who asks, or for what
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._moved = self._headed = True
@@ -223,11 +232,21 @@ class Connection(HttpToolsProtocol):
         version = self.parser.get_http_version()
         url = httptools.parse_url(self.url)
         path = url.path.decode("ascii")
-        self.scope["method"] = self.parser.get_method().decode("ascii")
-        self.scope["http_version"] = version
-        self.scope["path"] = unquote(path) if "%" in path else path
-        self.scope["raw_path"] = url.path
-        self.scope["query_string"] = url.query or b""
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "method": self.parser.get_method().decode("ascii"),
+            "scheme": self.scheme or "http",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "client": self.client,
+            "server": self.server,
+            "state": self.app_state.copy(),
+        }
         before = self.cycle
         self.cycle = Cycle(
             scope=self.scope,
@@ -292,14 +311,37 @@ class Connection(HttpToolsProtocol):
         )
 
     def on_response_complete(self) -> None:
-        last = not self.pipeline
-        super().on_response_complete()
-        if last:
-            if self._held:
-                self._ticket.give(self._held)
-                self._held = 0
-            if self._deaf:
-                self._say_goodbye()
+        self.server_state.total_requests += 1
+        if self.pipeline:
+            if not self.transport.is_closing():
+                self.flow.resume_reading()
+                self._start_asgi_task(*self.pipeline.pop())
+            return
+        if self._held:
+            self._ticket.give(self._held)
+            self._held = 0
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        self._idle_since_s = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._wait_idle(self.timeout_keep_alive)
+        if self._deaf:
+            self._say_goodbye()
+
+    def _wait_idle(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self._look_idle)
+
+    def _look_idle(self) -> None:
+        """One timer for all requests: it is set again only when it goes off too early."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since_s is None:
+            return  # the answer will set it
+        left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._wait_idle(left_s)
+        else:
+            self.timeout_keep_alive_handler()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -36,12 +36,12 @@ class Turn:
     """Stands where uvicorn has the request that is answered now, for one that is answered the quick way: what
     comes behind it waits, and a stop lets it finish."""
 
-    def __init__(self) -> None:
-        self.response_complete = False
-        self.disconnected = False
-        self.keep_alive = True
-        self.more_body = False
-        self.message_event = asyncio.Event()
+    response_complete = False
+    disconnected = False
+    keep_alive = True
+    more_body = False
+    message_event = asyncio.Event()
+    """Nobody waits for it: one for all."""
 
     def end(self) -> None:
         """It is answered all the same."""

@@ -57,6 +57,9 @@ class Outlet:
         if self._patience is None and self._transport.get_write_buffer_size():
             self.watch_reader()
 
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
     def flush(self) -> None:
         """Out with what was written in this pass of the loop."""
         if self._parts:

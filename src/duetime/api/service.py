@@ -40,7 +40,7 @@ from duetime.protocol.view import View
 from duetime.store.archive import Filter
 
 # Intents of a batch that are looked at between two turns of others: some milliseconds.
-_TURN = 500
+_TURN = 1_000
 
 
 class Begun(Struct):
@@ -200,7 +200,7 @@ class Service:
         its_terms: Terms | None = None
         check: Check | None = None
         for number, new in enumerate(news):
-            if number % _TURN == _TURN - 1:
+            if number % _TURN == 0 and number:
                 await asyncio.sleep(0)  # tidy: let others have their turn
             if isinstance(new, DuetimeError):
                 results.append(new)
@@ -244,7 +244,7 @@ class Service:
         answers: list[BatchItemOut] = []
         created = existing = failed = 0
         for number, result in enumerate(results):
-            if number % _TURN == _TURN - 1:
+            if number % _TURN == 0 and number:
                 await asyncio.sleep(0)  # tidy: let others have their turn
             if type(result) is int and type(reply := replies[result]) is Intent:  # as nearly always
                 created += 1

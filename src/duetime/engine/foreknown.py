@@ -17,7 +17,7 @@ from duetime.engine.syncer import Syncer
 from duetime.kernel import foreknown
 from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
-from duetime.protocol.command import Settle, Submit
+from duetime.protocol.command import Command, Settle, Submit
 from duetime.protocol.effect import Effect
 from duetime.protocol.intent import Item
 from duetime.protocol.reply import Existing
@@ -69,19 +69,24 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
             answers[place] = known
     found: Waiting = []
     made: set[str] = set()
-    left = Batch([], [], batch.ack, batch.settlements)
+    left: list[tuple[Command, list[Asked]]] = []
     for place, (command, requests) in enumerate(zip(batch.commands, batch.replies, strict=True)):
         if type(command) is Submit:
-            add_submits(left, _unknown(state, requests, now_ms, made, found))
+            left.append((command, _unknown(state, requests, now_ms, made, found)))
         elif place not in answers:
-            left.commands.append(command)
-            left.replies.append(requests)
+            left.append((command, requests))
         elif getattr(command, "id", None) in made:
             return []
         else:
             found.append((requests[0], answers[place]))
-    if found:
-        batch.commands, batch.replies = left.commands, left.replies
+    if found:  # rarely: what is left is put together again
+        batch.commands, batch.replies = [], []
+        for command, requests in left:
+            if type(command) is Submit:
+                add_submits(batch, requests)
+            else:
+                batch.commands.append(command)
+                batch.replies.append(requests)
     return found
 
 

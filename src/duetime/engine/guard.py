@@ -117,9 +117,11 @@ class Guard:
 
     def _lane_behind_ms(self, terms: Terms, now_ms: int) -> int:
         lane = self._state.lanes.get(terms.lane)
-        tracks = () if lane is None else lane.tracks
-        track = next((each for each in tracks if each.tier == terms.tier), None)
-        return 0 if track is None else _behind_ms(track, now_ms)
+        if lane is not None:
+            for track in lane.tracks:
+                if track.tier == terms.tier:
+                    return _behind_ms(track, now_ms)
+        return 0
 
     def _look(self) -> None:
         room = getattr(self._log, "room", None)  # only logs on a disk can run out of it

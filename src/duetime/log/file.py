@@ -70,6 +70,7 @@ class FileLog:
         self.identity = ""
         """The folder's id, once the log is open."""
         self._lock_file: int | None = None
+        self._lock_path = os.path.join(self.directory, LOCK_NAME)
         self._mark: Mark | None = None
         self._newest: Segment | None = None
         self._firsts: list[Position] = []
@@ -222,13 +223,13 @@ class FileLog:
     async def sync(self) -> Position:
         newest, target = self._usable(), self._tail
         if target > self._synced:
+            self._check_held()  # here: the thread would have to wait for the interpreter's lock again
             await self._run(lambda: self._sync_now(newest.file, target))
         return target
 
     def _sync_now(self, file: int, target: Position) -> None:
         # A rotation, or the sync before, may have covered it while this one waited for its turn.
         if target > self._synced:
-            self._check_held()
             try:
                 self._disk.sync_data(file)
             except OSError as error:
@@ -240,7 +241,7 @@ class FileLog:
         """Stop if the lock's file was removed or replaced: another process may hold the folder by now."""
         assert self._lock_file is not None, "the lock is held as long as the log is open"
         try:
-            held = self._disk.is_named(self._lock_file, os.path.join(self.directory, LOCK_NAME))
+            held = self._disk.is_named(self._lock_file, self._lock_path)
         except OSError as error:
             raise self._stop(error) from error
         if not held:

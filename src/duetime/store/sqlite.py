@@ -354,7 +354,8 @@ class SqliteStore:
         for count, (id, intent) in enumerate(written.items(), 1):
             if id not in changed and not is_hot(intent, self.edge):
                 hot.pop(id, None)
-                large.drop(id)
+                if large.bytes:
+                    large.drop(id)
                 deferred.pop(id, None)
                 rare = intent.rare
                 if rare is not None:
