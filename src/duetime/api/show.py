@@ -188,13 +188,13 @@ class Shower:
     def _text(self, terms: Terms) -> bytes:
         """What comes from the terms, as the end of a JSON object."""
         kept = self._texts.get(id(terms))
-        hidden = _hides_headers(terms)
-        if kept is not None and kept[0] is terms and not hidden:
+        if kept is not None and kept[0] is terms:
             return kept[1]
-        if len(self._texts) >= _KEPT:
-            self._texts.clear()
         text = _encode({_NAMES[name]: value for name, value in self._of_terms(terms).items()})[1:]
-        if len(text) <= _TEXT_MAX and not hidden:  # a callback's body is not worth the memory
+        # A callback's body is not worth the memory; and what is shown of headers depends on who asks.
+        if len(text) <= _TEXT_MAX and not _has_headers(terms):
+            if len(self._texts) >= _KEPT:
+                self._texts.clear()
             self._texts[id(terms)] = (terms, text)
         return text
 
@@ -264,7 +264,11 @@ def of_terms(terms: Terms) -> dict[str, Any]:
 
 def _hides_headers(terms: Terms) -> bool:
     """Whether these terms have headers that whoever asks just now may not see: they may hold secrets."""
-    return type(terms.target) is Callback and bool(terms.target.headers) and not sees_headers()
+    return _has_headers(terms) and not sees_headers()
+
+
+def _has_headers(terms: Terms) -> bool:
+    return type(terms.target) is Callback and bool(terms.target.headers)
 
 
 def _without_headers(callback: CallbackOut) -> CallbackOut:

@@ -52,9 +52,9 @@ class Intake(Reader):
             return _listed(self.submit_one(terms[0], items[0], ack))
         self._kernel()
         self.guard.admit(terms, len(items))
-        self.guard.admit_large(
-            sum(len(item.payload) for item in items if len(item.payload) >= LARGE_PAYLOAD_BYTES)
-        )
+        payloads = [len(item.payload) for item in items]
+        if max(payloads, default=0) >= LARGE_PAYLOAD_BYTES:
+            self.guard.admit_large(sum(size for size in payloads if size >= LARGE_PAYLOAD_BYTES))
         now_ms = self.now_ms()
         late_ms = [self.guard.late_ms(each, now_ms) for each in terms]
         for item in items if any(late_ms) else ():

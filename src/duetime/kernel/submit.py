@@ -51,9 +51,11 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
     if state.live() >= settings.pending_max:
         return Refusal("Busy", f"{settings.pending_max} intents are pending, the most there may be.")
     if (
-        lane is None or lane.serial or lane.pending >= settings.lane_pending_max
-        or terms.lane in state.lane_settings
-    ):  # fmt: skip
+        terms.serial
+        if lane is None
+        # what can be full at all: this is asked for every new intent
+        else (lane.serial or lane.pending >= settings.lane_pending_max or terms.lane in state.lane_settings)
+    ):
         full = full_lane(state, terms, lane)
         if full is not None:
             return full
