@@ -165,6 +165,8 @@ class Meter:
         times_ms: list[int] = []
         times_s: list[float] = []
         late_ms: list[int] = []
+        limited_ms: list[int] = []
+        held = self._held
         for settlement in settlements:
             intent = get(settlement.id)
             if (
@@ -176,45 +178,39 @@ class Meter:
                 continue  # stale, or of somebody else: the kernel refuses it, and counts it
             start_s = start(settlement.id, None)
             if intent.terms is not terms:  # those that come together mostly share them
-                self._took(terms, times_ms, times_s, late_ms, now_ms)
-                terms, times_ms, times_s, late_ms = intent.terms, [], [], []
+                self._took(terms, times_ms, times_s, late_ms, limited_ms, now_ms)
+                terms, times_ms, times_s, late_ms, limited_ms = intent.terms, [], [], [], []
                 base = (terms.tier * len(CHANNELS) + _CHANNEL[type(terms.target)]) * len(OUTCOMES)
             self._outcomes[base + _OUTCOME[type(settlement.outcome)]] += 1
             took_ms = now_ms - intent.dispatched_at_ms
             times_ms.append(took_ms)
-            if (
-                settlement.waited_ms
-                or took_ms > RECENT_MS
-                or intent.limited_ms
-                or intent.first_dispatch_at_ms != intent.dispatched_at_ms
-            ):
-                self._waited(intent, settlement, now_ms, late_ms)
-            else:  # by far the most: called when it was handed over, for the first time
-                late_ms.append(intent.late_ms)
+            # How long it waited for its call, as the kernel counts it; -1: it had none.
+            waited_ms = settlement.waited_ms
+            if waited_ms > 0 and waited_ms > took_ms:
+                waited_ms = max(0, took_ms)
+            if intent.first_dispatch_at_ms != intent.dispatched_at_ms or waited_ms < 0:
+                self._other_call(intent, settlement.outcome, waited_ms, now_ms)
+            else:  # by far the most: it was called for the first time
+                if took_ms > RECENT_MS:  # it was seen when it began (see `lateness`)
+                    self.late_ms[terms.tier].add_past(intent.late_ms + waited_ms)
+                else:
+                    late_ms.append(intent.late_ms + waited_ms)
+                if intent.limited_ms:
+                    limited_ms.append(intent.limited_ms)
+                if held:
+                    held.pop(settlement.id, None)
             if start_s is not None:
                 times_s.append(now_s - start_s)
-        self._took(terms, times_ms, times_s, late_ms, now_ms)
+        self._took(terms, times_ms, times_s, late_ms, limited_ms, now_ms)
 
-    def _waited(self, intent: Intent, settlement: Settlement, now_ms: int, late_ms: list[int]) -> None:
-        """A delivery was not the first, waited for its call, or had none (-1)."""
+    def _other_call(self, intent: Intent, outcome: Outcome, waited_ms: int, now_ms: int) -> None:
+        """A delivery was not the first, or had no call (-1)."""
         tier, first = intent.terms.tier, intent.first_dispatch_at_ms == intent.dispatched_at_ms
-        waited_ms, outcome = settlement.waited_ms, settlement.outcome
-        if waited_ms < 0:
-            if first and (intent.id in self._held or len(self._held) < HELD_BACK_MAX):
-                again_ms = now_ms + outcome.delay_ms if type(outcome) is Snoozed else now_ms
-                self._held[intent.id] = (tier, intent.late_from_ms or intent.due_at_ms, again_ms)
-            return
-        waited_ms = min(waited_ms, max(0, now_ms - intent.dispatched_at_ms))  # as the kernel counts it
-        if not first:
+        if waited_ms >= 0:
             self._again_ms[tier].add(max(0, intent.dispatched_at_ms - intent.due_at_ms) + waited_ms)
-            return
-        if now_ms - intent.dispatched_at_ms > RECENT_MS:  # it was seen when it began (see `lateness`)
-            self.late_ms[tier].add_past(intent.late_ms + waited_ms)
-        else:
-            late_ms.append(intent.late_ms + waited_ms)
-        self._held.pop(intent.id, None)
-        if intent.limited_ms:
-            self.limited_ms[tier].add(intent.limited_ms)
+        elif first and (intent.id in self._held or len(self._held) < HELD_BACK_MAX):
+            again_ms = now_ms + outcome.delay_ms if type(outcome) is Snoozed else now_ms
+            self._held[intent.id] = (tier, intent.late_from_ms or intent.due_at_ms, again_ms)
 
     def _took(
         self,
@@ -222,11 +218,13 @@ class Meter:
         times_ms: list[int],
         times_s: list[float],
         late_ms: list[int],
+        limited_ms: list[int],
         now_ms: int,
     ) -> None:
         if terms is None:
             return
         self.late_ms[terms.tier].at(now_ms).add_many(late_ms)
+        self.limited_ms[terms.tier].add_many(limited_ms)
         target = terms.target
         self.delivery_ms[terms.tier].at(now_ms).add_many(times_ms)
         self.execution_s[CHANNELS[_CHANNEL[type(target)]]].add_many(times_s)

@@ -201,7 +201,7 @@ def _pull_kinds(state: State, most: int, turn: int) -> None:
             track.pop()
             if not unfit(state, intent):
                 if pauses is not None:
-                    lateness.type_resumed(state, pauses, track.lane, intent)
+                    lateness.type_resumed(state, pauses, intent)
                 _give(state, asked, track.lane, intent)
         state.handed += begun - left
         if not left:

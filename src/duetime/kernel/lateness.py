@@ -58,11 +58,11 @@ def resumed(state: State, lane: Lane) -> None:
         pauses[-1] = (pauses[-1][0], state.at_ms)
 
 
-def type_resumed(state: State, pauses: Pauses, lane: Lane, intent: Intent) -> None:
+def type_resumed(state: State, pauses: Pauses, intent: Intent) -> None:
     """A message is about to be handed out, whose type of entities was paused at times."""
     if not intent.first_dispatch_at_ms:
         touch(state, intent)
-        intent.limited_ms += _paused_ms(pauses, _free_ms(lane, intent), state.at_ms)
+        intent.limited_ms += _paused_ms(pauses, _free_ms(intent), state.at_ms)
 
 
 def freed(state: State, lane: Lane) -> None:
@@ -79,11 +79,22 @@ def freed(state: State, lane: Lane) -> None:
 
 def late_ms(state: State, lane: Lane, intent: Intent) -> int:
     """How late a first hand-over is, of an intent that was limited, or not called before."""
+    at_ms = state.at_ms
+    whole_ms = at_ms - (intent.late_from_ms or intent.due_at_ms)
+    if whole_ms <= 0:
+        intent.limited_ms = 0
+        return 0
     limited_ms = intent.limited_ms
     if lane.pauses is not None:
-        limited_ms += _paused_ms(lane.pauses, _free_ms(lane, intent), state.at_ms)
-    whole_ms = max(0, state.at_ms - _since_ms(intent))
-    intent.limited_ms = limited_ms = min(limited_ms, whole_ms)
+        free_ms = _free_ms(intent) if lane.serial else intent.due_at_ms
+        from_ms, until_ms = lane.pauses[-1]
+        if from_ms > free_ms:
+            limited_ms += _paused_ms(lane.pauses, free_ms, at_ms)
+        elif not until_ms or until_ms > free_ms:  # it became due during the last one
+            limited_ms += (until_ms or at_ms) - free_ms
+    if limited_ms > whole_ms:
+        limited_ms = whole_ms
+    intent.limited_ms = limited_ms
     return whole_ms - limited_ms
 
 
@@ -92,10 +103,8 @@ def _since_ms(intent: Intent) -> int:
     return intent.late_from_ms or intent.due_at_ms
 
 
-def _free_ms(lane: Lane, intent: Intent) -> int:
-    """Since when nothing but a pause could stop it. A message waits for its entity first (see `freed`)."""
-    if not lane.serial:
-        return intent.due_at_ms
+def _free_ms(intent: Intent) -> int:
+    """Since when nothing but a pause could stop a message: it waits for its entity first (see `freed`)."""
     return max(intent.due_at_ms, _since_ms(intent) + intent.limited_ms)
 
 
@@ -112,15 +121,18 @@ def _paused_ms(pauses: Pauses, since_ms: int, at_ms: int) -> int:
 
 def called(state: State, intent: Intent, waited_ms: int) -> None:
     """The delivery that is out waited so long for its call; -1: it had none. Only the first one counts."""
-    if intent.first_dispatch_at_ms != intent.dispatched_at_ms:
+    handed_ms = intent.dispatched_at_ms
+    if intent.first_dispatch_at_ms != handed_ms:
         return
-    touch(state, intent)
+    if intent.cycle != state.store.cycle:
+        state.store.touch(intent)
     if waited_ms < 0:
         intent.late_from_ms = intent.late_from_ms or intent.due_at_ms
         intent.first_dispatch_at_ms = 0
         intent.late_ms = -1
         return
     # By another clock than ours, and said by others: never more than the time that has passed.
-    waited_ms = min(waited_ms, max(0, state.at_ms - intent.dispatched_at_ms))
-    intent.first_dispatch_at_ms += waited_ms
+    if handed_ms + waited_ms > state.at_ms:
+        waited_ms = max(0, state.at_ms - handed_ms)
+    intent.first_dispatch_at_ms = handed_ms + waited_ms
     intent.late_ms += waited_ms

@@ -142,8 +142,10 @@ def _lane(source: pb.Source) -> str:
 
 def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int, consumer: str) -> Settlement:
     log = _log(ack.log) if ack.log else None
-    outcome, waited_ms = _outcome(ack, now_ms, result_bytes_max), max(-1, ack.waited_ms)
-    return Settlement(ack.intent_id, ack.delivery, outcome, log, consumer, waited_ms)
+    outcome, waited_ms = _outcome(ack, now_ms, result_bytes_max), ack.waited_ms
+    return Settlement(
+        ack.intent_id, ack.delivery, outcome, log, consumer, waited_ms if waited_ms >= -1 else -1
+    )
 
 
 def _log(text: str) -> str:
