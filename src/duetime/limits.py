@@ -282,9 +282,6 @@ SOURCES_MAX: Final = 100
 EARLIER_NAMES_MAX: Final = 8
 # How often open streams look whether their tokens still stand: a revoked one ends within this time.
 REVOCATION_MS: Final = 1_000
-# How old what is known of the tokens may be when a request is checked: a look at the file with each request
-# was the dearest part of a small one.
-TOKENS_AGE_MS: Final = 10
 HEARTBEAT_MS: Final = 10_000
 # A worker's threads for plain functions follow its concurrency up to here: each costs memory and switches.
 WORKER_THREADS_MAX: Final = 256

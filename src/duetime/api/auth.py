@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from time import monotonic  # tidy: how old a look is, not what time it is
 
 from msgspec import Struct
 
 from duetime.api.quotas import bearer
 from duetime.api.scopes import Scope
 from duetime.errors import Forbidden, NoToken
-from duetime.limits import TOKENS_AGE_MS
 from duetime.protocol.terms import Target
 
 
@@ -94,8 +93,8 @@ class Gate:
         """`grants` gives them as they are now: they may come from a file that changes."""
         self.grants = grants
         self._digest = digest
-        self._recent: Sequence[Grant] = ()
-        self._recent_until_s = 0.0
+        self._shared: Sequence[Grant] | None = None
+        """What this pass of the loop has seen."""
 
     def open(self) -> bool:
         """Whether nobody needs a token."""
@@ -103,7 +102,7 @@ class Gate:
 
     def check(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> None:
         """Raise unless the request's token allows it."""
-        if grants := self._lately():
+        if grants := self._look():
             self._admit(grants, _token_of(headers), role)
 
     def admits(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> bool:
@@ -115,16 +114,25 @@ class Gate:
         return True
 
     def check_token(self, token: str | None, role: Role) -> None:
-        if grants := self._lately():
+        if grants := self._look():
             self._admit(grants, token, role)
 
-    def _lately(self) -> Sequence[Grant]:
-        """The grants as they were a moment ago at most."""
-        now_s = monotonic()
-        if now_s >= self._recent_until_s:
-            self._recent_until_s = now_s + TOKENS_AGE_MS / 1000
-            self._recent = self.grants()
-        return self._recent
+    def _look(self) -> Sequence[Grant]:
+        """The grants. Requests that came together, in one pass of the loop, share one look at the file: with
+        each of them it was the dearest part of a small one."""
+        grants = self._shared
+        if grants is None:
+            grants = self.grants()
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:  # nothing comes together
+                return grants
+            self._shared = grants
+            loop.call_soon(self._forget)
+        return grants
+
+    def _forget(self) -> None:
+        self._shared = None
 
     def stands(self, grant: Grant | None) -> bool:
         """Whether what was granted to a caller is granted still, word for word. None: without a token."""
@@ -135,8 +143,10 @@ class Gate:
         if token is None:
             raise NoToken("There is no token in the request.")
         given = self._digest(token)
-        # A token may be newer than the last look.
-        found = _find(grants, given) or _find(self.grants(), given)
+        found: Grant | None = None
+        for grant in grants:  # all of them, so that the time taken says nothing
+            if hmac.compare_digest(grant.sha256, given):
+                found = grant
         if found is None:
             raise NoToken("The token is not known.")
         bearer.set(given)
@@ -146,14 +156,6 @@ class Gate:
                 f"A token of the role {found.role.value} may not do this; it needs {role.value}.",
                 role=role.value,
             )
-
-
-def _find(grants: Sequence[Grant], sha256: str) -> Grant | None:
-    found = None
-    for grant in grants:  # all of them, so that the time taken says nothing
-        if hmac.compare_digest(grant.sha256, sha256):
-            found = grant
-    return found
 
 
 def _token_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
