@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from pathlib import Path
 
 from duetime.clock import SystemClock
 from tests.http.listener import Listener
@@ -52,7 +51,7 @@ def test_too_few_files_refuse_new_work_until_there_are_more(tmp_path):
     """No file can be opened any more, from outside the server's doing: the next segment cannot be made."""
     made: list[str] = []
     with ServerProcess(tmp_path / "data", log__segment_bytes_max=1 << 20, log__history_bytes=0) as server:
-        files = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
+        files = server.open_files()
         usual = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (files + 1, usual[1]))
         refused = 0

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import socket
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -36,12 +34,6 @@ def connect(server: ServerProcess) -> socket.socket:
     return socket.create_connection((place.hostname, place.port), timeout=30)
 
 
-def memory(server: ServerProcess) -> int:
-    """Bytes that the server really has in memory."""
-    pages = int(Path(f"/proc/{server.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def until_closed(sock: socket.socket) -> bytes:
     """What came before the other side closed."""
     parts = []
@@ -63,12 +55,12 @@ def until_closed(sock: socket.socket) -> bytes:
     ids=["header", "path", "headers", "trailer", "extension"],
 )
 def test_a_head_that_never_ends(server, head):
-    before = memory(server)
+    before = server.memory_bytes()
     with connect(server) as sock, contextlib.suppress(ConnectionError):
         sock.sendall(head)
         answer = until_closed(sock)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:100]
-    assert memory(server) < before + 8 * MB
+    assert server.memory_bytes() < before + 8 * MB
     assert server.ask("POST", "/v1/intents", NEW).status == 201
 
 
@@ -109,7 +101,7 @@ def test_more_connections_than_files(tmp_path, monkeypatch):
         mine.request("GET", "/health/live")
         mine.getresponse().read()
         idle = [connect(server) for _ in range(1_300)]
-        files = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
+        files = server.open_files()
         assert files < 750, "most of them were closed at once"
         for _ in range(20):
             many = [{**NEW, "payload": "x" * 2_000}] * 50
@@ -132,7 +124,7 @@ def test_bodies_that_never_end(tmp_path, line):
     """Of strangers, 150 with 8 MiB each, all but their last byte. A new server: memory once had stays."""
     piece = b"x" * MB
     with ServerProcess(tmp_path / "data") as server, contextlib.ExitStack() as held:
-        before = memory(server)
+        before = server.memory_bytes()
         for _ in range(150):
             sock = held.enter_context(connect(server))
             with contextlib.suppress(ConnectionError):
@@ -142,7 +134,7 @@ def test_bodies_that_never_end(tmp_path, line):
                     sock.sendall(piece)
                 sock.sendall(piece[:-1])
         assert server.ask("GET", "/health/live").status == 200
-        assert memory(server) < before + 300 * MB
+        assert server.memory_bytes() < before + 300 * MB
         held.close()
         until(lambda: server.ask("POST", "/v1/intents", NEW).status == 201)  # what they held is free again
 
@@ -172,11 +164,11 @@ def test_listeners_that_never_read(server):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         sock.sendall(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
         deaf.append(sock)
-    before = memory(server)
+    before = server.memory_bytes()
     many = [{**NEW, "payload": "x" * 500}] * 500
     for _ in range(30):
         assert server.ask("POST", "/v1/intents/batch", many).json["created"] == 500
-    assert memory(server) < before + 150 * MB
+    assert server.memory_bytes() < before + 150 * MB
     for sock in deaf:
         sock.close()
     assert server.ask("POST", "/v1/intents", NEW).status == 201

@@ -8,7 +8,6 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -131,11 +130,6 @@ class Stranger:
             self._left.clear()
 
 
-def memory_bytes(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
-
-
 @contextmanager
 def crowd(address: str, path: str, token: str | None) -> Iterator[None]:
     """Strangers that have sent all that they may."""
@@ -189,9 +183,9 @@ def test_unfinished_messages_do_not_fill_the_memory(tmp_path, path, who):
 
     with ServerProcess(folder) as server:
         asyncio.run(works(server.grpc))
-        before = memory_bytes(server.pid)
+        before = server.memory_bytes()
         with crowd(server.grpc, path, token):
-            assert memory_bytes(server.pid) - before < MORE_BYTES_MAX
+            assert server.memory_bytes() - before < MORE_BYTES_MAX
             asyncio.run(works(server.grpc))
 
 
