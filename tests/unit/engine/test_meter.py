@@ -157,6 +157,21 @@ def test_who_ended_is_held_back_no_more(tmp_path):
     run(main())
 
 
+def test_who_was_called_at_last_is_held_back_no_more(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("a", 1)
+            w.channel.settle([Settlement("a0", 1, Snoozed(1_000), waited_ms=-1)])
+            await w.pass_ms(0)
+            await w.pass_ms(1_000)
+            assert len(w.meter.held_back()) == 1
+            w.channel.settle([Settlement("a0", 2, Failed("x", "no"))])
+            await w.pass_ms(0)
+            assert w.meter.held_back() == [], "it waits for its retry"
+
+    run(main())
+
+
 def test_waiting_for_a_limit_is_counted_apart(tmp_path):
     async def main():
         async with world(tmp_path) as w:
