@@ -137,6 +137,34 @@ def test_a_paused_queue_is_told_apart():
     invariants.check(bench.state)
 
 
+def test_a_pause_that_ended_before_costs_nothing():
+    bench = Bench(pushed=("callback",))
+    bench.submit("a", on=queue("q"))
+    bench.do(Pause("task:q"))
+    bench.later(100)
+    bench.do(Resume("task:q"))
+    bench.later(100)
+    bench.submit("b", "c", on=queue("q"))
+    bench.later(50)
+    bench.demand("w", "task:q", 2)
+    assert (late(bench, "a"), late(bench, "b")) == ((150, 100), (50, 0))
+    bench.do(Pause("task:q"))
+    bench.later(100)
+    bench.do(Resume("task:q"))
+    bench.demand("w", "task:q", 1)
+    assert late(bench, "c") == (50, 100)
+
+
+def test_a_wait_is_kept_though_a_checkpoint_came_between():
+    bench = Bench(MemoryStore(durable=True))
+    bench.submit("a")
+    bench.save()
+    bench.ms = 500
+    ended(bench, "a", 300)
+    bench.save(2)
+    assert late(bench.thawed()) == (300, 0)
+
+
 def test_a_pause_is_the_same_after_a_restart():
     bench = Bench(MemoryStore(durable=True), pushed=("callback",))
     bench.submit("a", on=queue("q"))
