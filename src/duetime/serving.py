@@ -14,7 +14,7 @@ from duetime.api.admin_routes import admin_routes, dead_letter_routes, health_ro
 from duetime.api.admission import Admission, held_budget, make_room, troubles
 from duetime.api.app import Route, build
 from duetime.api.auth import Gate
-from duetime.api.browsers import Browsers
+from duetime.api.browsers import Browsers, names_in
 from duetime.api.compose import Defaults
 from duetime.api.events import Events, EventStream
 from duetime.api.groups import Groups, group_routes
@@ -152,7 +152,7 @@ def _doors(config: Config) -> tuple[Admission, GrpcAdmission]:
 
 
 def _browsers(config: Config) -> Browsers:
-    names = (config.server.host, *config.server.hosts.split(","))
+    names = (config.server.host, *names_in(config.server.hosts))
     return Browsers(names, tls=bool(config.server.tls_cert))
 
 

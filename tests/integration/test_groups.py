@@ -209,7 +209,7 @@ def test_calls_that_are_scheduled_already_are_told_how_to_write_them(app):
                 lambda: app.group([double.bind(1)], then=total.schedule()),
                 lambda: app.group([double], then=total.bind()),
             ):
-                with pytest.raises(errors.InvalidField, match=r"not scheduled yet, not a .*task\.bind"):
+                with pytest.raises(errors.InvalidField, match=r"not scheduled yet; .*task\.bind"):
                     wrong()
             assert await app.find() == []
 

@@ -198,7 +198,7 @@ def test_an_entity_gets_its_messages_one_at_a_time_in_order(app):
                 assert await handle.result(SOON) == number
             with pytest.raises(errors.UnknownTask, match="takes no message 'withdraw'"):
                 await accounts("a1").tell("withdraw", 1)
-            with pytest.raises(errors.InvalidField, match="cannot be called so"):
+            with pytest.raises(errors.InvalidField, match="cannot be called with these arguments"):
                 await accounts("a1").tell("deposit")
         assert log == {f"a{k}": list(range(k, 60, 3)) for k in range(3)}
 

@@ -104,9 +104,9 @@ def test_an_argument_that_cannot_be_stored_is_refused_by_name(app):
             assert "dataclasses" in e.value.hint
             with pytest.raises(errors.InvalidField, match="Argument 'what' of send"):
                 await send.schedule("a", what=Opaque())
-            with pytest.raises(errors.InvalidField, match="cannot be called so"):
+            with pytest.raises(errors.InvalidField, match="cannot be called with these arguments"):
                 await send.schedule()
-            with pytest.raises(errors.InvalidField, match="cannot be called so"):
+            with pytest.raises(errors.InvalidField, match="cannot be called with these arguments"):
                 await send.schedule("a", "b", "c")
             with pytest.raises(errors.TooLarge, match="262144"):
                 await send.schedule("x" * 300_000)

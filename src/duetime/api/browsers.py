@@ -9,11 +9,12 @@ address in `Host` is no name, and always fine.
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from duetime.errors import BadHttp, DuetimeError, ForeignHost, ForeignPage
+from duetime.errors import BadConfig, BadHttp, DuetimeError, ForeignHost, ForeignPage
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -22,6 +23,20 @@ _OWN_SITE: Final = frozenset({b"same-origin", b"none"})
 _JUDGED: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
 # Spellings of `Host` that were found to be fine. They are few; who tries many is not remembered.
 _KNOWN_MAX: Final = 1_000
+_HOST_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+
+
+def names_in(hosts: str) -> list[str]:
+    """The names in the setting server.hosts. What could never match a `Host` header is refused: with
+    `*` or `http://duetime:7928` accepted, every request would be refused and nothing would say why."""
+    names = [name for each in hosts.split(",") if (name := _plain(each))]
+    for name in names:
+        if not (_HOST_NAME.fullmatch(name) or _is_address(name)):
+            raise BadConfig(
+                f"server.hosts: {name!r} is not a host name.",
+                hint="List names such as duetime or jobs.example.com, without scheme, port and wildcards.",
+            )
+    return names
 
 
 class Browsers:

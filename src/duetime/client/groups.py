@@ -161,8 +161,8 @@ def _check_bound(what: str, calls: Sequence[Any]) -> None:
             if isinstance(each, Coroutine):
                 each.close()  # it would never be awaited
             raise InvalidField(
-                f"A {what} takes calls that are not scheduled yet, not a {type(each).__name__}.",
-                hint="Write task.bind(...) in the place of task.schedule(...) or task(...).",
+                f"A {what} takes calls that are not scheduled yet; {type(each).__name__} is not one.",
+                hint="Write task.bind(...) instead of task.schedule(...) or task(...).",
             )
 
 

@@ -142,7 +142,7 @@ class Signature:
             try:
                 self.signature.bind(*args, **kwargs)
             except TypeError as error:
-                text = f"{self._name}{self.signature} cannot be called so: {error}."
+                text = f"{self._name}{self.signature} cannot be called with these arguments: {error}."
                 raise InvalidField(text, hint="Pass the arguments the function takes.") from error
         if not args and not kwargs:
             return b""

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from duetime.api.browsers import Browsers
-from duetime.errors import BadHttp, ForeignHost, ForeignPage
+from duetime.api.browsers import Browsers, names_in
+from duetime.errors import BadConfig, BadHttp, ForeignHost, ForeignPage
 
 HOST = (b"host", b"localhost:7928")
 OURS = Browsers(["192.0.2.7", " Duetime.Example. ", ""])
@@ -114,3 +114,16 @@ def test_spellings_that_are_remembered_are_bounded():
     for number in range(3_000):
         assert judged((b"host", b"10.0.%d.%d" % (number // 256, number % 256)), browsers=browsers) is None
     assert len(browsers.known) == 1_000
+
+
+def test_the_setting_lists_names():
+    assert names_in("") == []
+    assert names_in(" duetime, Jobs.Example.com. ,my_service,10.0.0.7,[::1],") == [
+        "duetime", "jobs.example.com", "my_service", "10.0.0.7", "[::1]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ["*", "*.example.com", "http://duetime", "duetime:7928", "a b", "ok,a/"])
+def test_what_could_never_be_a_host_is_refused(wrong):
+    with pytest.raises(BadConfig, match="is not a host name"):
+        names_in(wrong)

@@ -50,7 +50,7 @@ def test_no_arguments_are_no_bytes():
     ("args", "kwargs"), [((), {}), ((1, "a", 2), {}), ((1,), {"c": 1}), ((1,), {"a": 1})]
 )
 def test_a_call_that_cannot_be_made_is_refused(args, kwargs):
-    with pytest.raises(InvalidField, match=r"f\(a: .*\) -> .* cannot be called so"):
+    with pytest.raises(InvalidField, match=r"f\(a: .*\) -> .* cannot be called with these arguments"):
         Signature(plain, "f").encode(args, kwargs)
 
 
