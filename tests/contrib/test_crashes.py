@@ -185,10 +185,19 @@ def test_the_command_stops_while_it_waits_for_its_server(engine, database):
     assert relay.returncode == 0
 
 
-def test_the_command_says_what_is_wrong():
-    for database in ("nonsense", "nosuch://db"):
-        done = subprocess.run(
-            [sys.executable, "-m", "duetime", "relay", database],
-            env=environment(), capture_output=True, text=True, timeout=WAIT_S, check=False,
-        )  # fmt: skip
-        assert done.returncode == 1 and "The database cannot be used" in done.stderr, done.stderr
+@pytest.mark.parametrize(
+    ("database", "said"),
+    [
+        ("nonsense", "The database cannot be used"),
+        ("nosuch://db", "The database cannot be used"),
+        ("sqlite://", "The outbox cannot be read: no such table: duetime_outbox."),
+        ("postgresql+psycopg://nobody@127.0.0.1:1/none", "The outbox cannot be read: connection failed"),
+    ],
+)
+def test_the_command_says_what_is_wrong(database, said):
+    done = subprocess.run(
+        [sys.executable, "-m", "duetime", "relay", database, "--status"],
+        env=environment(), capture_output=True, text=True, timeout=WAIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and said in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("hint: ") == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -49,12 +51,28 @@ def relay(
     """
     log_to_stderr()
     made = _relay(database, table, schema, App(url_of(url), token=token), batch, poll)
-    if retry_refused or status:
-        asyncio.run(_prepare(made, retry_refused, status))
-    if not status:
-        output.words(f"Relaying {table} to {made.app.where}.")
-        made.run(once=once)
-        output.text(f"{made.relayed} relayed, {made.refused} refused.")
+    with _told():
+        if retry_refused or status:
+            asyncio.run(_prepare(made, retry_refused, status))
+        if not status:
+            output.words(f"Relaying {table} to {made.app.where}.")
+            made.run(once=once)
+            output.text(f"{made.relayed} relayed, {made.refused} refused.")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A database that does not answer, or has no outbox, is a sentence and not a traceback."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        said = str(error.orig).strip().split("\n")[0].removesuffix(".")
+        raise BadConfig(
+            f"The outbox cannot be read: {said}.",
+            hint="Check the database's address and the outbox's table (--table, --schema).",
+        ) from error
 
 
 def _relay(database: str, table: str, schema: str | None, app: App, batch: int, poll_s: float) -> Relay:
