@@ -98,7 +98,7 @@ def _lanes(what: str, target: Callable[[int], Target]) -> Figure:
     gc.collect()
     each = tracemalloc.get_traced_memory()[0] / LANES
     tracemalloc.stop()
-    return Figure(f"{what} with one intent in memory", each, "bytes", ceiling=1_700)
+    return Figure(f"{what} with one intent in memory", each, "bytes", ceiling=1_400)
 
 
 async def _idle(seconds: float = 5.0) -> tuple[float, int]:

@@ -334,7 +334,7 @@ def waiting(state: State) -> int:
         if lane.paused:
             held += sum(map(len, lane.tracks))
             if lane.name in state.kinds:
-                held += len(state.kinds[lane.name].listed)
+                held += state.kinds[lane.name].ready
     return max(0, state.counts[DUE] - held)
 
 

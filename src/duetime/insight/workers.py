@@ -42,7 +42,7 @@ def unserved(engine: Engine, connected: list[Connected]) -> dict[str, int]:
         for name, kind in sorted(state.kinds.items())
         if name not in served
         and name.replace("entities:", "entity:", 1) not in served
-        and (ready := sum(track.head() is not None for track in kind.listed))
+        and (ready := sum(track.head() is not None for track in kind.tracks))
         and not ((lane := state.lanes.get(name)) is not None and lane.paused)
     }
 
@@ -70,5 +70,5 @@ def _ready(state: State, name: str) -> bool:
         return False
     kind = state.kinds.get(name)
     if kind is not None:
-        return any(track.head() is not None for track in kind.listed)
+        return any(track.head() is not None for track in kind.tracks)
     return lane is not None and any(track.head() is not None for track in lane.tracks)

@@ -206,7 +206,7 @@ def _pull_kinds(state: State, most: int, turn: int) -> None:
         state.handed += begun - left
         if not left:
             state.eager[name] = None  # the rest, when others had their turn
-        if pauses is not None and not state.kinds[name].listed:
+        if pauses is not None and not state.kinds[name].ready:
             del state.type_pauses[name]  # nobody waits who was due before it was resumed
         state.drop_if_idle(asked)
 

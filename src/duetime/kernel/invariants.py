@@ -131,7 +131,7 @@ def _check_kinds(state: State) -> None:
         if head is None:
             continue
         name = type_of(lane.name)
-        assert lane.track(0) in state.kinds[name].listed, f"{head[2].id!r} could go and is not offered"
+        assert lane.track(0) in state.kinds[name].tracks, f"{head[2].id!r} could go and is not offered"
         asked = state.lanes.get(name)
         assert asked is None or asked.paused or not asked.turns, (
             f"{head[2].id!r} waits while {asked.turns[0]!r} asks for {name!r}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from duetime.kernel.lanes import Track, rank_of
+from duetime.kernel.lanes import Place, Track, rank_of
 from duetime.protocol.intent import Intent
 from duetime.protocol.terms import type_lane
 
@@ -25,32 +25,47 @@ _STALE = 64
 class Kind:
     """The entities of one type that could hand out a message."""
 
-    __slots__ = ("heap", "listed")
+    __slots__ = ("heap", "ready")
 
     def __init__(self) -> None:
-        self.heap: list[tuple[int, int, Track]] = []
-        self.listed: dict[Track, tuple[int, int, Track]] = {}
-        """The entry of the heap that counts for each of them; any other is stale."""
+        self.heap: list[Place] = []
+        """An entry counts while its track is listed under it; any other is stale."""
+        self.ready = 0
+        """How many count."""
+
+    @property
+    def tracks(self) -> list[Track]:
+        """Those of the entities, in no order. For looking at, not for the way of an intent."""
+        return [entry[2] for entry in self.heap if entry[2].listed is entry]
 
 
 def offer(state: State, track: Track) -> None:
     """Something changed in a serial lane that is pulled: it can hand out a message, or no longer."""
-    name = type_of(track.lane.name)
-    kind, head = state.kinds.get(name), track.head()
+    head, listed = track.head(), track.listed
     if head is None:
-        if kind is not None and kind.listed.pop(track, None) is not None:
-            _tidy(kind)
+        if listed is not None:
+            withdraw(state, track)
         return
-    intent = head[2]
+    name = type_of(track.lane.name)
+    kind = state.kinds.get(name)
     if kind is None:
         kind = state.kinds[name] = Kind()
+    intent = head[2]
     place = (rank_of(intent, serial=False), intent.seq)
-    listed = kind.listed.get(track)
     if listed is None or listed[:2] != place:
-        kind.listed[track] = entry = (*place, track)
+        kind.ready += listed is None
+        track.listed = entry = (*place, track)
         heappush(kind.heap, entry)
         _tidy(kind)
     state.eager[name] = None
+
+
+def withdraw(state: State, track: Track) -> None:
+    """An entity that is listed can hand out nothing any more."""
+    kind = state.kinds[type_of(track.lane.name)]
+    track.listed = None
+    kind.ready -= 1
+    _tidy(kind)
 
 
 def first(state: State, name: str) -> tuple[Track, Intent] | None:
@@ -59,9 +74,10 @@ def first(state: State, name: str) -> tuple[Track, Intent] | None:
     while kind.heap:
         entry = heappop(kind.heap)
         _, seq, track = entry
-        if kind.listed.get(track) is not entry:
+        if track.listed is not entry:
             continue
-        del kind.listed[track]
+        track.listed = None
+        kind.ready -= 1
         head = track.head()
         if head is not None and head[1] == seq:
             return track, head[2]
@@ -75,6 +91,6 @@ def type_of(lane: str) -> str:
 
 
 def _tidy(kind: Kind) -> None:
-    if len(kind.heap) > 2 * len(kind.listed) + _STALE:
-        kind.heap = list(kind.listed.values())
+    if len(kind.heap) > 2 * kind.ready + _STALE:
+        kind.heap = [entry for entry in kind.heap if entry[2].listed is entry]
         heapify(kind.heap)

@@ -35,13 +35,13 @@ _NOBODY: list[str] = []
 class Track:
     """The ready intents of one tier in one lane (of all tiers, in a pulled or serial one).
 
-    A few stand in a heap. Where more wait, most come in the order in which they go: those stand in a queue,
-    and only the others in the heap. A queue of its own is large, and there may be a million tracks with one
-    intent each. Those with a fairness key stand in rows of their own, and those without one are one more such
-    row.
+    One alone is kept without a place, a few stand in a heap. Where more wait, most come in the order in which
+    they go: those stand in a queue, and only the others in the heap. A queue of its own is large, and there
+    may be a million tracks with one intent each. Those with a fairness key stand in rows of their own, and
+    those without one are one more such row.
     """
 
-    __slots__ = ("_heap", "_keyed", "_queue", "_rows", "lane", "listed", "out", "shares", "tier")
+    __slots__ = ("_heap", "_keyed", "_one", "_queue", "_rows", "lane", "listed", "out", "shares", "tier")
 
     def __init__(self, lane: Lane, tier: int) -> None:
         self.lane = lane
@@ -49,8 +49,10 @@ class Track:
         """0 where one track is for all tiers."""
         self._queue: deque[Ready] | None = None
         self._heap = _NOTHING
-        self.listed: tuple[int, int] | None = None
-        """The place under which the tier's heap knows this track."""
+        self._one: Intent | None = None
+        """While heap and queue are empty."""
+        self.listed: tuple[int, int] | Place | None = None
+        """The place under which the tier's heap knows this track, or the entry in the heap of its kind."""
         self.out = 0
         """Its pushed deliveries that are under way."""
         self.shares: Shares | None = None
@@ -67,11 +69,17 @@ class Track:
     @property
     def ready(self) -> list[Ready]:
         """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
-        return [*(self._queue or ()), *self._heap, *(self._rows or ())]
+        one = self._one
+        return [
+            *([(rank_of(one, self.lane.serial), one.seq, one)] if one is not None else ()),
+            *(self._queue or ()),
+            *self._heap,
+            *(self._rows or ()),
+        ]
 
     def __len__(self) -> int:
         keyed = self._rows.count if self._rows is not None else 0
-        return len(self._queue or ()) + len(self._heap) + keyed
+        return (self._one is not None) + len(self._queue or ()) + len(self._heap) + keyed
 
     def share(self) -> Shares:
         """The shares of this track, whose keys take turns from now on."""
@@ -86,29 +94,37 @@ class Track:
         self._keyed = False
 
     def push(self, intent: Intent) -> None:
-        entry = (rank_of(intent, self.lane.serial), intent.seq, intent)
+        serial = self.lane.serial
         if self._rows is not None and intent.terms.fairness_key is not None:
-            self._rows.push(entry)
+            self._rows.push((rank_of(intent, serial), intent.seq, intent))
             return
-        queue = self._queue
+        queue, heap = self._queue, self._heap
+        if queue is None and not heap:
+            one = self._one
+            if one is None or one is intent:
+                self._one = intent
+                return
+            self._one = None
+            self._heap = heap = [(rank_of(one, serial), one.seq, one)]
+        entry = (rank_of(intent, serial), intent.seq, intent)
         if queue is None:
-            heap = self._heap
-            if not heap:
-                self._heap = [entry]  # of one place; one that grows by itself has four
-            elif len(heap) < _FEW:
+            if len(heap) < _FEW:
                 heappush(heap, entry)
             else:
                 self._queue = deque((entry,))
         elif queue[-1] < entry:
             queue.append(entry)
         else:
-            heappush(self._heap, entry)
+            heappush(heap, entry)
 
     def pop(self) -> None:
         """Take out the entry that `head` gave."""
         if self._keyed:
             assert self._rows is not None
             self._rows.pop()
+            return
+        if self._one is not None:
+            self._one = None
             return
         queue, heap = self._queue, self._heap
         if queue is not None and (not heap or queue[0] < heap[0]):
@@ -119,7 +135,7 @@ class Track:
             heappop(heap)
 
     def clear(self) -> None:
-        self._queue = None
+        self._queue = self._one = None
         self._heap = _NOTHING
         self.unshare()
 
@@ -131,7 +147,14 @@ class Track:
             return None
         self._keyed = False
         first: Ready | None = None
-        heap = self._heap
+        heap, one = self._heap, self._one
+        if one is not None:
+            if one.status is DUE and one.terms.lane == lane.name:
+                first = (rank_of(one, serial), one.seq, one)
+                if lane.holder is not None and lane.holder is not one:
+                    first = None
+            else:
+                self._one = None  # stale
         while (queue := self._queue) is not None or heap:
             entry = queue[0] if queue is not None and (not heap or queue[0] < heap[0]) else heap[0]
             intent = entry[2]
@@ -158,6 +181,10 @@ class Track:
             and entry[0] == rank_of(intent, lane.serial)
             and intent.terms.lane == lane.name
         )
+
+
+Place = tuple[int, int, Track]
+"""A track by its first intent's rank and seq."""
 
 
 class Lane:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.kernel import kinds
 from duetime.kernel.flow import Flow
 from duetime.kernel.kinds import Kind
 from duetime.kernel.lanes import Lane, Track
@@ -152,6 +153,8 @@ class State:
             for track in lane.tracks:
                 # Stale entries and a stale listing must not speak for the lane's successor.
                 track.clear()
+                if track.listed is not None and lane.serial and not lane.pushed:
+                    kinds.withdraw(self, track)
                 track.listed = None
 
     @property

@@ -210,11 +210,11 @@ def test_a_stale_entry_of_a_parked_intent_counts_for_nothing(pushed):
     bench.submit("first", on=queue("q"))
     bench.demand("w", "task:q", 2)
     bench.do(Pause("task:q"))
-    bench.submit("second", on=queue("q"))
+    bench.submit("second", "third", on=queue("q"))
     bench.patch("second", execute_at_ms=T0)
     bench.later(1)
-    assert len(bench.state.lanes["task:q"].tracks[0]) == 2
+    assert len(bench.state.lanes["task:q"].tracks[0]) == 3
     bench.do(Resume("task:q"))
-    assert bench.intent("second").waits
-    assert bench.state.handed == 1
+    assert bench.intent("second").waits and bench.intent("third").waits
+    assert bench.state.handed == 2
     check(bench.state)

@@ -130,7 +130,7 @@ def test_a_message_that_went_away_is_not_offered_any_more():
     bench = pulled()
     bench.submit("a", on=entity("e1"))
     bench.cancel("a")
-    assert not bench.state.kinds[CARTS].listed
+    assert not bench.state.kinds[CARTS].ready
     assert delivered(bench.demand("w", CARTS, 1)) == []
 
 

@@ -35,7 +35,7 @@ def test_a_lane_with_one_intent_that_waits_is_small(on):
         tracemalloc.Filter(True, f"*/kernel/{name}.py") for name in ("lanes", "kinds", "state", "readying")
     ]
     size = sum(each.size for each in found.filter_traces(ours).statistics("filename"))
-    assert size / COUNT < 600, f"{size / COUNT:.0f} bytes for a lane besides its intent"
+    assert size / COUNT < 450, f"{size / COUNT:.0f} bytes for a lane besides its intent"
 
 
 class Walked(dict):

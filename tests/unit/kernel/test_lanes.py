@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duetime.kernel.invariants import check
 from duetime.protocol.command import Pause, Resize, Resume
 from duetime.protocol.intent import Status
 from duetime.protocol.outcome import Lost, Rejected, Returned, Snoozed
@@ -251,3 +252,31 @@ def test_a_message_that_was_accepted_before_the_holder_and_is_due_later_does_not
     assert delivered(bench.at(500)) == [], "the holder is still under way"
     assert delivered(bench.at(1_000)) == ["holder"]
     assert drain(bench, ["holder"]) == ["holder", "early"]
+
+
+def test_one_alone_in_its_lane_is_patched_cancelled_and_followed_by_others():
+    bench = Bench(pushed=())
+    bench.submit("a", on=queue("q"))
+    track = bench.state.lanes["task:q"].tracks[0]
+    bench.patch("a", priority=5)
+    bench.later(0)
+    assert [(entry[0], entry[2].id) for entry in track.ready] == [(T0 - 5_000, "a")]
+    assert len(track) == 1
+    bench.do(Pause("task:q"))
+    bench.cancel("a")
+    assert len(track) == 1, "a stale entry stands until somebody looks"
+    bench.submit("b", "c", on=queue("q"))
+    bench.do(Resume("task:q"))
+    check(bench.state)
+    assert delivered(bench.demand("w", "task:q", 5)) == ["b", "c"]
+
+
+def test_one_that_is_stale_and_alone_is_passed_over():
+    bench = Bench(pushed=())
+    bench.submit("a", "late", on=queue("q"), delay=0)
+    bench.submit("later", on=queue("q"), delay=1_000)
+    assert delivered(bench.demand("w", "task:q", 2)) == ["a", "late"]
+    bench.submit("b", on=queue("q"))
+    bench.cancel("b")
+    assert delivered(bench.demand("w", "task:q", 1)) == []
+    assert delivered(bench.at(1_000)) == ["later"]
