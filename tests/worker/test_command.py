@@ -108,7 +108,7 @@ def test_processes_are_watched_over(server, app, told):
         lines = worker.says("Connected to", times=2)
         pids = [int(re.search(r":(\d+)~", line).group(1)) for line in lines]  # type: ignore[union-attr]
         os.kill(pids[0], signal.SIGKILL)
-        worker.says("ended with -9; started anew")
+        worker.says("ended with -9; restarted")
         worker.says("Connected to", times=3)
         functions.told.schedule(told.address).wait().result(WAIT_S).wait()
         assert worker.stop() == 0
@@ -134,7 +134,7 @@ def test_it_starts_anew_when_its_source_changes(server, app, tmp_path):
         worker.ready()
         assert functions.add.schedule(2, 3).wait().result(WAIT_S).wait() == [5]
         (tmp_path / "mine.py").write_text("this is no program")
-        worker.says("started anew after a change")
+        worker.says("restarted after a change")
         (tmp_path / "mine.py").write_text(source + "    return [a * b]\n")
         worker.says("Connected to", times=2)
         assert functions.add.schedule(2, 3).wait().result(WAIT_S).wait() == [6]

@@ -1,4 +1,4 @@
-"""Worker processes, watched over: one that dies is started anew, signals are passed on, changes are seen."""
+"""Worker processes, watched over: one that dies is restarted, signals are passed on, changes are seen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-# How long to wait before a process that died is started anew; it doubles while it dies young.
+# How long to wait before a process that died is restarted; it doubles while it dies young.
 _AGAIN_S, _AGAIN_S_MAX = 0.5, 30.0
 _YOUNG_S = 10.0
 # How often sources are looked at.
@@ -71,12 +71,12 @@ class Supervisor:
                 return
             if self._reload:
                 if code:
-                    _logger.warning("The worker ended with %d; it is started anew after a change.", code)
+                    _logger.warning("The worker ended with %d; it is restarted after a change.", code)
                     await self._changed.wait()
                 self._changed.clear()
                 continue
             wait_s = _AGAIN_S if loop.time() - began_s > _YOUNG_S else min(2 * wait_s, _AGAIN_S_MAX)
-            _logger.error("Worker process %d ended with %d; started anew in %.1f s.", number, code, wait_s)
+            _logger.error("Worker process %d ended with %d; restarted in %.1f s.", number, code, wait_s)
             try:
                 async with asyncio.timeout(wait_s):
                     await self._stopping.wait()
