@@ -232,6 +232,10 @@ HELD_REQUESTS_MIN: Final = 4
 # A client that does not read its answers is cut: after this time, unless it has read this many bytes in it.
 UNREAD_MS: Final = 30 * SECOND_MS
 UNREAD_BYTES_MIN: Final = 64 * 1024
+# An answer is handed to its connection in pieces of this size. Bytes of larger answers that may wait to be
+# read; one token gets half of them.
+ANSWER_PIECE_BYTES: Final = 256 * 1024
+UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024
 # Of the requests under way, and of gRPC streams, one token may have three in four: a flood of one leaves
 # room for the others.
 REQUESTS_SHARE: Final = (3, 4)

@@ -160,3 +160,19 @@ def test_a_full_disk(tmp_path):
         body = problem(server.ask("POST", "/v1/intents", NEW), 50305)
         assert body["retryable"]
         problem(server.ask("GET", "/v1/intents/none"), 40401)
+
+
+def test_pages_that_nobody_reads_are_refused_before_they_fill_the_memory(tmp_path):
+    """Each is some megabytes; the connections stay until their time is over."""
+    large = {"delayMs": 3_600_000, "stream": {"name": "nobody"}, "payload": "x" * 15_000}
+    with ServerProcess(tmp_path / "data") as server, contextlib.ExitStack() as stack:
+        assert server.ask("POST", "/v1/intents/batch", [large] * 500).json["created"] == 500
+        statuses: list[bytes] = []
+        while b"HTTP/1.1 429" not in statuses:
+            assert len(statuses) < 60, "half of 256 MiB is less than these"
+            connection = stack.enter_context(connected(server))
+            connection.sendall(request("GET", "/v1/intents?limit=500"))
+            statuses.append(connection.recv(12))
+        assert len(statuses) > 10 and server.ask("GET", "/health").status == 200
+        stack.close()
+        assert _patient(server, large).status == 201

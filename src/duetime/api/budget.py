@@ -22,6 +22,15 @@ class Budget:
         self._of[holder] = of_holder
         return True
 
+    def force(self, holder: str, count: int) -> None:
+        """Count these bytes, too many or not: they are there."""
+        self.held += count
+        self._of[holder] = self._of.get(holder, 0) + count
+
+    def has_room(self, holder: str) -> bool:
+        """Whether more may be asked for."""
+        return self.held <= self.most and self._of.get(holder, 0) <= self.share
+
     def give(self, holder: str, count: int) -> None:
         """These bytes are held no longer."""
         self.held -= count

@@ -6,6 +6,7 @@ problems here. Nothing a client sends may end in a 500: what does is a bug, logg
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -20,11 +21,12 @@ from duetime import errors
 from duetime.api import problems
 from duetime.api.admission import held_budget
 from duetime.api.auth import Gate, Role
+from duetime.api.budget import Budget
 from duetime.api.bulk import check_parts
 from duetime.api.places import Places
 from duetime.api.quotas import bearer
 from duetime.errors import Busy, DuetimeError, NotJsonType, TooLarge
-from duetime.limits import REQUEST_ONE_BYTES_MAX
+from duetime.limits import ANSWER_PIECE_BYTES, REQUEST_ONE_BYTES_MAX, UNREAD_BYTES_MAX
 
 T = TypeVar("T")
 JSON = b"application/json"
@@ -111,6 +113,8 @@ class Load(Places):
         self.refused = refused
         self.held = held_budget(bytes_max)
         """Bytes of bodies by token."""
+        self.unread = Budget(UNREAD_BYTES_MAX, UNREAD_BYTES_MAX // 2)
+        """Bytes of large answers that are on their way, by token."""
 
 
 class Endpoint:
@@ -149,8 +153,27 @@ class Endpoint:
             answer = refusal(error)
         except Exception as error:
             answer = bug(error, scope["method"], scope["path"])
-        if answer is not None:
+        if answer is None:
+            return
+        if len(answer.body) <= ANSWER_PIECE_BYTES or self._role is None:
             await reply(send, answer)
+        else:
+            await self._reply_counted(send, answer, reads=scope["method"] == "GET")
+
+    async def _reply_counted(self, send: Send, answer: Answer, *, reads: bool) -> None:
+        """Clients that do not read must not fill the memory. What was done is told in any case."""
+        unread, token, size = self._load.unread, bearer.get(), len(answer.body)
+        if not reads:
+            unread.force(token, size)
+        elif not unread.take(token, size):
+            error = _unread()
+            self._load.refused(error)
+            await reply(send, refusal(error))
+            return
+        try:
+            await reply(send, answer)
+        finally:
+            unread.give(token, size)
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
         """Strangers may ask, and may not make us keep what they send."""
@@ -162,6 +185,8 @@ class Endpoint:
         load = self._load
         if self._counted:
             load.check(token)
+        if not load.unread.has_room(token):
+            raise _unread()
         check_type(scope["headers"], ndjson=self._ndjson)
         body = Body(load, token, self._bytes_max)
         try:
@@ -185,7 +210,13 @@ async def reply(send: Send, answer: Answer) -> None:
         *answer.headers,
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    body, start = answer.body, 0
+    while len(body) - start > ANSWER_PIECE_BYTES:  # each waits until the one before it is read
+        part = body[start : start + ANSWER_PIECE_BYTES]
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+        await asyncio.sleep(0)  # tidy: it goes out with the end of the turn
+        start += ANSWER_PIECE_BYTES
+    await send({"type": "http.response.body", "body": body[start:]})
 
 
 class Body:
@@ -242,6 +273,14 @@ def check_type(headers: Iterable[tuple[bytes, bytes]], *, ndjson: bool) -> None:
                 continue
             if not (ndjson and kind in NDJSON):
                 raise NotJsonType(f"The body is {value[:100].decode('latin-1')!r}, and not JSON.")
+
+
+def _unread() -> Busy:
+    return Busy(
+        "Answers to this token wait to be read, and take too much memory.",
+        hint="Read the answers that are there, then send it again.",
+        waitMs=1_000,
+    )
 
 
 def _too_large(bytes_max: int) -> TooLarge:

@@ -192,6 +192,61 @@ def test_bodies_are_json(kind, ndjson, good):
     check_type([BODY], ndjson=ndjson)  # nothing is said of it
 
 
+def test_answers_that_nobody_reads_are_bounded_by_token():
+    async def main() -> None:
+        load = Load(1_000, 8 * MB)
+        load.unread = Budget(16 * MB, 8 * MB)
+        read = asyncio.Event()
+        sent: list[dict[str, Any]] = []
+
+        async def handler(call: Call) -> Answer:
+            return Answer(b"x" * 3 * MB)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if message.get("more_body"):
+                await read.wait()
+
+        gate = Gate(lambda: [Grant("a", Role.read), Grant("b", Role.read)], str)
+        endpoint = Endpoint(handler, Role.read, gate, load)
+
+        def ask(name: str, method: str = "GET") -> asyncio.Task[None]:
+            scope = {"method": method, "path": "/x", "headers": [token(name)], "query_string": b""}
+            body: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+            body.put_nowait({"type": "http.request", "body": b""})
+            return asyncio.create_task(endpoint(scope, body.get, send))
+
+        def statuses() -> list[int]:
+            found = [message["status"] for message in sent if message["type"] == "http.response.start"]
+            sent.clear()
+            return found
+
+        waiting = [ask("a"), ask("a")]
+        await turns()
+        assert statuses() == [200, 200]
+        await ask("a")
+        assert statuses() == [429]
+        waiting.append(ask("b"))
+        await turns()
+        assert statuses() == [200], "one that does not read is in nobody else's way"
+        waiting.append(ask("a", "POST"))
+        await turns()
+        assert statuses() == [200], "what was done is told"
+        await ask("a", "POST")
+        assert statuses() == [429], "and no more is done"
+        read.set()
+        await asyncio.gather(*waiting)
+        assert sum(len(message["body"]) for message in sent) <= 4 * 3 * MB
+        assert load.unread.held == 0 and load.unread._of == {}
+
+    asyncio.run(main())
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)  # tidy: turns of the loop
+
+
 def test_a_request_that_is_not_about_many_is_smaller():
     async def main() -> None:
         load = Load(10, 8 * MB)
