@@ -1,27 +1,12 @@
-"""Files and functions stay small enough to be read, and each module says what it owns."""
+"""Functions stay small enough to be read, and each module says what it owns."""
 
 from __future__ import annotations
 
 import ast
 
-import pytest
+from tests.tidy.source import python_files, shown, tree
 
-from tests.tidy.source import python_files, read, shown, tree
-
-FILE_LINES_MAX = {"src": 400, "tools": 400, "tests": 450}
 FUNCTION_LINES_MAX = 70
-
-
-@pytest.mark.parametrize("folder", FILE_LINES_MAX)
-def test_no_file_is_too_long(folder):
-    long = {
-        shown(path): lines
-        for path in python_files(folder)
-        if (lines := read(path).count("\n")) > FILE_LINES_MAX[folder]
-    }
-    assert not long, (
-        f"more than {FILE_LINES_MAX[folder]} lines; give one of its nouns a file of its own: {long}"
-    )
 
 
 def test_no_function_is_too_long():
