@@ -13,7 +13,6 @@ from typing import Final
 
 from duetime import config, errors
 from duetime.cli.config import shown
-from duetime.errors import DuetimeError
 from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.intent import FINAL, Status
 from tools import dashboard, server_pages
@@ -42,9 +41,16 @@ ERRORS: Final = """\
 # Errors
 
 Every error Duetime raises is a `duetime.errors.DuetimeError` with a `code`, an HTTP `status`, whether
-trying the same again can help (`retryable`), and a `hint` that says what to do. The base class says
-whose move it is: after `Refused` the caller changes the request, after `Unavailable` the same request
-may be sent again, after `Fatal` a person must look.
+sending the same request again can help (`retryable`), and a `hint` that says what to do. The base class
+says who acts next: after `Refused` the caller changes the request, after `Unavailable` the caller sends the
+same request again later, after `Fatal` a person must look.
+
+Every class has a code of its own: the HTTP status and two digits. A code never changes and is never used for
+another class. The Python client chooses the class by the code alone.
+
+A newer server may send a code that your client does not know. Fall back on the HTTP status, as the Python
+client does: it raises `Unavailable` for 429, 502, 503 and 504, `Refused` for every other status from 300 to
+499, and `DuetimeError` for the rest. The exception keeps the server's `code`, `status`, `retryable` and hint.
 
 | code | status | error | is a | try again | what it means | what to do |
 |---|---|---|---|---|---|---|"""
@@ -87,21 +93,14 @@ def configuration_page() -> str:
     return page(lines)
 
 
-def every_error() -> list[type[DuetimeError]]:
-    """The error classes in the order they are written."""
-    named = vars(errors).values()
-    return [value for value in named if isinstance(value, type) and issubclass(value, DuetimeError)]
-
-
 def errors_page() -> str:
     """Every error, by code."""
     lines = [ERRORS]
-    for error in sorted(every_error(), key=lambda error: error.code):
+    for error in sorted(errors.EVERY, key=lambda error: error.code):
         parent = error.__bases__[0].__name__
-        title = (error.__doc__ or "").strip().split("\n")[0]
         again = "yes" if error.retryable else "no"
         name = f"`{error.__name__}`"
-        lines.append(row(error.code, error.status, name, f"`{parent}`", again, title, error.hint))
+        lines.append(row(error.code, error.status, name, f"`{parent}`", again, error.title(), error.hint))
     return page(lines)
 
 

@@ -24,7 +24,7 @@ async def test_a_unique_key_gives_the_holder(server: ServerProcess):
         again = await create(stub, unique=pb.Unique(key="g-1"))
         assert again.existing and again.intent == first.intent
         error = await refused(create(stub, unique=unique, on_duplicate=pb.ON_DUPLICATE_REJECT))
-        assert code_of(error) == 40901
+        assert code_of(error) == 40905
 
 
 @asynchronous

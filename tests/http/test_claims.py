@@ -54,7 +54,7 @@ def test_who_comes_second_gets_the_holder(server, fresh):
 def test_who_wants_none_but_their_own_is_told_who_has_it(server, fresh):
     key = fresh()
     first = post(server, **unique(key)).json
-    refused = problem(post(server, onDuplicate="reject", **unique(key)), 40901)
+    refused = problem(post(server, onDuplicate="reject", **unique(key)), 40905)
     assert refused["details"]["intentId"] == first["intentId"]
     assert "belongs to" in refused["detail"] and refused["recoveryHint"]["endpoint"]
 
@@ -73,7 +73,7 @@ def test_a_key_is_free_when_its_holder_died(life):
     dead = life.at("DEAD_LETTERED", **unique(key))
     holder = post(life.server, **unique(key))
     assert holder.status == 201
-    refused = problem(life.do("revive", dead), 40901)
+    refused = problem(life.do("revive", dead), 40905)
     assert refused["details"]["intentId"] == holder.json["intentId"]
     assert life.do("cancel", holder.json["intentId"]).status == 200
     assert life.do("revive", dead).status == 200
@@ -174,7 +174,7 @@ def test_each_of_a_batch_is_answered_for_itself(server, fresh):
     assert (answer["created"], answer["existing"], answer["failed"]) == (3, 1, 2)
     items = answer["items"]
     assert items[1]["intent"]["intentId"] == items[0]["intent"]["intentId"]
-    assert items[2]["error"]["errorCode"] == 40901
+    assert items[2]["error"]["errorCode"] == 40905
     assert [items[3]["intent"]["status"], items[4]["intent"]["status"]] == ["CANCELED", "SCHEDULED"]
     assert items[0]["intent"]["unique"]["key"] == key and items[4]["intent"]["collapseKey"] == other
 

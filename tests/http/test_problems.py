@@ -90,22 +90,6 @@ def test_422s(server, fields, code):
     problem(server.ask("POST", "/v1/intents", {**NEW, **fields}), code)
 
 
-def test_one_code_has_one_meaning():
-    """FLAWS 24: the codes of errors that differ in status differ."""
-    from duetime import errors
-
-    kinds = [
-        each
-        for each in vars(errors).values()
-        if isinstance(each, type) and issubclass(each, errors.DuetimeError)
-    ]
-    by_code: dict[int, set[int]] = {}
-    for kind in kinds:
-        by_code.setdefault(kind.code, set()).add(kind.status)
-        assert kind.code // 100 == kind.status, kind
-    assert all(len(statuses) == 1 for statuses in by_code.values())
-
-
 def test_a_head_is_a_get_without_its_body(server):
     id = server.create()["intentId"]
     got, head = server.ask("GET", f"/v1/intents/{id}"), server.ask("HEAD", f"/v1/intents/{id}")

@@ -172,7 +172,7 @@ class TestRevive:
         [
             ({"executeAt": "2001-01-01T00:00:00Z"}, 42206),
             ({"deadline": 5}, 42205),
-            ({"callback": {"url": "ftp://x"}}, 42209),
+            ({"callback": {"url": "ftp://x"}}, 42216),
             ({"callback": {}}, 42208),
             ({"status": "ACKED"}, 42208),
             ({"payload": "x" * 300_000}, 41301),

@@ -54,7 +54,7 @@ def test_more_or_less_than_one(server, names):
      "http://h/a b", "http://h/\n", "file:///etc/passwd", "http://[::1", "gopher://x", "http://h:0/"],
 )  # fmt: skip
 def test_a_url_nobody_could_call(server, url):
-    body = problem(create(server, callback={"url": url}), 42209)
+    body = problem(create(server, callback={"url": url}), 42216)
     assert body["details"]["path"] == "$.callback.url" and "secret" not in json.dumps(body)
 
 

@@ -7,9 +7,9 @@ import tomllib
 
 import pytest
 
-from duetime import config
+from duetime import config, errors
 from tests.tidy.source import ROOT, read
-from tools.generate_docs import DOCS, PAGES, every_error
+from tools.generate_docs import DOCS, PAGES
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -25,7 +25,7 @@ def test_every_setting_is_documented(name):
     assert f"| `{setting.key}` |" in section
 
 
-@pytest.mark.parametrize("error", every_error(), ids=lambda error: error.__name__)
+@pytest.mark.parametrize("error", errors.EVERY, ids=lambda error: error.__name__)
 def test_every_error_is_documented(error):
     assert f"| {error.code} | {error.status} | `{error.__name__}` |" in read(DOCS / "reference/errors.md")
 

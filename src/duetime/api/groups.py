@@ -200,7 +200,7 @@ def group_routes(groups: Groups) -> list[Route]:
             bulk=True, answers={201: MadeGroupOut, 200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.IdExists, e.KeyReused, e.TimeMissing, e.DeadlineTooEarly,
-                e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited,
+                e.InThePast, e.InvalidField, e.BadTarget, e.BadUrl, e.UnknownTier, e.Busy, e.RateLimited,
                 e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
             ),
             write=True,
@@ -216,7 +216,7 @@ def group_routes(groups: Groups) -> list[Route]:
             answers={200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.NoSuchIntent, e.KeyReused, e.TimeMissing, e.InvalidField,
-                e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited, e.NotReady, e.LogUnavailable,
+                e.BadTarget, e.BadUrl, e.UnknownTier, e.Busy, e.RateLimited, e.NotReady, e.LogUnavailable,
             ),
             write=True,
         ),

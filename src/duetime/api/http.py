@@ -298,7 +298,7 @@ def refusal(error: DuetimeError) -> Answer:
         headers.append((b"retry-after", str(wait_s).encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if error.status >= 500 and error.code == errors.DuetimeError.code:
+    if error.status == 500:
         _logger.error("An answer of %s: %s", error.status, error)
     return Answer(problems.encode(error), error.status, headers, problems.MEDIA_TYPE)
 

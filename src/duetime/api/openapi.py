@@ -233,6 +233,12 @@ def _header(description: str, kind: str = "string", *, required: bool = False) -
     return {"description": description, "required": required, "schema": {"type": kind}}
 
 
+# What a route that needs the engine answers while the engine stops, or after it has failed.
+_STOPPED: Final = (
+    errors.Closed, errors.Fatal, errors.Damaged, errors.Denied, errors.DiskFailed, errors.Held,
+)  # fmt: skip
+
+
 def _common(route: Route) -> list[type[DuetimeError]]:
     """What any route of its kind may say, beside what is its own."""
     found: list[type[DuetimeError]] = [
@@ -248,6 +254,10 @@ def _common(route: Route) -> list[type[DuetimeError]]:
         found.append(errors.BadQuery)
     if route.write:
         found += [errors.InvalidField, errors.KeyReused]
+    if errors.NotReady in route.errors:
+        found += _STOPPED
+    if errors.LogUnavailable in route.errors:
+        found += [errors.NoSpace, errors.Exhausted]
     return found
 
 

@@ -37,6 +37,7 @@ ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
     errors.NotReady: "GET /health/ready",
     errors.LogUnavailable: "GET /health",
     errors.NoSpace: "GET /health",
+    errors.Exhausted: "GET /health",
 }
 # A wait for errors that pass, when nobody knows better.
 _WAIT_MS: Final = 1_000
@@ -56,7 +57,7 @@ def problem(error: DuetimeError) -> Problem:
         details.setdefault("retryAfterMs", wait_ms)
     return Problem(
         type=f"urn:duetime:problem:{error.code}",
-        title=(type(error).__doc__ or "").split("\n")[0],
+        title=error.title(),
         status=error.status,
         detail=str(error),
         error_code=error.code,

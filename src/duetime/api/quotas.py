@@ -111,7 +111,6 @@ class Quotas:
         wait_ms = -(-paid // _MS_NS)
         raise RateLimited(
             f"This token may make {quota.rate} intents in {quota.period_ms} ms; the next in {wait_ms} ms.",
-            hint="Wait as long as Retry-After says, and send it again; nothing was stored.",
             waitMs=wait_ms,
         )
 

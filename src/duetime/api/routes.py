@@ -75,8 +75,8 @@ LIST: Final = (
 )
 _SUBMIT_ERRORS: Final = (
     e.NotJson, e.TooLarge, e.KeyFinished, e.KeyHeld, e.KeyReused, e.IdExists, e.TimeMissing,
-    e.DeadlineTooEarly, e.InThePast, e.InvalidField, e.BadTarget, e.UnknownTier, e.Busy, e.RateLimited,
-    e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
+    e.DeadlineTooEarly, e.InThePast, e.InvalidField, e.BadTarget, e.BadUrl, e.UnknownTier, e.Busy,
+    e.RateLimited, e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
 )  # fmt: skip
 _BATCH_ERRORS: Final = (
     e.NotJson, e.TooLarge, e.InvalidField, e.KeyReused, e.Busy, e.RateLimited, e.NotReady, e.LogUnavailable,
@@ -146,7 +146,7 @@ def intent_routes(intents: Intents) -> list[Route]:
         ),
         _verb(
             "revive", intents.revive, "reviveIntent", "Schedule a dead letter again", ReviveIntent,
-            e.NotDeadLettered, e.BadTarget,
+            e.NotDeadLettered, e.KeyHeld, e.BadTarget, e.BadUrl,
         ),
     ]  # fmt: skip
 

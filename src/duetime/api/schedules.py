@@ -223,7 +223,7 @@ def schedule_routes(schedules: Schedules) -> list[Route]:
             method="PUT", path=_ONE, handler=schedules.put, role=Role.submit, name="putSchedule",
             summary="Make a schedule, or give it another rule", tag="Schedules", body=NewSchedule,
             answers={200: ScheduleOut}, parameters=(*REVISION, REQUEST_ID),
-            errors=(*_WRITE, e.BadTarget, e.UnknownTier, e.TooLarge, e.Busy), write=True,
+            errors=(*_WRITE, e.BadTarget, e.BadUrl, e.UnknownTier, e.TooLarge, e.Busy), write=True,
         ),
         Route(
             method="DELETE", path=_ONE, handler=schedules.delete, role=Role.submit, name="deleteSchedule",

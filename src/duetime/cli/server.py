@@ -84,5 +84,5 @@ def ask(
     try:
         return asyncio.run(run())
     except NoToken as error:
-        error.hint = NO_TOKEN_HINT  # type: ignore[misc]  # the server's is for those who write requests
+        error.hint = NO_TOKEN_HINT  # the server's is for those who write requests
         raise

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from duetime import errors
-from duetime.errors import DuetimeError, Fatal, Refused, Unavailable
+from duetime.errors import BY_CODE, DuetimeError, Refused, Unavailable
 
-# Not what a server says of itself: the bases, and what stops an engine.
-_BASES = (DuetimeError, Refused, Unavailable)
 # How much of an answer that is no problem document is shown.
 _TEXT_CHARS_MAX = 200
 
@@ -41,29 +37,6 @@ class Problem(Struct, rename="camel", frozen=True):
     details: dict[str, Any] | None = None
 
 
-def _every_error(kind: type[DuetimeError] = DuetimeError) -> Iterator[type[DuetimeError]]:
-    for child in kind.__subclasses__():
-        if vars(errors).get(child.__name__) is child:  # not one of a user's own
-            yield child
-            yield from _every_error(child)
-
-
-def _maps() -> tuple[dict[tuple[int, str], type[DuetimeError]], dict[int, type[DuetimeError]]]:
-    """By code and title exactly; by code alone, the one a server means by it."""
-    by_title: dict[tuple[int, str], type[DuetimeError]] = {}
-    by_code: dict[int, type[DuetimeError]] = {}
-    order = {kind: place for place, kind in enumerate(vars(errors).values()) if isinstance(kind, type)}
-    for kind in sorted(_every_error(), key=lambda kind: order[kind]):
-        title = (kind.__doc__ or "").split("\n")[0]
-        by_title.setdefault((kind.code, title), kind)
-        if kind not in _BASES and not issubclass(kind, Fatal):
-            by_code.setdefault(kind.code, kind)
-    return by_title, by_code
-
-
-_BY_TITLE, _BY_CODE = _maps()
-
-
 def read(body: bytes) -> Problem | None:
     """The problem in an answer's body; None if it is none."""
     try:
@@ -73,9 +46,9 @@ def read(body: bytes) -> Problem | None:
 
 
 def error_of(problem: Problem) -> DuetimeError:
-    """The exception a problem stands for. A code this version does not know is still of its kind."""
-    code, status = problem.error_code, problem.status
-    kind = _BY_TITLE.get((code, problem.title)) or _BY_CODE.get(code) or _by_status(status)
+    """The exception for a problem. A code of a newer server gives the base class of its HTTP status."""
+    known = BY_CODE.get(problem.error_code)
+    kind = known or _by_status(problem.status)
     hint = problem.recovery_hint.suggestion if problem.recovery_hint is not None else None
     error = kind(problem.message or problem.detail or problem.title, hint=hint)
     error.details = dict(problem.details or {})
@@ -84,8 +57,10 @@ def error_of(problem: Problem) -> DuetimeError:
         wait_ms = problem.recovery_hint.wait_ms
     if wait_ms is not None:
         error.details.setdefault("retryAfterMs", wait_ms)
-    if kind.code != code:  # an instance may say it more exactly
-        error.code = code  # type: ignore[misc]
+    if known is None:
+        error.code = problem.error_code
+        error.status = problem.status or kind.status
+        error.retryable = kind.retryable if problem.retryable is None else problem.retryable
     return error
 
 

@@ -237,8 +237,8 @@ class Transport:
             return error
         if isinstance(error, ssl.SSLError):
             refused = Unreachable(f"{self.url} cannot be trusted or speaks no TLS: {error}.")
-            refused.retryable = False  # type: ignore[misc]  # the same certificate comes again
-            refused.hint = "Check the address; SSL_CERT_FILE names further authorities."  # type: ignore[misc]
+            refused.retryable = False  # the same certificate comes again
+            refused.hint = "Check the address; SSL_CERT_FILE names further authorities."
             return refused
         return Unreachable(
             f"{self.url} cannot be reached: {_reason(error)}.",

@@ -104,8 +104,7 @@ class SqliteStore:
         elif found[0] != folder:
             raise Mixed(
                 f"{self._path} is of the folder {found[0]}, and the log is of {folder}:"
-                " they do not belong together.",
-                hint="Put the store and the log of one folder, or of one backup, together.",
+                " they do not belong together."
             )
 
     # What the kernel asks.

@@ -52,9 +52,9 @@ def test_null_is_not_what_was_expected(body, message):
     assert refused(NewIntent, body).message == message
 
 
-def test_an_address_has_a_title_of_its_own_and_the_code_of_targets():
+def test_a_bad_address_has_a_title_and_a_code_of_its_own():
     shown = problems.problem(errors.BadUrl("The url has no host."))
-    assert shown.error_code == errors.BadTarget.code and "target" not in shown.title
+    assert shown.error_code == errors.BadUrl.code and "target" not in shown.title
 
 
 def test_a_missing_time_is_named_as_the_api_names_it():

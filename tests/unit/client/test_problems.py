@@ -9,7 +9,6 @@ from duetime import errors
 from duetime.api import problems as server
 from duetime.client import problems
 from duetime.errors import DuetimeError
-from tools.generate_docs import every_error
 
 
 def there_and_back(error: DuetimeError) -> DuetimeError:
@@ -18,7 +17,7 @@ def there_and_back(error: DuetimeError) -> DuetimeError:
     return problems.error_of(found)
 
 
-@pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", errors.EVERY, ids=lambda kind: kind.__name__)
 def test_every_error_comes_back_as_itself(kind):
     error = there_and_back(kind("what happened", hint="what to do", intentId="a-1"))
     assert type(error) is kind
@@ -35,22 +34,47 @@ def test_every_error_comes_back_as_itself(kind):
         (42204, errors.StateForbids),
         (40401, errors.NoSuchIntent),
         (50304, errors.NotReady),
-        (50305, errors.LogUnavailable),
+        (50305, errors.NoSpace),
         (50001, DuetimeError),
         (42900, errors.Busy),
     ],
 )
-def test_a_code_alone_is_enough(code, kind):
-    error = problems.error_of(problems.Problem(error_code=code, message="no", status=code // 100))
+def test_a_code_that_older_servers_share_is_its_main_class(code, kind):
+    assert errors.BY_CODE[code] is kind
+
+
+@pytest.mark.parametrize("kind", errors.EVERY, ids=lambda kind: kind.__name__)
+def test_the_code_alone_chooses_the_class(kind):
+    found = problems.Problem(error_code=kind.code, title="Another title.", status=400, message="no")
+    error = problems.error_of(found)
     assert type(error) is kind
+    assert (error.status, error.retryable, error.hint) == (kind.status, kind.retryable, kind.hint)
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(418, errors.Refused), (503, errors.Unavailable), (500, DuetimeError)]
+    ("status", "kind"),
+    [
+        (400, errors.Refused),
+        (409, errors.Refused),
+        (418, errors.Refused),
+        (422, errors.Refused),
+        (429, errors.Unavailable),
+        (500, DuetimeError),
+        (503, errors.Unavailable),
+    ],
 )
-def test_a_code_of_a_later_version_keeps_its_number(status, kind):
-    error = problems.error_of(problems.Problem(error_code=status * 100 + 77, message="new", status=status))
-    assert type(error) is kind and error.code == status * 100 + 77
+def test_an_unknown_code_falls_back_on_the_status(status, kind):
+    code = status * 100 + 77
+    error = problems.error_of(problems.Problem(error_code=code, message="new", status=status))
+    assert type(error) is kind
+    assert (error.code, error.status, error.retryable) == (code, status, kind.retryable)
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_an_unknown_code_is_retryable_if_the_server_says_so(retryable):
+    found = problems.Problem(error_code=50377, message="new", status=503, retryable=retryable)
+    assert problems.error_of(found).retryable is retryable
+    assert errors.Unavailable.retryable, "the class itself is not changed"
 
 
 def test_how_long_to_wait_is_kept():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -40,18 +41,18 @@ _BY_STATUS: Final = {
     503: grpc.StatusCode.UNAVAILABLE,
 }
 # Where gRPC tells apart what HTTP does not.
-_BY_CODE: Final = {
-    errors.RevisionMoved.code: grpc.StatusCode.ABORTED,
-    errors.StateForbids.code: grpc.StatusCode.FAILED_PRECONDITION,
-    errors.NotDeadLettered.code: grpc.StatusCode.FAILED_PRECONDITION,
-    errors.NotPatchable.code: grpc.StatusCode.FAILED_PRECONDITION,
+_BY_CLASS: Final[Mapping[type[DuetimeError], grpc.StatusCode]] = {
+    errors.RevisionMoved: grpc.StatusCode.ABORTED,
+    errors.StateForbids: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NotDeadLettered: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NotPatchable: grpc.StatusCode.FAILED_PRECONDITION,
 }
 _logger = logging.getLogger("duetime.api")
 
 
 def status_of(error: DuetimeError) -> grpc.StatusCode:
     """The status that a client without our codes understands."""
-    return _BY_CODE.get(error.code) or _BY_STATUS.get(error.status, grpc.StatusCode.INTERNAL)
+    return _BY_CLASS.get(type(error)) or _BY_STATUS.get(error.status, grpc.StatusCode.INTERNAL)
 
 
 def trailer(error: DuetimeError) -> tuple[tuple[str, str | bytes], ...]:
