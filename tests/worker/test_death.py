@@ -10,8 +10,15 @@ from duetime import Retry, Status
 from tests.e2e.process import stand_still
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
+from tests.worker.waiting import until
 
 TEN_MINUTES = Retry(initial_delay="10m", max_delay="10m")
+
+
+def consumers(server, lane: str) -> int:
+    """How many workers ask for deliveries of a lane."""
+    lanes = server.ask("GET", "/v1/admin/lanes").json["items"]
+    return sum(each["consumers"] for each in lanes if each["name"] == lane)
 
 
 def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, told, tmp_path):
@@ -186,7 +193,7 @@ class TestDraining:
             handle = functions.held.options(lease="1h").schedule(told.address, str(tmp_path / "go")).wait()
             told.next()
             worker.signal(signal.SIGTERM)
-            worker.says("Stopping")
+            until(lambda: not consumers(server, "task:default"))  # the server has heard of it
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 1
         (tmp_path / "go").touch()
