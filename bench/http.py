@@ -81,8 +81,8 @@ def _echo(pipe: Connection) -> None:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from duetime.api.server import bind
-    from duetime.api.wire import NewIntent
+    from duetime.api.http.server import bind
+    from duetime.wire.intent import NewIntent
 
     decoder = msgspec.json.Decoder(NewIntent)
     encoder = msgspec.json.Encoder()

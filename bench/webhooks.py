@@ -16,7 +16,7 @@ from statistics import median
 import aiohttp
 
 from bench.figure import Figure
-from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import SystemClock
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Settlement

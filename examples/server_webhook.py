@@ -9,7 +9,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 
 
 class Shop(BaseHTTPRequestHandler):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from duetime import config, errors
-from duetime.cli.config import shown
+from duetime.cli.commands.config import shown
 from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.intent import FINAL, Status
 from tools import dashboard, server_pages

@@ -23,7 +23,7 @@ from duetime.protocol import record as codec
 from duetime.protocol.record import Record
 from duetime.store.memory import MemoryStore
 from duetime.store.store import SEQ_MAX
-from duetime.testing.world import Simulation
+from duetime.testing.sim.simulation import Simulation
 
 FOLDER = Path(__file__).parents[1] / "tests" / "golden"
 UNRELEASED = "unreleased"

@@ -13,8 +13,8 @@ import typer
 from duetime import serving
 from duetime.cli import main
 from duetime.config import Config
+from duetime.insight.metric_table import METRICS
 from duetime.insight.rules import RULES
-from duetime.insight.table import METRICS
 from duetime.limits import GRPC_PORT, HTTP_PORT
 from duetime.settings import DataSettings
 from tools.page import page, row

@@ -8,33 +8,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from duetime.api import tokens
-from duetime.api.admin import Admin, DeadLetters
-from duetime.api.admin_routes import admin_routes, dead_letter_routes, health_routes
-from duetime.api.admission import Admission, held_budget, make_room, troubles
-from duetime.api.app import Route, build
-from duetime.api.auth import Gate
-from duetime.api.browsers import Browsers, names_in
-from duetime.api.compose import Defaults
-from duetime.api.events import Events, EventStream
-from duetime.api.groups import Groups, group_routes
-from duetime.api.grpc.parts import GrpcParts
-from duetime.api.grpc.port import GrpcAdmission
-from duetime.api.http import Load
-from duetime.api.insights import HealthRoutes, InsightRoutes
-from duetime.api.intents import Intents
-from duetime.api.page import document_routes
-from duetime.api.quick import Quick
-from duetime.api.quotas import Quotas
-from duetime.api.repeats import Repeats
-from duetime.api.revocations import Revocations
-from duetime.api.routes import event_routes, intent_routes
-from duetime.api.schedules import Schedules, schedule_routes
-from duetime.api.server import Listening, Parts, Server, Side, check_exposure, on_signals
+from duetime.api.access import tokens
+from duetime.api.access.admission import Admission, held_budget, make_room, troubles
+from duetime.api.access.auth import Gate
+from duetime.api.access.quotas import Quotas
+from duetime.api.access.revocations import Revocations
+from duetime.api.codec.intent_decoder import Defaults
+from duetime.api.grpc.connection_limit import GrpcAdmission
+from duetime.api.grpc.options import GrpcParts
+from duetime.api.http.browsers import Browsers, names_in
+from duetime.api.http.endpoint import Load
+from duetime.api.http.fast_path import Quick
+from duetime.api.http.pages import document_routes
+from duetime.api.http.request_ids import Repeats
+from duetime.api.http.router import Route, build
+from duetime.api.http.server import Listening, Parts, Server, Side, check_exposure, on_signals
+from duetime.api.http.sse import Events, EventStream
+from duetime.api.resources.admin import Admin, DeadLetters
+from duetime.api.resources.admin_routes import admin_routes, dead_letter_routes, health_routes
+from duetime.api.resources.groups import Groups, group_routes
+from duetime.api.resources.insight import HealthRoutes, InsightRoutes
+from duetime.api.resources.intents import Intents
+from duetime.api.resources.routes import event_routes, intent_routes
+from duetime.api.resources.schedules import Schedules, schedule_routes
 from duetime.api.service import Service
 from duetime.channels.channel import Channel
-from duetime.channels.stream import StreamChannel
-from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.channels.pull import StreamChannel
+from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.dispatcher import Dispatcher
@@ -164,7 +164,7 @@ def _engine(config: Config, folder: Path, clock: Clock, dispatcher: Dispatcher) 
 def _sides(parts: GrpcParts) -> list[Side]:
     """The gRPC port, where its packages are installed."""
     try:
-        from duetime.api.grpc.side import GrpcSide
+        from duetime.api.grpc.server import GrpcSide
     except ModuleNotFoundError as error:
         _logger.info("There is no gRPC: %s. Install it: pip install 'duetime[grpc]'.", error)
         return []

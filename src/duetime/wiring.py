@@ -12,20 +12,20 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from duetime import limits, private
-from duetime.channels.inline import InlineChannel
-from duetime.client.backend import Backend, Reads
-from duetime.client.place import url_of
-from duetime.client.remote import RemoteBackend
-from duetime.client.reports import Reports, words_of
+from duetime.channels.local.inline import InlineChannel
+from duetime.client.app.backend import Backend, Reads
+from duetime.client.execution.reports import Reports, words_of
+from duetime.client.http.address import url_of
+from duetime.client.remote.backend import RemoteBackend
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.audit import Report, audit
 from duetime.engine.backup import Backup
 from duetime.engine.backup import backup as make_backup
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.embedded_reads import EngineReads
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options
-from duetime.engine.reads import EngineReads
 from duetime.errors import BadConfig, DuetimeError
 from duetime.log.file import FileLog
 from duetime.log.log import Log
@@ -34,14 +34,14 @@ from duetime.protocol.command import Settings
 from duetime.protocol.terms import Bare, Entity, Task
 from duetime.protocol.view import Progress
 from duetime.store.memory import MemoryStore
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import Store
 
 if TYPE_CHECKING:
-    from duetime.client.app import App
-    from duetime.client.functions import Functions
-    from duetime.client.worker import Worker
-    from duetime.client.worker_parts import WorkerOptions
+    from duetime.client.app.app import App
+    from duetime.client.execution.functions import Functions
+    from duetime.client.worker.worker import Worker
+    from duetime.client.worker.worker_options import WorkerOptions
 
 MEMORY = ":memory:"
 LOG_FOLDER = "log"
@@ -105,8 +105,8 @@ def wire(
 
 def worker(app: App, options: WorkerOptions) -> Worker:
     """A worker for the functions of an app, which runs them as an engine in this process would."""
-    from duetime.client.strangers import Strangers
-    from duetime.client.worker import Worker
+    from duetime.client.worker.unknown_functions import Strangers
+    from duetime.client.worker.worker import Worker
 
     functions = app.functions
     strangers = Strangers(functions.messages)
@@ -191,14 +191,14 @@ class TokenRow(Struct, rename="camel"):
 
 def new_token(folder: Path, row: TokenRow) -> str:
     """A token for the server on this folder; only its hash is kept."""
-    from duetime.api import tokens
+    from duetime.api.access import tokens
 
     return tokens.new(folder, **asdict(row))
 
 
 def tokens(folder: Path) -> list[TokenRow]:
     """The tokens for the server on this folder."""
-    from duetime.api import tokens
+    from duetime.api.access import tokens
 
     found: list[TokenRow] = []
     for token in tokens.read(folder):
@@ -212,7 +212,7 @@ def tokens(folder: Path) -> list[TokenRow]:
 
 def revoke_token(folder: Path, name: str) -> bool:
     """Forget a token, also of a running server; gives whether another one is left."""
-    from duetime.api import tokens
+    from duetime.api.access import tokens
 
     return tokens.revoke(folder, name)
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from duetime.channels.channel import Channel
-from duetime.channels.inline import InlineChannel
-from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.channels.local.inline import InlineChannel
+from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import SystemClock
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Outcome
 from duetime.protocol.terms import Callback, Target, Task, Terms
-from duetime.testing.channel_contract import ChannelContract, ChannelRig, MakeRig
+from duetime.testing.contracts.channel import ChannelContract, ChannelRig, MakeRig
 from tests.integration.receiver import Receiver, Request, hang, http, receiving
 
 

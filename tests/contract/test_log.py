@@ -8,8 +8,8 @@ import pytest
 
 from duetime.log.file import FileLog
 from duetime.log.memory import MemoryLog, Storage
+from duetime.testing.contracts.log import LogContract, OpenLog
 from duetime.testing.disk import FaultyDisk
-from duetime.testing.log_contract import LogContract, OpenLog
 
 
 class TestMemoryLog(LogContract):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from duetime.store.memory import MemoryStore
-from duetime.store.sqlite import SqliteStore
-from duetime.testing.store_contract import OpenStore, StoreContract
+from duetime.store.sqlite.store import SqliteStore
+from duetime.testing.contracts.store import OpenStore, StoreContract
 
 
 class TestMemoryStore(StoreContract):

@@ -238,7 +238,7 @@ def test_a_worker_does_not_load_what_an_intent_names(server, worker):
 
 
 def test_any_queue_is_allowed_by_an_empty_list(project, server):
-    from duetime.client.target import sources_of
+    from duetime.client.worker.app_loader import sources_of
     from duetime.contrib.django.compat import task_backends
     from tests.contrib.project import jobs
 

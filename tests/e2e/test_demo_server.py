@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from duetime.cli.demo_server import ENDS, KINDS, ServerDemo
-from duetime.client.models import Intent
-from duetime.client.times import moment_of
+from duetime.cli.commands.demo_server import ENDS, KINDS, ServerDemo
+from duetime.client.app.times import moment_of
+from duetime.client.http.models import Intent
 from tests.e2e.process import environment
 
 

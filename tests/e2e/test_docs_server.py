@@ -28,7 +28,7 @@ from pathlib import Path
 import pytest
 
 from duetime import limits
-from duetime.cli.receive import PORT as RECEIVER_PORT
+from duetime.cli.commands.receive import PORT as RECEIVER_PORT
 from tests.e2e.process import ROOT, environment
 from tests.e2e.test_docs import NAMED, NOT_RUN, PAGES, Block, blocks_of, shows_a_server
 from tests.http.server import ServerProcess
@@ -158,7 +158,7 @@ id=$(duetime schedule http://localhost:9000/hook --payload '"hello"')
 ```
 
 ```python
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 
 with Client() as client:
     assert [intent.callback.url[-10:] for intent in client.every()] == ["{port}/hook"[-10:]]

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from tests.e2e.process import environment
 from tests.http.server import ServerProcess
 

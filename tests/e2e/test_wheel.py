@@ -25,12 +25,12 @@ EXTRAS = {
     "asgiref", "django", "django_tasks", "numpy", "sklearn", "sqlalchemy", "threadpoolctl",
 }
 ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")
-BRIDGES = ("contrib.compose", "contrib.django", "contrib.sqlalchemy", "ml")
+BRIDGES = ("contrib.outbox", "contrib.django", "contrib.sqlalchemy", "ml")
 SERVER = tuple(f"duetime.{room}" for room in (*ROOMS, *BRIDGES))
 for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
     # The plugin and the contracts are for those who have pytest.
     if not module.name.startswith("duetime.testing") and module.name != "duetime.__main__":
-        if module.name != "duetime.cli.simulate":
+        if module.name != "duetime.cli.commands.simulate":
             try:
                 importlib.import_module(module.name)
             except ModuleNotFoundError as error:  # only what serves may need more than the package itself
@@ -84,7 +84,7 @@ def installed(wheel, tmp_path_factory, service_missing) -> Path:
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert "duetime/py.typed" in names and "duetime/client/app.py" in names
+    assert "duetime/py.typed" in names and "duetime/client/app/app.py" in names
     assert {name.split("/")[0] for name in names} == {"duetime", wheel.name.split("-py3")[0] + ".dist-info"}
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from duetime.channels.inline import InlineChannel
+from duetime.channels.local.inline import InlineChannel
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options

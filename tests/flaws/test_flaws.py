@@ -14,7 +14,7 @@ from duetime.protocol.command import Advance, Resize, Settle, Submit
 from duetime.protocol.intent import Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement
 from duetime.protocol.terms import Callback, ExpiredAction, Redelivery, lane_of
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from tests.unit.kernel.bench import (
     T0,
     Bench,

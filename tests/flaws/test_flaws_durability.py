@@ -18,7 +18,7 @@ from duetime.protocol.intent import Status
 from duetime.protocol.outcome import Done, Failed, Outcome
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import SEQ_MAX
 from duetime.testing.disk import Survival
 from tests.flaws.rig import Handler, World, submit

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from duetime import errors
-from duetime.api.grpc.refusals import status_of
+from duetime.api.grpc.errors import status_of
 from duetime.v1 import intents_pb2 as pb
 from duetime.v1.stub import SERVICE
 from tests.grpc.subscriber import calling, channel_to, trailer
@@ -89,7 +89,7 @@ def test_an_intent_is_shown_as_over_http(server: ServerProcess):
 
 def test_every_field_of_the_api_has_its_place():
     """A field that is added over there must be added here."""
-    from duetime.api import wire
+    from duetime.wire import intent as wire
 
     pairs: list[tuple[Any, Any]] = [(wire.NewIntent, pb.NewIntent), (wire.IntentOut, pb.Intent)]
     pairs += [(wire.RedeliveryIn, pb.Redelivery), (wire.CallbackIn, pb.Callback), (wire.SloOut, pb.Slo)]

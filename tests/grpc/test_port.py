@@ -10,7 +10,7 @@ import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from duetime.limits import GRPC_OPEN_CALLS_MAX
 from duetime.v1 import deliveries_pb2, intents_pb2
 from duetime.v1.stub import SERVICE, DuetimeStub

@@ -15,7 +15,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from duetime.v1 import intents_pb2
 from duetime.v1.stub import DuetimeStub
 from tests.grpc.subscriber import calling, channel_to, metadata

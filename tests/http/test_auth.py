@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 import trustme
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from tests.e2e.process import environment
 from tests.http.checks import problem
 from tests.http.server import ServerProcess

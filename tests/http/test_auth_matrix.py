@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from starlette.routing import Route
 
 from duetime import serving
-from duetime.api import tokens
+from duetime.api.access import tokens
 from duetime.config import Config
 from duetime.settings import DataSettings
 from duetime.v1 import duetime_pb2

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from tests.http.checks import problem
 from tests.http.raw import connected, read, read_to_end, request
 from tests.http.server import ServerProcess

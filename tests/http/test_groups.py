@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.client.http import Client
-from duetime.client.requests import NewIntent
+from duetime.client.http.client import Client
+from duetime.client.http.request_types import NewIntent
 from tests.http.checks import problem
 from tests.http.hooks import Say
 

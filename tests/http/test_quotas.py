@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from duetime.v1 import intents_pb2 as pb
 from tests.grpc.subscriber import calling
 from tests.grpc.test_calls import code_of, new, refused

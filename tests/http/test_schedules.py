@@ -8,7 +8,7 @@ import pytest
 
 from duetime import App
 from duetime.cli import main as cli
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 from duetime.errors import NoSuchSchedule, RevisionMoved
 from tests.http.checks import problem
 from tests.http.listener import Listener

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from duetime.v1 import deliveries_pb2, intents_pb2
 from tests.grpc.subscriber import Subscriber, calling, metadata
 from tests.grpc.test_port import DENIED, UNAUTHENTICATED, outcome

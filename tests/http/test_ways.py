@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from duetime.api import tokens
+from duetime.api.access import tokens
 from tests.http.raw import answers, connected
 from tests.http.server import ServerProcess
 

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from duetime import errors
-from duetime.api.compose import Defaults
+from duetime.api.codec.intent_decoder import Defaults
 from duetime.api.service import Service
 from duetime.engine.library import Library
 from duetime.store.archive import Archive

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from duetime.channels.shares import host_share
-from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
+from duetime.channels.webhook.shares import host_share
 from duetime.clock import Clock, SystemClock
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Outcome, Settlement

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from duetime import App
-from duetime.client.backend import Backend
+from duetime.client.app.backend import Backend
 from duetime.engine.engine import Engine
 from duetime.log.disk import RealDisk
 from duetime.log.file import FileLog

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import errors
-from duetime.api import tokens
-from duetime.client.http import Client
-from duetime.client.models import Callback, Redelivery
+from duetime.api.access import tokens
+from duetime.client.http.client import Client
+from duetime.client.http.models import Callback, Redelivery
 from tests.http.hooks import Say
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from duetime import App, Change, Retry, Status, errors
-from duetime.client.http import Client
-from duetime.client.outcomes import OWN_STREAMS_MAX
+from duetime.client.http.client import Client
+from duetime.client.remote.waiter import OWN_STREAMS_MAX
 from duetime.protocol.command import Pause, Resize, Resume
 from tests.http.hooks import Say
 from tests.http.server import ServerProcess
@@ -279,7 +279,7 @@ async def test_one_that_is_refused_among_many_is_raised_as_on_a_folder(server):
 
 @asynchronous
 async def test_waiting_ends_when_the_server_stays_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("duetime.client.outcomes.RECONNECT_S", 0.3)
+    monkeypatch.setattr("duetime.client.remote.waiter.RECONNECT_S", 0.3)
     with ServerProcess(tmp_path / "data") as server:
         app, send, _ = made(server.url)
         async with app:

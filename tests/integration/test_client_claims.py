@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime import App, Client, Status, Unique, errors
-from duetime.client.requests import NewIntent
+from duetime.client.http.request_types import NewIntent
 from tests.integration.asynchronous import asynchronous
 
 NOBODY = {"name": "nobody"}

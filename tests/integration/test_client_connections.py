@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from duetime.client.connections import CONNECTIONS_MAX, Connections
+from duetime.client.http.connections import CONNECTIONS_MAX, Connections
 from duetime.errors import InvalidField
 from tests.integration.asynchronous import asynchronous
 

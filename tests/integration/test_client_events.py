@@ -9,7 +9,7 @@ import contextlib
 import pytest
 
 from duetime import errors
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from duetime import App, errors
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 from tests.http.hooks import Hooks, Say
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
@@ -66,7 +66,7 @@ async def test_a_server_that_does_not_answer_is_unreachable(hooks, fresh):
 
 
 def busy(kind: type[errors.DuetimeError], **headers: str) -> Say:
-    from duetime.api.problems import encode
+    from duetime.api.http.problems import encode
 
     return Say(kind.status, encode(kind("not now")), headers)
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from duetime import App, errors
-from duetime.client.submits import ITEMS_MAX, parts
+from duetime.client.remote.submitter import ITEMS_MAX, parts
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 

@@ -8,7 +8,7 @@ import pytest
 import trustme
 
 from duetime import errors
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 from tests.http.server import ServerProcess
 
 

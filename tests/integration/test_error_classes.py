@@ -9,14 +9,14 @@ import pytest
 import uvicorn
 
 from duetime import errors
-from duetime.api import tokens
-from duetime.api.app import Route, build
-from duetime.api.auth import Gate
-from duetime.api.browsers import Browsers
-from duetime.api.http import Answer, Call, Load
-from duetime.api.repeats import Repeats
-from duetime.api.server import bind
-from duetime.client.transport import Request, Transport
+from duetime.api.access import tokens
+from duetime.api.access.auth import Gate
+from duetime.api.http.browsers import Browsers
+from duetime.api.http.endpoint import Answer, Call, Load
+from duetime.api.http.request_ids import Repeats
+from duetime.api.http.router import Route, build
+from duetime.api.http.server import bind
+from duetime.client.http.transport import Request, Transport
 from duetime.clock import SystemClock
 from duetime.errors import DuetimeError
 from tests.integration.asynchronous import asynchronous

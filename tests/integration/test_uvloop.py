@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime import App, errors
-from duetime.client.http import Client
+from duetime.client.http.client import Client
 from tests.http.hooks import Say
 
 uvloop = pytest.importorskip("uvloop")

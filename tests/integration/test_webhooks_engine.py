@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import SystemClock
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine

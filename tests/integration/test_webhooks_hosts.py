@@ -14,7 +14,7 @@ import pytest
 import trustme
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from duetime.channels.webhook import WebhookChannel, WebhookOptions
+from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import SystemClock
 from duetime.errors import BadConfig
 from duetime.protocol.effect import Abort, Deliver

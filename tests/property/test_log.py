@@ -18,8 +18,8 @@ from duetime.log.inspect import scan, segments, verify
 from duetime.log.memory import MemoryLog
 from duetime.log.segment import segment_header
 from duetime.log.tail import find_end
+from duetime.testing.contracts.log import read_all
 from duetime.testing.disk import FaultyDisk, Survival
-from duetime.testing.log_contract import read_all
 
 UINT64 = st.integers(0, 2**64 - 1)
 FRAMES = st.builds(

@@ -19,9 +19,9 @@ from duetime.kernel import invariants
 from duetime.kernel.kernel import Applied, Kernel
 from duetime.protocol.record import Record
 from duetime.store.memory import MemoryStore
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import Job, Store
-from duetime.testing.twin import check_same, plain
+from duetime.testing.sim.replica import check_same, plain
 from tests.property.moves import Move, command_of, moves, step_of
 from tests.unit.kernel.bench import T0
 

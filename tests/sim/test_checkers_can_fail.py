@@ -18,24 +18,11 @@ from duetime.engine import recovery
 from duetime.engine.inbox import Request
 from duetime.engine.pump import Pump
 from duetime.errors import InDoubt
-from duetime.kernel import (
-    advance,
-    control,
-    dependents,
-    dispatch,
-    invariants,
-    kinds,
-    lanes,
-    parking,
-    readying,
-    retry,
-    schedules,
-    settle,
-    shares,
-    transitions,
-)
+from duetime.kernel import dependents, invariants, lifecycle, retry, transitions
+from duetime.kernel.commands import advance, control, schedules, settle
 from duetime.kernel.kernel import Kernel
-from duetime.kernel.tiers import Tiers
+from duetime.kernel.queues import dispatch, entity_types, fairness, lanes, parking
+from duetime.kernel.queues.tiers import Tiers
 from duetime.kernel.timers import Timers
 from duetime.log.frame import frame_bytes
 from duetime.log.memory import MemoryLog
@@ -45,8 +32,8 @@ from duetime.protocol.reply import Refusal
 from duetime.protocol.schedule import tick_id
 from duetime.protocol.terms import AckLevel
 from duetime.store.memory import MemoryStore
-from duetime.testing import life
-from duetime.testing.simulator import Violation, run_seed
+from duetime.testing.sim import engine_run
+from duetime.testing.sim.simulator import Violation, run_seed
 
 SEEDS_MAX = 150
 
@@ -120,7 +107,7 @@ def test_a_permit_is_not_given_back(monkeypatch):
 
 
 def test_a_lane_is_not_freed(monkeypatch):
-    real = readying.take_back
+    real = lifecycle.take_back
 
     def take_back(state, intent):
         real(state, intent)
@@ -213,12 +200,12 @@ def test_a_serial_lane_lets_others_pass(monkeypatch):
 
 
 def test_the_deadline_is_not_looked_at(monkeypatch):
-    monkeypatch.setattr(readying, "expired", lambda state, intent: False)
+    monkeypatch.setattr(lifecycle, "expired", lambda state, intent: False)
     assert "after its deadline" in first_violation()
 
 
 def test_the_clock_set_back_is_not_noticed(monkeypatch):
-    monkeypatch.setattr(readying, "_early", lambda state, intent: False)
+    monkeypatch.setattr(lifecycle, "_early", lambda state, intent: False)
     assert re.search("before its|ms early", first_violation())
 
 
@@ -250,7 +237,7 @@ def test_a_delivery_that_was_handed_back_costs_an_attempt(monkeypatch):
 
 
 def test_at_most_once_is_started_before_the_medium_has_it(monkeypatch):
-    monkeypatch.setattr(life, "split", lambda turn: (turn.effects, []))
+    monkeypatch.setattr(engine_run, "split", lambda turn: (turn.effects, []))
     assert "its record was not synced" in first_violation()
 
 
@@ -258,20 +245,20 @@ def test_durable_is_answered_before_the_medium_has_it(monkeypatch):
     def offer(self, sent):
         self.inbox.put(Request(sent.command, AckLevel.ASYNC, sent))
 
-    monkeypatch.setattr(life.Life, "offer", offer)
+    monkeypatch.setattr(engine_run.Life, "offer", offer)
     assert "answered DURABLE before it was synced" in first_violation()
 
 
 def test_the_log_is_not_synced_before_a_checkpoint(monkeypatch):
     """After power loss the store is ahead of the log, and they do not fit."""
-    real = life.Life.checkpoint_step
+    real = engine_run.Life.checkpoint_step
 
     def checkpoint_step(self):
         self._log_synced = True
         real(self)
         self._log_synced = True
 
-    monkeypatch.setattr(life.Life, "checkpoint_step", checkpoint_step)
+    monkeypatch.setattr(engine_run.Life, "checkpoint_step", checkpoint_step)
     assert re.search("belong together", first_violation())
 
 
@@ -290,7 +277,7 @@ def test_recovery_skips_the_last_frame(monkeypatch):
         return await real_recover(log, store, progress)
 
     monkeypatch.setattr(recovery, "_replay", replay)
-    monkeypatch.setattr(life, "recover", recover)
+    monkeypatch.setattr(engine_run, "recover", recover)
     assert re.search("do not add up", first_violation())
 
 
@@ -309,7 +296,7 @@ def test_dependents_are_not_told(monkeypatch):
 
 def test_a_final_intent_is_moved(monkeypatch):
     monkeypatch.setattr(transitions, "_ALLOWED", [255] * 8)
-    monkeypatch.setattr("duetime.kernel.cancel.FINAL", frozenset())
+    monkeypatch.setattr("duetime.kernel.commands.cancel.FINAL", frozenset())
     assert re.search("final is final", first_violation())
 
 
@@ -403,19 +390,19 @@ def test_the_log_of_an_attempt_is_not_kept(monkeypatch):
 
 
 def test_an_entity_is_not_offered_to_those_who_ask_for_its_type(monkeypatch):
-    real = kinds.offer
+    real = entity_types.offer
 
     def offer(state, track):
         real(state, track)
         if track.lane.name.endswith("e1") and track.listed is not None:
-            kinds.withdraw(state, track)
+            entity_types.withdraw(state, track)
 
-    monkeypatch.setattr(kinds, "offer", offer)
+    monkeypatch.setattr(entity_types, "offer", offer)
     assert "is not offered" in first_violation()
 
 
 def test_a_start_costs_its_share_nothing(monkeypatch):
-    real = shares.Shares.start
+    real = fairness.Shares.start
 
     def start(self, intent):
         share = self.keys[intent.terms.fairness_key or ""]
@@ -423,15 +410,15 @@ def test_a_start_costs_its_share_nothing(monkeypatch):
         real(self, intent)
         share.had = had
 
-    monkeypatch.setattr(shares.Shares, "start", start)
+    monkeypatch.setattr(fairness.Shares, "start", start)
     assert "is one too many" in first_violation()
 
 
 def test_a_restart_forgets_what_the_shares_have_had(monkeypatch):
-    monkeypatch.setattr(shares.Shares, "kept", lambda self: dict.fromkeys(self.keys, 0))
+    monkeypatch.setattr(fairness.Shares, "kept", lambda self: dict.fromkeys(self.keys, 0))
     assert "by replay" in first_violation()
 
 
 def test_those_without_a_key_always_go_first(monkeypatch):
-    monkeypatch.setattr(shares.Shares, "first", lambda self, keyed, plain: plain or keyed)
+    monkeypatch.setattr(fairness.Shares, "first", lambda self, keyed, plain: plain or keyed)
     assert "is one too many" in first_violation()

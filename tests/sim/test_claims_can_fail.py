@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from duetime.kernel import claims, readying
+from duetime.kernel import claims, lifecycle
 from duetime.protocol.intent import CANCELED, DUE, FINAL, SCHEDULED
 from tests.sim.test_checkers_can_fail import first_violation
 
@@ -40,7 +40,7 @@ def test_the_older_one_stays_and_the_newer_one_ends(monkeypatch):
     def end(state, old, item):
         other = next(each for each in state.store.page(None, None, 1 << 62, 99) if each is not old)
         if other.status in (SCHEDULED, DUE):
-            readying.finish(state, other, CANCELED)
+            lifecycle.finish(state, other, CANCELED)
 
     monkeypatch.setattr(claims, "end", end)
     assert re.search("nobody took its place|both have|and '.*' have '", first_violation())

@@ -28,7 +28,7 @@ from duetime.protocol.outcome import Done, Settlement
 from duetime.protocol.record import Record
 from duetime.protocol.terms import Bare, Entity, ExpiredAction, Stream, Target, Terms, Tier, lane_of
 from duetime.store.memory import MemoryStore
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import Store
 
 BEGIN_MS = 1_700_000_000_000

@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-from duetime.kernel import cancel, dependents, groups, invariants, readying
+from duetime.kernel import dependents, groups, invariants, lifecycle
+from duetime.kernel.commands import cancel
 from duetime.protocol.intent import EXPIRED
 from tests.sim.test_checkers_can_fail import first_violation
 
@@ -30,13 +31,13 @@ def test_an_expired_member_does_not_count(monkeypatch, not_counted):
 
 
 def test_a_member_counts_twice(monkeypatch, not_counted):
-    real = readying.finish
+    real = lifecycle.finish
 
     def finish(state, intent, status, error=None):
         real(state, intent, status, error)
         state.ended_parents += state.ended_parents[-1:]
 
-    monkeypatch.setattr("duetime.kernel.settle.finish", finish)
+    monkeypatch.setattr("duetime.kernel.commands.settle.finish", finish)
     assert re.search("goes on, and|goes on with|is stuck", first_violation(80))
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from duetime.engine.pump import Pump
-from duetime.kernel import claims, leap, readying, retention, schedules, submit
+from duetime.kernel import claims, lifecycle, retention
+from duetime.kernel.commands import leap, schedules, submit
 from duetime.kernel.transitions import move
 from duetime.protocol.intent import SCHEDULED
-from duetime.testing import simulated
+from duetime.testing.sim import simulated
 from tests.sim.test_checkers_can_fail import first_violation
 
 
@@ -89,13 +90,13 @@ def test_messages_are_overtaken_when_the_clock_is_set_back(monkeypatch):
         if intent.due_at_ms <= state.at_ms:
             return False
         due_at_ms = intent.due_at_ms
-        readying.undo_due(state, intent)
+        lifecycle.undo_due(state, intent)
         move(state, intent, SCHEDULED)
         intent.due_at_ms = 0
         state.timers.arm(intent, due_at_ms)
         return True
 
-    monkeypatch.setattr(readying, "_early", early)
+    monkeypatch.setattr(lifecycle, "_early", early)
     assert "was there before" in first_violation()
 
 

@@ -9,9 +9,11 @@ import sys
 import pytest
 
 from duetime.cli import main as cli
-from duetime.kernel import advance, dispatch, timers
-from duetime.testing.report import EXPECTED, Report, merged
-from duetime.testing.simulator import STEPS, Violation, run_seed, run_seeds
+from duetime.kernel import timers
+from duetime.kernel.commands import advance
+from duetime.kernel.queues import dispatch
+from duetime.testing.sim.report import EXPECTED, Report, merged
+from duetime.testing.sim.simulator import STEPS, Violation, run_seed, run_seeds
 from tests.tidy.source import ROOT
 
 CHUNKS = 3
@@ -43,7 +45,7 @@ def test_many_seeds_do_everything_there_is(seeds):
         assert report.missing() == []
 
 
-DIGEST = "from duetime.testing.simulator import *; print(merged(run_seeds(range(101, 105))).digest())"
+DIGEST = "from duetime.testing.sim.simulator import *; print(merged(run_seeds(range(101, 105))).digest())"
 
 # The order of a set gets into what the world is told: in one process nobody can see it.
 LEAK = """
@@ -118,7 +120,7 @@ def test_the_command_refuses_what_it_cannot_run(arguments, capsys):
 
 
 def test_the_command_names_the_seed_that_broke(capsys, monkeypatch):
-    from duetime.kernel import settle
+    from duetime.kernel.commands import settle
 
     monkeypatch.setattr(settle, "apply", lambda state, command: [True] * len(command.settlements))
     assert cli.main(["simulate", "--seeds", "1..5", "--jobs", "1"]) == cli.EXIT_ERROR

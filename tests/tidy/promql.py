@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from duetime.insight.table import COUNTER, HISTOGRAM, METRICS
+from duetime.insight.metric_table import COUNTER, HISTOGRAM, METRICS
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SPAN = re.compile(r"\[[^\]]*\]")

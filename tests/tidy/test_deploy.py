@@ -14,13 +14,13 @@ import pytest
 import yaml
 
 from duetime import limits
-from duetime.api.admin import Admin
-from duetime.api.admin_routes import admin_routes
-from duetime.api.insights import InsightRoutes
+from duetime.api.resources.admin import Admin
+from duetime.api.resources.admin_routes import admin_routes
+from duetime.api.resources.insight import InsightRoutes
 from duetime.cli import main
 from duetime.insight.autoscale import Autoscale, QueueSignal
+from duetime.insight.metric_table import METRICS
 from duetime.insight.rules import RULES
-from duetime.insight.table import METRICS
 from duetime.settings import DataSettings, EngineSettings
 from tests.tidy import promql
 from tests.tidy.source import ROOT, read

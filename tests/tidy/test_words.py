@@ -28,7 +28,7 @@ BANS = (
     Ban(r"\brandom\b|\bhash\(", ("src/duetime/kernel",), "zlib.crc32 of the intent and the attempt"),
     Ban(r"\bimport pickle\b|\bfrom pickle\b", EVERYWHERE, "msgspec: a pickle runs whatever is in it"),
     Ban(r"\bos\.system\b|\bshell\s*=\s*True\b", EVERYWHERE, "subprocess.run with a list"),
-    Ban(r"(?<![.\w])print\(", ("src",), "duetime.cli.output, or logging", ("src/duetime/cli/",)),
+    Ban(r"(?<![.\w])print\(", ("src",), "duetime.cli.ui.output, or logging", ("src/duetime/cli/",)),
     Ban(
         r"\bos\.(environ|getenv)\b",
         ("src",),

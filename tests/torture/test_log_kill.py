@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duetime
 from duetime.log.file import FileLog
-from duetime.testing.log_contract import bodies_of
+from duetime.testing.contracts.log import bodies_of
 
 WRITER = """
 import asyncio, sys

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from duetime import App, private, wiring
-from duetime.api import tokens
+from duetime.api.access import tokens
 from duetime.config import Config
 
 OWN = ("log", "store.db*")

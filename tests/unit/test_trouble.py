@@ -94,7 +94,7 @@ def test_a_store_is_not_damaged_when_files_run_out(tmp_path):
     program = f"""
 import os
 from pathlib import Path
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 SqliteStore(Path({str(path)!r})).close()
 held = []
 try:

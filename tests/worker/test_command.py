@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duetime import Handle
-from duetime.api import tokens
+from duetime.api.access import tokens
 from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import TARGET, WAIT_S, WorkerProcess

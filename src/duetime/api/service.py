@@ -10,15 +10,25 @@ from typing import Any
 from msgspec import Struct
 
 from duetime import errors
-from duetime.api import problems
-from duetime.api.auth import check_target, is_bound, own_lanes
-from duetime.api.compose import Composer, Defaults, said_terms
-from duetime.api.functions import Check, Functions
-from duetime.api.life_wire import EntryOut, HistoryOut, WhyOut
-from duetime.api.quotas import Paid, Quotas, unlimited
-from duetime.api.report_wire import LogsOut
-from duetime.api.show import Shower
-from duetime.api.wire import (
+from duetime.api.access.auth import check_target, is_bound, own_lanes
+from duetime.api.access.quotas import Paid, Quotas, unlimited
+from duetime.api.codec.intent_decoder import Composer, Defaults, said_terms
+from duetime.api.codec.intent_encoder import Shower
+from duetime.api.functions.registry import Check, Functions
+from duetime.api.http import problems
+from duetime.engine.engine import Engine
+from duetime.engine.library import Library
+from duetime.errors import DuetimeError, NoSuchIntent, NotReady
+from duetime.insight.timefmt import iso, iso_or_none
+from duetime.kernel import query
+from duetime.protocol.command import Cancel, FireNow, Patch, Revive
+from duetime.protocol.intent import Intent, Item
+from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.terms import Terms
+from duetime.protocol.view import View
+from duetime.store.archive import Filter
+from duetime.wire.history import EntryOut, HistoryOut, WhyOut
+from duetime.wire.intent import (
     BatchItemOut,
     BatchOut,
     IntentOut,
@@ -27,17 +37,7 @@ from duetime.api.wire import (
     PatchIntent,
     ReviveIntent,
 )
-from duetime.engine.engine import Engine
-from duetime.engine.library import Library
-from duetime.errors import DuetimeError, NoSuchIntent, NotReady
-from duetime.insight.when import iso, iso_or_none
-from duetime.kernel import query
-from duetime.protocol.command import Cancel, FireNow, Patch, Revive
-from duetime.protocol.intent import Intent, Item
-from duetime.protocol.reply import Existing, Refusal, Reply
-from duetime.protocol.terms import Terms
-from duetime.protocol.view import View
-from duetime.store.archive import Filter
+from duetime.wire.progress import LogsOut
 
 # Intents of a batch that are looked at between two turns of others: some milliseconds.
 _TURN = 1_000

@@ -16,7 +16,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from duetime import trouble
-from duetime.cli import output
+from duetime.cli.ui import output
 from duetime.errors import Damaged, Denied, DiskFailed, DuetimeError, Held, NoSpace, TooNew, Unreachable
 
 EXIT_OK: Final = 0
@@ -44,38 +44,54 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
-    "serve": Command("duetime.cli.serve", "serve", "Run the server: HTTP, gRPC, webhooks."),
-    "worker": Command("duetime.cli.worker", "worker", "Run the functions of an App for a server."),
-    "relay": Command("duetime.cli.relay", "relay", "Hand an outbox's rows to a server."),
-    "schedule": Command("duetime.cli.schedule", "schedule", "Schedule a webhook, a task, a message."),
-    "get": Command("duetime.cli.intents", "get", "Show everything about an intent."),
-    "list": Command("duetime.cli.intents", "list_", "List intents."),
-    "why": Command("duetime.cli.intents", "why", "Say why an intent has not run yet."),
-    "history": Command("duetime.cli.intents", "history", "Show every step of an intent's life."),
-    "logs": Command("duetime.cli.intents", "logs", "Show what an intent's newest attempt logged."),
-    "follow": Command("duetime.cli.follow", "follow", "Watch transitions as they happen."),
-    "cancel": Command("duetime.cli.intents", "cancel", "Stop intents, also while they run."),
-    "fire": Command("duetime.cli.intents", "fire", "Make scheduled intents due now."),
-    "revive": Command("duetime.cli.intents", "revive", "Try dead letters again."),
-    "dead-letters": Command("duetime.cli.dead_letters", "app", "List, revive and purge dead letters."),
-    "schedules": Command("duetime.cli.schedules", "app", "List, make, pause and delete schedules."),
-    "queues": Command("duetime.cli.queues", "app", "List, limit, pause and resume queues."),
-    "health": Command("duetime.cli.health", "health", "Say whether the server is on time."),
-    "top": Command("duetime.cli.top", "top", "Watch the server: tiers, lateness, what runs."),
-    "functions": Command("duetime.cli.functions", "functions", "List what the workers can run."),
-    "chronoscope": Command("duetime.cli.chronoscope", "chronoscope", "Look into the engine."),
-    "timeline": Command("duetime.cli.timeline", "timeline", "Show what will fire, and whether on time."),
-    "predictions": Command("duetime.cli.predictions", "predictions", "Show how long functions take."),
-    "autoscale": Command("duetime.cli.predictions", "autoscale", "Show how many workers queues need."),
-    "replay": Command("duetime.cli.replay", "replay", "Show an intent or the system as of a moment."),
-    "shell": Command("duetime.cli.shell", "shell", "The same commands, interactively."),
-    "token": Command("duetime.cli.token", "app", "Make, list and revoke tokens of a server."),
-    "backup": Command("duetime.cli.backup", "backup", "Copy a data folder while its server runs."),
-    "receive": Command("duetime.cli.receive", "receive", "Show webhooks that arrive on this machine."),
-    "demo": Command("duetime.cli.demo", "demo", "Watch an engine work, with an account at the end."),
-    "simulate": Command("duetime.cli.simulate", "simulate", "Run the engine through seeded faults."),
-    "log": Command("duetime.cli.log", "app", "Look into a log: its segments, its records, its damage."),
-    "config": Command("duetime.cli.config", "app", "Show and check the settings."),
+    "serve": Command("duetime.cli.commands.serve", "serve", "Run the server: HTTP, gRPC, webhooks."),
+    "worker": Command("duetime.cli.commands.worker", "worker", "Run the functions of an App for a server."),
+    "relay": Command("duetime.cli.commands.relay", "relay", "Hand an outbox's rows to a server."),
+    "schedule": Command(
+        "duetime.cli.commands.schedule", "schedule", "Schedule a webhook, a task, a message."
+    ),
+    "get": Command("duetime.cli.commands.intents", "get", "Show everything about an intent."),
+    "list": Command("duetime.cli.commands.intents", "list_", "List intents."),
+    "why": Command("duetime.cli.commands.intents", "why", "Say why an intent has not run yet."),
+    "history": Command("duetime.cli.commands.intents", "history", "Show every step of an intent's life."),
+    "logs": Command("duetime.cli.commands.intents", "logs", "Show what an intent's newest attempt logged."),
+    "follow": Command("duetime.cli.commands.follow", "follow", "Watch transitions as they happen."),
+    "cancel": Command("duetime.cli.commands.intents", "cancel", "Stop intents, also while they run."),
+    "fire": Command("duetime.cli.commands.intents", "fire", "Make scheduled intents due now."),
+    "revive": Command("duetime.cli.commands.intents", "revive", "Try dead letters again."),
+    "dead-letters": Command(
+        "duetime.cli.commands.dead_letters", "app", "List, revive and purge dead letters."
+    ),
+    "schedules": Command("duetime.cli.commands.schedules", "app", "List, make, pause and delete schedules."),
+    "queues": Command("duetime.cli.commands.queues", "app", "List, limit, pause and resume queues."),
+    "health": Command("duetime.cli.commands.health", "health", "Say whether the server is on time."),
+    "top": Command("duetime.cli.commands.top", "top", "Watch the server: tiers, lateness, what runs."),
+    "functions": Command("duetime.cli.commands.functions", "functions", "List what the workers can run."),
+    "chronoscope": Command("duetime.cli.commands.chronoscope", "chronoscope", "Look into the engine."),
+    "timeline": Command(
+        "duetime.cli.commands.timeline", "timeline", "Show what will fire, and whether on time."
+    ),
+    "predictions": Command(
+        "duetime.cli.commands.predictions", "predictions", "Show how long functions take."
+    ),
+    "autoscale": Command(
+        "duetime.cli.commands.predictions", "autoscale", "Show how many workers queues need."
+    ),
+    "replay": Command(
+        "duetime.cli.commands.replay", "replay", "Show an intent or the system as of a moment."
+    ),
+    "shell": Command("duetime.cli.commands.shell", "shell", "The same commands, interactively."),
+    "token": Command("duetime.cli.commands.token", "app", "Make, list and revoke tokens of a server."),
+    "backup": Command("duetime.cli.commands.backup", "backup", "Copy a data folder while its server runs."),
+    "receive": Command(
+        "duetime.cli.commands.receive", "receive", "Show webhooks that arrive on this machine."
+    ),
+    "demo": Command("duetime.cli.commands.demo", "demo", "Watch an engine work, with an account at the end."),
+    "simulate": Command("duetime.cli.commands.simulate", "simulate", "Run the engine through seeded faults."),
+    "log": Command(
+        "duetime.cli.commands.log", "app", "Look into a log: its segments, its records, its damage."
+    ),
+    "config": Command("duetime.cli.commands.config", "app", "Show and check the settings."),
 }
 
 

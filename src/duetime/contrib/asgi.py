@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from duetime.client.app import App
+from duetime.client.app.app import App
 from duetime.contrib.relay import Relay
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]]

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-from duetime.client.app import App
-from duetime.client.call import Call
+from duetime.client.app.app import App
+from duetime.client.app.call import Call
 from duetime.clock import Clock, SystemClock
-from duetime.contrib.door import Door, Said
-from duetime.contrib.rows import ERROR_CHARS_MAX, Count, Row, Rows, Settled
+from duetime.contrib.outbox.rows import ERROR_CHARS_MAX, Count, Row, Rows, Settled
+from duetime.contrib.outbox.sink import Door, Said
 from duetime.errors import DuetimeError, InvalidField
 
 BATCH = 500

@@ -19,13 +19,13 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.orm import Session, registry, scoped_session
 
-from duetime.client.app import App
-from duetime.client.requests import NewIntent
-from duetime.client.task import Planned
+from duetime.client.app.app import App
+from duetime.client.app.task import Planned
+from duetime.client.http.request_types import NewIntent
 from duetime.clock import Clock, SystemClock
-from duetime.contrib import rows as outbox_rows
+from duetime.contrib.outbox import rows as outbox_rows
+from duetime.contrib.outbox.rows import TABLE, Count, NewRow, Row, Rows, Settled
 from duetime.contrib.relay import BATCH, POLL_S, Relay
-from duetime.contrib.rows import TABLE, Count, NewRow, Row, Rows, Settled
 from duetime.contrib.threads import InThread
 from duetime.errors import InvalidField
 

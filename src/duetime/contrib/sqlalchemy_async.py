@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from duetime.contrib.rows import Count, Row, Settled
+from duetime.contrib.outbox.rows import Count, Row, Settled
 from duetime.contrib.sqlalchemy import Statements
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
-from duetime.contrib.rows import Count, Row, Settled
+from duetime.contrib.outbox.rows import Count, Row, Settled
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from duetime.log.inspect import Look
 from duetime.log.log import Position
 from duetime.protocol import record as codec
 from duetime.protocol.record import Unreadable
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.trouble import UNREADABLE, of_store, store_told, told
 
 # Looks at a folder whose engine trims its log meanwhile.

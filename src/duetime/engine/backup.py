@@ -23,7 +23,7 @@ from duetime.log.identity import IDENTITY_NAME
 from duetime.log.inspect import SegmentInfo
 from duetime.log.mark import MARK_NAME
 from duetime.log.segment import SEGMENT_HEADER_BYTES
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.trouble import of_system
 
 # How often a log that was cut meanwhile makes us begin again.

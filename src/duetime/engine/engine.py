@@ -20,13 +20,13 @@ from duetime.engine.alarm import Alarm, make_alarm
 from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
-from duetime.engine.expecting import Expecting
 from duetime.engine.foreknown import Foreknown
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, shares
 from duetime.engine.options import Options
 from duetime.engine.parts import first_batch, is_out, resolver, split
 from duetime.engine.planner import Planner
+from duetime.engine.predictions.predictor import Expecting
 from duetime.engine.progress import Progresses
 from duetime.engine.pulse import Pulse
 from duetime.engine.pump import Pump, Turn

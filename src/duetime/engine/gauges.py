@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from duetime.engine.engine import Engine
 from duetime.engine.meter import standing
-from duetime.kernel.lanes import Lane
+from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.checkpoint import Consumer

@@ -11,9 +11,9 @@ from typing import NoReturn
 from duetime.engine.catalog import Known
 from duetime.engine.options import Options
 from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
-from duetime.kernel.lanes import Track
+from duetime.kernel.commands.submit import full_lane
+from duetime.kernel.queues.lanes import Track
 from duetime.kernel.state import State
-from duetime.kernel.submit import full_lane
 from duetime.limits import LARGE_PAYLOAD_BYTES, LARGE_PAYLOADS_BYTES_MAX, TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import Log
 from duetime.protocol.command import Command, Patch, Revive

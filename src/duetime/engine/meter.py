@@ -13,7 +13,7 @@ from time import perf_counter  # tidy: measures work, not the time of day
 from typing import get_args
 
 from duetime.channels.channel import Settler
-from duetime.channels.stream import Connected
+from duetime.channels.pull import Connected
 from duetime.clock import Clock
 from duetime.engine.histogram import RECENT_MS, SLICE_MS, Histogram, Sliding
 from duetime.engine.pump import Turn

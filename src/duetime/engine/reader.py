@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from duetime.engine.eta import with_eta
-from duetime.engine.expecting import Expecting
+from duetime.engine.predictions.eta import with_eta
+from duetime.engine.predictions.predictor import Expecting
 from duetime.engine.progress import Progresses
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
-from duetime.kernel.lanes import Lane
+from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import DELIVERIES_BYTES_MAX
 from duetime.protocol.command import LaneSettings

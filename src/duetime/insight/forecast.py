@@ -15,7 +15,7 @@ from duetime.engine.histogram import Histogram
 from duetime.engine.library import Library, Slot
 from duetime.engine.meter import Meter
 from duetime.errors import BadQuery
-from duetime.insight.when import iso, plural, span
+from duetime.insight.timefmt import iso, plural, span
 from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
 
 SLOTS_MAX = 500

@@ -21,7 +21,7 @@ from duetime.engine.engine import Engine
 from duetime.engine.histogram import Histogram
 from duetime.engine.meter import Meter
 from duetime.insight.autoscale import autoscale
-from duetime.insight.table import COUNTER, GAUGE, METRICS, Source, Spec
+from duetime.insight.metric_table import COUNTER, GAUGE, METRICS, Source, Spec
 
 __all__ = ["METRICS", "Metrics"]
 

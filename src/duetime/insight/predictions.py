@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from duetime.engine.engine import Engine
-from duetime.engine.model import Model
-from duetime.engine.sketch import Sketch
+from duetime.engine.predictions.model import Model
+from duetime.engine.predictions.sketch import Sketch
 from duetime.insight.queueing import Gain, gain_of
-from duetime.insight.when import iso
+from duetime.insight.timefmt import iso
 from duetime.limits import PREDICT_ENOUGH, SECOND_MS
 
 # A timeout that only what hangs will meet: so many times the p99, and never less than a second.

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
-from duetime.engine.durations import Ended
+from duetime.engine.predictions.durations import Ended
 from duetime.limits import EXPECTED_FACTOR
 
 

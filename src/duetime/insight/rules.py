@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from duetime.insight.when import plural, size, span
+from duetime.insight.timefmt import plural, size, span
 from duetime.limits import LOG_HISTORY_BYTES, MINUTE_MS, SECOND_MS
 
 # How grave it is. A note leaves the status as it is: somebody wanted it so, or it concerns one host.

@@ -6,9 +6,9 @@ stopped, or its machine); it lives, holds nothing, and asks for nothing; it asks
 
 from __future__ import annotations
 
-from duetime.channels.stream import Connected
+from duetime.channels.pull import Connected
 from duetime.engine.engine import Engine
-from duetime.insight.when import plural, span
+from duetime.insight.timefmt import plural, span
 from duetime.kernel.state import State
 from duetime.limits import HEARTBEAT_MS
 

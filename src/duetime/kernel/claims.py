@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from duetime.kernel.duration_text import span
 from duetime.kernel.history import note
-from duetime.kernel.readying import finish
-from duetime.kernel.spans import span
+from duetime.kernel.lifecycle import finish
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
 from duetime.protocol.intent import BLOCKED, CANCELED, SCHEDULED, Intent, Item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.kernel import groups
 from duetime.kernel.history import note, rare_of
-from duetime.kernel.readying import expired, finish, make_due
+from duetime.kernel.lifecycle import expired, finish, make_due
 from duetime.kernel.state import State
 from duetime.kernel.transitions import edit, move, touch
 from duetime.limits import DEPENDENTS_MAX

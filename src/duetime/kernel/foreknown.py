@@ -6,8 +6,8 @@ holds for a time only is known if it holds at that time, too. None means: write 
 
 from __future__ import annotations
 
-from duetime.kernel import schedules, submit
-from duetime.kernel.revision import find, forbids
+from duetime.kernel.commands import schedules, submit
+from duetime.kernel.lookup import find, forbids
 from duetime.kernel.state import State
 from duetime.protocol.command import (
     Cancel,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from duetime.kernel.history import rare_of
-from duetime.kernel.revision import forbids, out_of_reach
+from duetime.kernel.lookup import forbids, out_of_reach
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
 from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item, Ties, member_id

@@ -6,7 +6,7 @@ usual one costs nothing here. Only when an attempt ends without an end are its s
 
 from __future__ import annotations
 
-from duetime.kernel.spans import span
+from duetime.kernel.duration_text import span
 from duetime.limits import HISTORY_ENTRIES_MAX
 from duetime.protocol.intent import (
     ACKED,

@@ -6,10 +6,11 @@ walks every intent in the store. Tests and every step of the simulator call them
 
 from __future__ import annotations
 
-from duetime.kernel import dispatch, groups
-from duetime.kernel.kinds import type_of
-from duetime.kernel.lanes import Lane, Track, rank_of
-from duetime.kernel.shares import TURN
+from duetime.kernel import groups
+from duetime.kernel.queues import dispatch
+from duetime.kernel.queues.entity_types import type_of
+from duetime.kernel.queues.fairness import TURN
+from duetime.kernel.queues.lanes import Lane, Track, rank_of
 from duetime.kernel.state import LIVE, State
 from duetime.limits import TIER_SLOT_MS
 from duetime.protocol.intent import (

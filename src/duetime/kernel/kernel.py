@@ -11,25 +11,22 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from duetime.kernel import (
+from duetime.kernel import dependents, recovery, retention
+from duetime.kernel.commands import (
     advance,
     cancel,
     consumers,
     control,
-    dependents,
-    dispatch,
     fire,
-    flow,
     leap,
     patch,
     purge,
-    recovery,
-    retention,
     revive,
     schedules,
     settle,
     submit,
 )
+from duetime.kernel.queues import dispatch, limiters
 from duetime.kernel.state import State
 from duetime.protocol.checkpoint import Checkpoint
 from duetime.protocol.command import (
@@ -111,7 +108,7 @@ class Kernel:
         if type(command) is Leap or type(command) is Start:
             leap.apply(state, command, before_ms)  # before what is due by the new time
         advance.apply(state)
-        flow.wake(state)
+        limiters.wake(state)
         _follow_up(state)  # before the verb, which may revive one that ended
         answer = self._verb(command)
         _follow_up(state)

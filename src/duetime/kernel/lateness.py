@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from duetime.kernel.lanes import Lane
+from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.transitions import touch
 from duetime.limits import PAUSES_KEPT
 from duetime.protocol.intent import Intent

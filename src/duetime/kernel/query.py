@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duetime.kernel.lanes import Lane
+from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.reasons import why
 from duetime.kernel.state import State
 from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Status, member_id

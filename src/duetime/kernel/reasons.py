@@ -7,10 +7,10 @@ under names that end in `_at_ms`, for whoever shows them to write as they write 
 from __future__ import annotations
 
 from duetime.kernel.claims import REPLACED
+from duetime.kernel.duration_text import span
 from duetime.kernel.history import limited
-from duetime.kernel.kinds import type_of
-from duetime.kernel.lanes import Lane
-from duetime.kernel.spans import span
+from duetime.kernel.queues.entity_types import type_of
+from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import HOST_SHARE, TIER_NAMES
 from duetime.protocol.intent import (

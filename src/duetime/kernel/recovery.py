@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.kernel import flow
-from duetime.kernel.lanes import Lane
-from duetime.kernel.shares import Share
+from duetime.kernel.queues import limiters
+from duetime.kernel.queues.fairness import Share
+from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import LIVE, State
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Turns
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent
@@ -62,7 +62,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
         _place(state, intent)
         if count % _SLICE == 0:
             yield
-    flow.rearm(state)
+    limiters.rearm(state)
 
 
 def _waiting(state: State) -> dict[str, int]:
@@ -102,7 +102,7 @@ def _place(state: State, intent: Intent) -> None:
             track.share().keys[intent.terms.fairness_key].due += 1
         if intent.waits:
             state.flow.parked += 1
-            flow.place(track, intent, state.flow.limiter(intent.waits))
+            limiters.place(track, intent, state.flow.limiter(intent.waits))
         else:
             track.push(intent)
             state.stirred[track] = None

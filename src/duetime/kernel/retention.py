@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.kernel import leap
+from duetime.kernel.commands import leap
 from duetime.kernel.state import State
 from duetime.limits import MINUTE_MS
 from duetime.protocol.checkpoint import Marks

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from duetime.kernel import kinds
-from duetime.kernel.flow import Flow
-from duetime.kernel.kinds import Kind
-from duetime.kernel.lanes import Lane, Track
-from duetime.kernel.shares import Shares
-from duetime.kernel.tiers import Tiers
+from duetime.kernel.queues import entity_types
+from duetime.kernel.queues.entity_types import Kind
+from duetime.kernel.queues.fairness import Shares
+from duetime.kernel.queues.lanes import Lane, Track
+from duetime.kernel.queues.limiters import Flow
+from duetime.kernel.queues.tiers import Tiers
 from duetime.kernel.timers import Timers
 from duetime.kernel.timetables import Timetables
 from duetime.limits import TIER_NAMES
@@ -154,7 +154,7 @@ class State:
                 # Stale entries and a stale listing must not speak for the lane's successor.
                 track.clear()
                 if track.listed is not None and lane.serial and not lane.pushed:
-                    kinds.withdraw(self, track)
+                    entity_types.withdraw(self, track)
                 track.listed = None
 
     @property

@@ -12,7 +12,7 @@ A *frame* is the log's unit: one batch of records, there whole or not at all. A 
 place of a frame. Positions grow but need not be dense; the position after a frame is what `append`
 returns. An empty log's tail is its start.
 
-The contract, held by `duetime.testing.log_contract` for every implementation:
+The contract, held by `duetime.testing.contracts.log` for every implementation:
 
 - `append(at, frame)` is compare-and-append. If `at` is not the tail it raises `Moved` and changes
   nothing; so of two writers at most one wins, and a stale one cannot write. When it returns, the frame

@@ -36,7 +36,7 @@ from duetime.protocol.intent import (
     Status,
 )
 from duetime.protocol.terms import Entity, Task, Terms, Tier
-from duetime.store import schema
+from duetime.store.sqlite import schema
 from duetime.store.store import forgotten
 from duetime.trouble import store_told
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from duetime.client.app import App
-    from duetime.client.times import Delay, Moment
+    from duetime.client.app.app import App
+    from duetime.client.app.times import Delay, Moment
     from duetime.testing.time import ManualClock, VirtualTime
 
 
@@ -39,7 +39,7 @@ class PlainClock:
 @pytest.fixture
 def duetime_app() -> App:
     """The app under test; override this fixture to return your own."""
-    from duetime.client.app import App
+    from duetime.client.app.app import App
 
     return App(":memory:")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from duetime.client.app import App
-from duetime.client.call import Call
-from duetime.client.times import Delay, Moment, delay_ms, moment_ms
+from duetime.client.app.app import App
+from duetime.client.app.call import Call
+from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
 from duetime.config import Config
 from duetime.engine.engine import Engine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import Message
 
-from duetime.api.grpc.crowds import check_parts
+from duetime.api.grpc.message_parts import check_parts
 from duetime.api.grpc.reading import read
 from duetime.errors import NotJson, TooLarge
 from duetime.v1 import deliveries_pb2, intents_pb2

@@ -10,13 +10,13 @@ from typing import Any
 import grpc
 import pytest
 
-from duetime.api import tokens
-from duetime.api.auth import Gate
-from duetime.api.functions import Functions
+from duetime.api.access import tokens
+from duetime.api.access.auth import Gate
+from duetime.api.access.revocations import Revocations
+from duetime.api.functions.registry import Functions
 from duetime.api.grpc import deliveries
 from duetime.api.grpc.calls import Door
 from duetime.api.grpc.deliveries import DeliveriesParts, DeliveryCalls
-from duetime.api.revocations import Revocations
 from duetime.v1 import deliveries_pb2 as pb
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from duetime.api.events import Event, Events, Wanted, _shown, _slim
+from duetime.api.http.sse import Event, Events, Wanted, _shown, _slim
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Error, Intent, Rare, Status

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from duetime.api.admission import Admission
-from duetime.api.auth import Gate, Grant, Role
-from duetime.api.budget import Budget
-from duetime.api.http import Answer, Call, Endpoint, Load, check_type
+from duetime.api.access.admission import Admission
+from duetime.api.access.auth import Gate, Grant, Role
+from duetime.api.access.byte_budget import Budget
+from duetime.api.http.endpoint import Answer, Call, Endpoint, Load, check_type
 from duetime.errors import NotJsonType
 
 MB = 1024 * 1024

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.api.grpc import names
+from duetime.api.grpc import consumer_names
 from duetime.errors import InvalidField
 from duetime.limits import EARLIER_NAMES_MAX
 
 
 def test_two_connections_never_have_the_same_name():
-    assert len({names.new("worker", "token") for _ in range(100)}) == 100
+    assert len({consumer_names.new("worker", "token") for _ in range(100)}) == 100
 
 
 def test_a_name_belongs_to_the_token_it_was_given_to():
-    mine, theirs, nobodys = names.new("w", "mine"), names.new("w", "theirs"), names.new("w", "")
+    mine, theirs, nobodys = (
+        consumer_names.new("w", "mine"),
+        consumer_names.new("w", "theirs"),
+        consumer_names.new("w", ""),
+    )
     given = [mine, theirs, nobodys, "", "~", "w"]
-    assert names.own(given, "mine") == (mine,)
-    assert names.own(given, "") == (nobodys,)
+    assert consumer_names.own(given, "mine") == (mine,)
+    assert consumer_names.own(given, "") == (nobodys,)
 
 
 def test_what_a_client_calls_itself_does_not_make_a_name_its_own():
-    mine = names.new("w", "mine")
-    assert names.own([names.new(mine, "theirs")], "mine") == ()
+    mine = consumer_names.new("w", "mine")
+    assert consumer_names.own([consumer_names.new(mine, "theirs")], "mine") == ()
 
 
 def test_the_newest_of_too_many_names_count():
-    given = [names.new("w", "") for _ in range(EARLIER_NAMES_MAX + 1)]
-    assert names.own(given, "") == tuple(given[1:])
+    given = [consumer_names.new("w", "") for _ in range(EARLIER_NAMES_MAX + 1)]
+    assert consumer_names.own(given, "") == tuple(given[1:])
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, "a\nb"])
 def test_what_cannot_be_shown_is_no_name(name):
     with pytest.raises(InvalidField):
-        names.new(name, "")
+        consumer_names.new(name, "")

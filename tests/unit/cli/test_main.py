@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from duetime.cli import main as cli
-from duetime.cli import output
+from duetime.cli.ui import output
 from duetime.errors import Busy, Damaged
 
 

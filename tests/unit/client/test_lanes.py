@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from duetime.client.http import lanes_of
-from duetime.client.transport import Request, Transport
+from duetime.client.http.client import lanes_of
+from duetime.client.http.transport import Request, Transport
 from duetime.errors import BadQuery
 
 

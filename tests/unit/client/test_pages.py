@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from duetime import Client
-from duetime.client.models import Intent, Page
-from duetime.client.transport import Request
+from duetime.client.http.models import Intent, Page
+from duetime.client.http.transport import Request
 
 
 class Scripted(Client):

@@ -13,8 +13,8 @@ import pytest
 from duetime.engine.library import Filter, Library
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, SCHEDULED, Intent
 from duetime.protocol.terms import Task, Terms, Tier
-from duetime.store.sqlite import SqliteStore
-from duetime.testing.store_tools import make, save
+from duetime.store.sqlite.store import SqliteStore
+from duetime.testing.contracts.store_tools import make, save
 from duetime.testing.time import EPOCH_MS
 
 T = TypeVar("T")

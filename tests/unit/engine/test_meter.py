@@ -6,7 +6,7 @@ import pytest
 
 from duetime.engine.histogram import RECENT_MS, SLICE_MS, SLICES, Histogram, Sliding
 from duetime.engine.meter import LATE_MS, Meter, moves, moves_to, standing, waiting
-from duetime.engine.sketch import Sketch
+from duetime.engine.predictions.sketch import Sketch
 from duetime.errors import Busy, InThePast
 from duetime.protocol.command import Cancel, Demand, Pause, Resize, Revive, Settle
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status

@@ -21,7 +21,7 @@ from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Outcome, Settlement
 from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Callback, Entity, Stream, Task, Terms, Tier, lane_of
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.testing.time import EPOCH_MS, ManualClock
 
 NOW = EPOCH_MS

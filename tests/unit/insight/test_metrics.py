@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from duetime.errors import Busy
 from duetime.insight.metrics import METRICS, Metrics
-from duetime.kernel.lanes import Lane
+from duetime.kernel.queues.lanes import Lane
 from duetime.protocol.command import Cancel, Demand, LaneSettings, Order, Revive, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed

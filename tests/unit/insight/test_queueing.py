@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.engine.durations import Ended
+from duetime.engine.predictions.durations import Ended
 from duetime.insight.queueing import gain_of, peak, replay
 
 

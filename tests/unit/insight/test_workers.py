@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duetime.channels.stream import Connected
+from duetime.channels.pull import Connected
 from duetime.insight.workers import idle, unserved
 from duetime.protocol.command import LaneSettings, Pause, SetLane
 from tests.unit.kernel.bench import Bench, entity, queue

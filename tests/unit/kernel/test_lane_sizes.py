@@ -8,10 +8,10 @@ import tracemalloc
 
 import pytest
 
-from duetime.kernel.lanes import Lane
+from duetime.kernel.queues.lanes import Lane
 from duetime.protocol.command import Pause
 from duetime.protocol.intent import DUE
-from duetime.testing.store_tools import make
+from duetime.testing.contracts.store_tools import make
 from tests.unit.kernel.bench import T0, Bench, entity, queue
 
 COUNT = 2_000

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from duetime.kernel import dispatch, invariants
+from duetime.kernel import invariants
 from duetime.kernel.history import entries_of
 from duetime.kernel.query import view, why
+from duetime.kernel.queues import dispatch
 from duetime.limits import PAUSES_KEPT
 from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane, Settle
 from duetime.protocol.outcome import Done, Failed, Outcome, Settlement, Snoozed

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from duetime.kernel import advance
+from duetime.kernel.commands import advance
 from duetime.kernel.invariants import check
 from duetime.kernel.timers import Timers
 from duetime.limits import DAY_MS, TIER_SLOT_MS, TIER_WINDOW_MS, WAKES_MAX

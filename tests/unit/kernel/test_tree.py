@@ -118,7 +118,7 @@ def test_what_is_left_of_a_group_can_be_cancelled_after_its_callback_has_ended()
 
 
 def test_a_tree_that_is_too_large_is_left_alone(monkeypatch):
-    monkeypatch.setattr("duetime.kernel.cancel.TREE_MAX", 3)
+    monkeypatch.setattr("duetime.kernel.commands.cancel.TREE_MAX", 3)
     bench = Bench()
     group(bench, 4)
     bench.submit("child", after=("g.0",))

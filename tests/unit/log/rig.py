@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 
 from duetime.log.file import FileLog
+from duetime.testing.contracts.log import bodies_of, frame
 from duetime.testing.disk import FaultyDisk
-from duetime.testing.log_contract import bodies_of, frame
 from tests.torture.log_script import run_now
 
 

@@ -16,8 +16,8 @@ from duetime.log.disk import RealDisk
 from duetime.log.file import FileLog
 from duetime.log.frame import HEADER_BYTES, decode_header
 from duetime.log.segment import segment_header, segment_name
+from duetime.testing.contracts.log import append_all, bodies_of, frame
 from duetime.testing.disk import Survival
-from duetime.testing.log_contract import append_all, bodies_of, frame
 from tests.torture.log_script import run_now
 from tests.unit.log.rig import Rig
 

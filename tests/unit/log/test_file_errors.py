@@ -10,8 +10,8 @@ import pytest
 from duetime.errors import Damaged, Exhausted, Fatal, InDoubt, NoSpace
 from duetime.log.file import FileLog
 from duetime.log.frame import ENVELOPE_BYTES
+from duetime.testing.contracts.log import bodies_of, frame
 from duetime.testing.disk import FaultyDisk
-from duetime.testing.log_contract import bodies_of, frame
 from tests.torture.log_script import run_now
 from tests.unit.log.rig import Rig
 

@@ -13,8 +13,8 @@ from duetime.errors import Damaged
 from duetime.log.file import FileLog
 from duetime.log.inspect import Damage, Look, SegmentInfo, scan, segments, verify
 from duetime.log.segment import segment_name
+from duetime.testing.contracts.log import append_all, frame
 from duetime.testing.disk import FaultyDisk
-from duetime.testing.log_contract import append_all, frame
 from tests.torture.log_script import run_now
 
 BODIES = [b"a" * 400, b"b" * 400, b"c" * 400, b"d" * 400, b"e" * 400]

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.errors import Moved
 from duetime.log.memory import MemoryLog, Storage
-from duetime.testing.log_contract import append_all, bodies_of, frame
+from duetime.testing.contracts.log import append_all, bodies_of, frame
 from tests.torture.log_script import run_now
 
 

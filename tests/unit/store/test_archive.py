@@ -22,8 +22,8 @@ from duetime.protocol.intent import (
     Rare,
 )
 from duetime.store.archive import FIRST, Archive, Filter, key_of
-from duetime.store.sqlite import SqliteStore
-from duetime.testing.store_tools import end, make, moment, put, save
+from duetime.store.sqlite.store import SqliteStore
+from duetime.testing.contracts.store_tools import end, make, moment, put, save
 
 
 @pytest.fixture

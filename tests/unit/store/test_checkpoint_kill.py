@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import SEQ_MAX
 
 MANY = 3_000
@@ -18,8 +18,8 @@ MANY = 3_000
 CHILD = f"""
 import sys
 from pathlib import Path
-from duetime.store.sqlite import SqliteStore
-from duetime.testing.store_tools import change, got, make, moment, put, save
+from duetime.store.sqlite.store import SqliteStore
+from duetime.testing.contracts.store_tools import change, got, make, moment, put, save
 
 store = SqliteStore(Path(sys.argv[1]))
 stop = int(sys.argv[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.protocol.checkpoint import Marks
 from duetime.store.memory import MemoryStore
-from duetime.testing.store_tools import end, got, make, moment, put, save
+from duetime.testing.contracts.store_tools import end, got, make, moment, put, save
 
 
 def test_without_durability_a_checkpoint_does_nothing():

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from duetime.errors import Damaged, Denied, TooNew
-from duetime.store import schema
-from duetime.store.sqlite import SqliteStore
+from duetime.store.sqlite import schema
+from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import SEQ_MAX
-from duetime.testing.store_tools import NEVER, make, put, save, text
+from duetime.testing.contracts.store_tools import NEVER, make, put, save, text
 from tests.unit.kernel.bench import queue
 
 KEPT = 20

@@ -7,13 +7,13 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from duetime.api.auth import Gate, Role
+from duetime.api.access.auth import Gate, Role
+from duetime.api.access.call_slots import Places
+from duetime.api.access.quotas import bearer
+from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import Reading, read
-from duetime.api.grpc.refusals import Context, refuse
-from duetime.api.http import Answer, Call, Load
-from duetime.api.places import Places
-from duetime.api.quotas import bearer
-from duetime.api.repeats import Repeats, request_id
+from duetime.api.http.endpoint import Answer, Call, Load
+from duetime.api.http.request_ids import Repeats, request_id
 from duetime.errors import DuetimeError
 from duetime.limits import GRPC_UNREAD_MAX
 from duetime.v1.stub import SERVICE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from duetime.api.wire import IntentOut
 from duetime.v1 import intents_pb2 as pb
+from duetime.wire.intent import IntentOut
 
 _COLLAPSE: dict[str | None, Any] = {
     name.removeprefix("COLLAPSE_"): number for name, number in pb.Collapse.items()

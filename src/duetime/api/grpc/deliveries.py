@@ -8,18 +8,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from duetime.api.auth import Role, check_lanes, check_target
-from duetime.api.functions import checked
-from duetime.api.grpc import names, parcels
+from duetime.api.access.auth import Role, check_lanes, check_target
+from duetime.api.access.call_slots import Places
+from duetime.api.access.quotas import bearer
+from duetime.api.access.revocations import Revocations
+from duetime.api.functions.registry import checked
+from duetime.api.grpc import consumer_names, delivery_codec
 from duetime.api.grpc.calls import Door
+from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import read
-from duetime.api.grpc.refusals import Context, refuse
 from duetime.api.grpc.session import Session
-from duetime.api.places import Places
-from duetime.api.quotas import bearer
-from duetime.api.revocations import Revocations
 from duetime.api.service import Service
-from duetime.channels.stream import StreamChannel
+from duetime.channels.pull import StreamChannel
 from duetime.errors import DuetimeError, InvalidField, NotReady
 from duetime.limits import GRPC_STREAMS_MAX
 from duetime.protocol.command import Drain
@@ -45,7 +45,7 @@ class DeliveryCalls:
 
     def __init__(self, parts: DeliveriesParts) -> None:
         self._parts = parts
-        self._packer = parcels.Packer()
+        self._packer = delivery_codec.Packer()
         self._sessions: set[Session] = set()
         self._nobody = asyncio.Event()
         self._nobody.set()
@@ -85,9 +85,11 @@ class DeliveryCalls:
 
     async def _run(self, context: Context, hello: pb.Hello) -> None:
         parts = self._parts
-        name = names.new(hello.consumer, bearer.get())
-        check_lanes(parcels.credits_of(hello.credits))
-        functions = await asyncio.to_thread(checked, parcels.functions(hello))  # there may be thousands
+        name = consumer_names.new(hello.consumer, bearer.get())
+        check_lanes(delivery_codec.credits_of(hello.credits))
+        functions = await asyncio.to_thread(
+            checked, delivery_codec.functions(hello)
+        )  # there may be thousands
         for each in functions:
             check_target(each.target())
         session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
@@ -100,7 +102,7 @@ class DeliveryCalls:
             types = [each.source.entity for each in hello.credits if each.source.entity]
             book.join(name, functions, types)
             with parts.revocations.watching(session.revoke):
-                await session.run(name, hello, names.own(hello.earlier, bearer.get()))
+                await session.run(name, hello, consumer_names.own(hello.earlier, bearer.get()))
         finally:
             book.leave(name)
             self._sessions.discard(session)

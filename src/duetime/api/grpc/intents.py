@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from duetime.api.auth import Role
-from duetime.api.filters import filter_from, number_from
-from duetime.api.grpc import convert, refusals
+from duetime.api.access.auth import Role
+from duetime.api.codec.filters import filter_from, number_from
+from duetime.api.grpc import errors, intent_codec
 from duetime.api.grpc.calls import Unary
-from duetime.api.intents import PAGING
+from duetime.api.resources.intents import PAGING
 from duetime.api.service import Service
 from duetime.errors import InvalidField, NotJson, TooLarge
 from duetime.insight.health import Narrator
@@ -39,8 +39,8 @@ class IntentCalls:
     async def create(self, request: pb.CreateRequest, id: str | None) -> pb.CreateResponse:
         if not request.HasField("intent"):
             raise InvalidField("There is no intent in the request.", path="$")
-        made, existing = await self._service.create(convert.new_intent(request.intent), id)
-        return pb.CreateResponse(intent=convert.intent(self._service.shown(made)), existing=existing)
+        made, existing = await self._service.create(intent_codec.new_intent(request.intent), id)
+        return pb.CreateResponse(intent=intent_codec.intent(self._service.shown(made)), existing=existing)
 
     async def create_batch(self, request: pb.CreateBatchRequest, id: str | None) -> pb.CreateBatchResponse:
         if not request.intents:
@@ -49,13 +49,13 @@ class IntentCalls:
             raise TooLarge(
                 f"{len(request.intents)} intents are in the batch; {BATCH_CREATE_MAX} are allowed."
             )
-        made = await self._service.create_many(convert.new_intents(request.intents), id)
+        made = await self._service.create_many(intent_codec.new_intents(request.intents), id)
         return pb.CreateBatchResponse(
             items=[
                 pb.CreateBatchResponse.Item(
                     status=item.status,
-                    intent=None if item.intent is None else convert.intent(item.intent),
-                    error=None if item.error is None else refusals.problem(item.error),
+                    intent=None if item.intent is None else intent_codec.intent(item.intent),
+                    error=None if item.error is None else errors.problem(item.error),
                 )
                 for item in made.items
             ],
@@ -65,33 +65,35 @@ class IntentCalls:
         )
 
     async def get(self, request: pb.GetRequest, id: str | None) -> pb.Intent:
-        return convert.intent(await self._service.get(request.intent_id))
+        return intent_codec.intent(await self._service.get(request.intent_id))
 
     async def list(self, request: pb.ListRequest, id: str | None) -> pb.ListResponse:
-        query = convert.list_query(request)
+        query = intent_codec.list_query(request)
         limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
         order = query.get("order", "newest")
         page = await self._service.page(filter_from(query, *PAGING), order, query.get("cursor"), limit)
-        found = map(convert.intent, page.items)
+        found = map(intent_codec.intent, page.items)
         return pb.ListResponse(intents=found, next_cursor=page.next_cursor, partial=page.partial)
 
     async def patch(self, request: pb.PatchRequest, id: str | None) -> pb.Intent:
-        patch = convert.patch_intent(request)
-        return convert.intent(
-            await self._service.patch(request.intent_id, patch, convert.revision(request), id)
+        patch = intent_codec.patch_intent(request)
+        return intent_codec.intent(
+            await self._service.patch(request.intent_id, patch, intent_codec.revision(request), id)
         )
 
     async def cancel(self, request: pb.CancelRequest, id: str | None) -> pb.Intent:
-        revision = convert.revision(request)
-        return convert.intent(await self._service.cancel(request.intent_id, revision, id, request.tree))
+        revision = intent_codec.revision(request)
+        return intent_codec.intent(await self._service.cancel(request.intent_id, revision, id, request.tree))
 
     async def fire_now(self, request: pb.FireNowRequest, id: str | None) -> pb.Intent:
-        return convert.intent(await self._service.fire_now(request.intent_id, convert.revision(request), id))
+        return intent_codec.intent(
+            await self._service.fire_now(request.intent_id, intent_codec.revision(request), id)
+        )
 
     async def revive(self, request: pb.ReviveRequest, id: str | None) -> pb.Intent:
-        revive = convert.revive_intent(request)
-        return convert.intent(
-            await self._service.revive(request.intent_id, revive, convert.revision(request), id)
+        revive = intent_codec.revive_intent(request)
+        return intent_codec.intent(
+            await self._service.revive(request.intent_id, revive, intent_codec.revision(request), id)
         )
 
     async def health(self, request: pb.HealthRequest, id: str | None) -> pb.HealthResponse:

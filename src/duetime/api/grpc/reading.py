@@ -20,9 +20,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 
-from duetime.api.grpc.crowds import check_parts
-from duetime.api.grpc.refusals import Context, refuse
-from duetime.api.quotas import bearer
+from duetime.api.access.quotas import bearer
+from duetime.api.grpc.errors import Context, refuse
+from duetime.api.grpc.message_parts import check_parts
 from duetime.errors import Busy, InvalidField, NotJson, TooLarge
 from duetime.limits import (
     FIRST_REQUEST_MS,

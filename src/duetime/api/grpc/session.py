@@ -13,14 +13,14 @@ from typing import Any
 
 import grpc.aio
 
-from duetime.api.auth import check_lanes
-from duetime.api.grpc import parcels
-from duetime.api.grpc.earlier import Earlier
-from duetime.api.grpc.names import NAME_BYTES_MAX
+from duetime.api.access.auth import check_lanes
+from duetime.api.access.revocations import revoked
+from duetime.api.grpc import delivery_codec
+from duetime.api.grpc.consumer_names import NAME_BYTES_MAX
+from duetime.api.grpc.earlier_connections import Earlier
+from duetime.api.grpc.errors import Context
 from duetime.api.grpc.reading import read
-from duetime.api.grpc.refusals import Context
-from duetime.api.revocations import revoked
-from duetime.channels.stream import StreamChannel, source_of
+from duetime.channels.pull import StreamChannel, source_of
 from duetime.engine.engine import Engine
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
 from duetime.kernel.kernel import Answer
@@ -59,7 +59,7 @@ class Session:
         context: Context,
         engine: Engine,
         channel: StreamChannel,
-        packer: parcels.Packer,
+        packer: delivery_codec.Packer,
         result_bytes: int,
     ) -> None:
         self._context = context
@@ -84,7 +84,7 @@ class Session:
         named in `earlier` still hold may be settled here."""
         if hello.ack_mode not in (pb.ACK_MODE_AUTO, pb.ACK_MODE_MANUAL):
             raise InvalidField("Hello must say ACK_MODE_AUTO or ACK_MODE_MANUAL.")
-        credits = parcels.credits_of(hello.credits)
+        credits = delivery_codec.credits_of(hello.credits)
         if not credits:
             raise InvalidField("Hello must name at least one stream or queue.")
         self._earlier = Earlier(earlier, hello, self._engine.pump.kernel.state)
@@ -136,7 +136,7 @@ class Session:
                 await self._write(answer)
             deliveries, dropped = subscriber.take(DELIVERIES_MAX, DELIVERIES_BYTES_MAX)
             if dropped:
-                await self._write(parcels.aborts(dropped))
+                await self._write(delivery_codec.aborts(dropped))
             if deliveries:
                 await self._write(self._packer.pack(deliveries))
                 subscriber.written(deliveries)
@@ -181,14 +181,14 @@ class Session:
             case "acks":
                 await self._settle(message.acks)
             case "credits":
-                await self._demand(parcels.credits_of(message.credits.credits))
+                await self._demand(delivery_codec.credits_of(message.credits.credits))
             case "heartbeat":
                 await self._alive(always=True)
             case "drain":
                 await self._drain()
             case "progress":
                 self._engine.report(
-                    self._subscriber.name, parcels.words(message.progress, self._engine.now_ms())
+                    self._subscriber.name, delivery_codec.words(message.progress, self._engine.now_ms())
                 )
                 await self._alive()
             case "hello":
@@ -199,10 +199,10 @@ class Session:
     async def _settle(self, acks: pb.Acks) -> None:
         if len(acks.acks) > ACKS_MAX:
             raise InvalidField(f"{len(acks.acks)} acks are in one message; {ACKS_MAX} are allowed.")
-        credits = parcels.credits_of(acks.credits)
+        credits = delivery_codec.credits_of(acks.credits)
         now_ms = self._engine.now_ms()
         name = self._subscriber.name
-        settlements = [parcels.settlement(ack, now_ms, self._result_bytes, name) for ack in acks.acks]
+        settlements = [delivery_codec.settlement(ack, now_ms, self._result_bytes, name) for ack in acks.acks]
         if self._earlier.names():
             settlements = [self._earlier.settled(each) for each in settlements]
         settlements = self._subscriber.answered(settlements)
@@ -215,7 +215,7 @@ class Session:
             waiting.append(self._demand(credits))
         counted = await asyncio.gather(*waiting)
         flat = [each for part in counted[: len(parts)] for each in part]
-        await self._answer(parcels.results(acks.number, settlements, flat))
+        await self._answer(delivery_codec.results(acks.number, settlements, flat))
         await self._alive()
 
     async def _count(self, settlements: list[Settlement], size: int) -> list[bool]:
@@ -233,7 +233,9 @@ class Session:
         if subscriber.draining:
             return
         check_lanes(credits)
-        parcels.check_credits(sum(credits.values()) + sum(subscriber.credits.values()) + len(subscriber))
+        delivery_codec.check_credits(
+            sum(credits.values()) + sum(subscriber.credits.values()) + len(subscriber)
+        )
         subscriber.sources |= credits.keys()
         for lane, more in credits.items():
             if more:

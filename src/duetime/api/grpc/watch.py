@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import NoReturn
 
-from duetime.api.auth import Role
-from duetime.api.events import Event, Events, Place, Wanted, place_from
-from duetime.api.filters import filter_from
-from duetime.api.grpc import convert, pieces
+from duetime.api.access.auth import Role
+from duetime.api.access.call_slots import Places
+from duetime.api.access.quotas import bearer
+from duetime.api.access.revocations import Revocations, revoked
+from duetime.api.codec.filters import filter_from
+from duetime.api.grpc import intent_codec, intent_parts
 from duetime.api.grpc.calls import Door
+from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import read
-from duetime.api.grpc.refusals import Context, refuse
-from duetime.api.places import Places
-from duetime.api.quotas import bearer
-from duetime.api.revocations import Revocations, revoked
+from duetime.api.http.sse import Event, Events, Place, Wanted, place_from
 from duetime.errors import Busy, NotReady
 from duetime.limits import GRPC_STREAMS_MAX, WATCH_UNREAD_MS
 from duetime.v1 import intents_pb2 as pb
@@ -44,7 +44,7 @@ class Watches:
 
     async def _watch(self, request: pb.WatchIntentsRequest, context: Context) -> NoReturn:
         id = request.intent_id if request.HasField("intent_id") else None
-        wanted = Wanted(filter_from(convert.query(request)), id)
+        wanted = Wanted(filter_from(intent_codec.query(request)), id)
         events = self._events
         over = False
 
@@ -104,12 +104,12 @@ def transition(event: Event) -> pb.Transition:
     return pb.Transition(
         event_id=event_id(event.place),
         intent_id=shown.intent_id,
-        status=convert.STATUSES[shown.status],
-        previous_status=convert.STATUSES[shown.previous_status],
-        at_ms=pieces.ms(shown.at),
+        status=intent_codec.STATUSES[shown.status],
+        previous_status=intent_codec.STATUSES[shown.previous_status],
+        at_ms=intent_parts.ms(shown.at),
         delivery=shown.delivery,
         attempts=shown.attempts,
-        precision_tier=convert.TIERS[shown.precision_tier],
+        precision_tier=intent_codec.TIERS[shown.precision_tier],
         lane=shown.lane,
         late_ms=shown.late_ms,
         limited_ms=shown.limited_ms,

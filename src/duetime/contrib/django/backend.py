@@ -18,11 +18,10 @@ from typing import Any, Final
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
-from duetime.client.payload import decode
-from duetime.client.plan import Options
-from duetime.client.times import moment_of
+from duetime.client.app.payload import decode
+from duetime.client.app.plan import Options
+from duetime.client.app.times import moment_of
 from duetime.clock import SystemClock
-from duetime.contrib import rows
 from duetime.contrib.django.compat import (
     Backend,
     TaskError,
@@ -33,6 +32,7 @@ from duetime.contrib.django.compat import (
 )
 from duetime.contrib.django.registry import Registry, exception_path
 from duetime.contrib.django.running import DEFAULT_QUEUE, PRIORITY_S, DjangoApp, enqueued_at
+from duetime.contrib.outbox import rows
 from duetime.errors import NoSuchIntent
 from duetime.protocol.intent import Status
 from duetime.protocol.terms import Task as TaskTarget

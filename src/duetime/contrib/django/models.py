@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import models
 
-from duetime.contrib import rows
+from duetime.contrib.outbox import rows
 
 
 class OutboxRow(models.Model):

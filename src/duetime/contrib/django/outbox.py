@@ -13,14 +13,14 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 from django.db import close_old_connections, connections, router, transaction
 
-from duetime.client.app import App
-from duetime.client.requests import NewIntent
-from duetime.client.task import Planned
+from duetime.client.app.app import App
+from duetime.client.app.task import Planned
+from duetime.client.http.request_types import NewIntent
 from duetime.clock import SystemClock
-from duetime.contrib import rows as outbox_rows
 from duetime.contrib.django.models import OutboxRow
+from duetime.contrib.outbox import rows as outbox_rows
+from duetime.contrib.outbox.rows import Count, NewRow, Row, Settled
 from duetime.contrib.relay import BATCH, POLL_S, Relay
-from duetime.contrib.rows import Count, NewRow, Row, Settled
 from duetime.contrib.threads import InThread
 
 P = ParamSpec("P")

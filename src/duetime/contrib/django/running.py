@@ -11,16 +11,15 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
-from duetime.client.app import App
-from duetime.client.control import Reject, RetryAfter, Snooze, current
-from duetime.client.functions import Functions
-from duetime.client.handlers import FunctionHandler
-from duetime.client.payload import Signature, decode, encode
-from duetime.client.plan import Options
-from duetime.client.task import Planned
-from duetime.client.times import moment_of
+from duetime.client.app.app import App
+from duetime.client.app.control import Reject, RetryAfter, Snooze, current
+from duetime.client.app.payload import Signature, decode, encode
+from duetime.client.app.plan import Options
+from duetime.client.app.task import Planned
+from duetime.client.app.times import moment_of
+from duetime.client.execution.functions import Functions
+from duetime.client.execution.handlers import FunctionHandler
 from duetime.clock import SystemClock
-from duetime.contrib import rows
 from duetime.contrib.django.compat import (
     TaskContext,
     TaskError,
@@ -30,6 +29,7 @@ from duetime.contrib.django.compat import (
     task_started,
 )
 from duetime.contrib.django.registry import Registry, exception_path
+from duetime.contrib.outbox import rows
 from duetime.errors import DuetimeError
 from duetime.protocol.bounds import ERROR_CHARS_MAX
 from duetime.protocol.effect import Deliver

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from duetime.client import target
-from duetime.client.app import App
+from duetime.client.app.app import App
+from duetime.client.worker import app_loader
 from duetime.contrib.django import outbox
 from duetime.contrib.relay import BATCH, POLL_S, Relay
 from duetime.plain import log_to_stderr
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
     def _app(self, options: dict[str, Any]) -> tuple[App, str | None]:
         if options["app"]:
-            return target.load(options["app"]), None
+            return app_loader.load(options["app"]), None
         if options["url"]:
             return App(options["url"], token=options["token"]), None
         from duetime.contrib.django.backend import DuetimeBackend

@@ -1,0 +1,229 @@
+"""Tokens: random, shown once, kept as hashes in a file of the data folder.
+
+A token has 256 random bits, so a plain SHA-256 is enough to keep it: there is nothing to guess. The file is
+replaced whole, and by one process at a time: a token that was revoked does not come back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from duetime import private
+from duetime.api.access.auth import Grant, Role
+from duetime.api.access.quotas import Quota
+from duetime.api.access.scopes import Scope
+from duetime.api.codec import rates
+from duetime.errors import BadConfig, InvalidField
+from duetime.limits import NAME_CHARS_MAX, RATE_MAX, SOURCES_MAX
+
+FILE_NAME = "tokens.json"
+_LOCK_NAME = ".tokens.lock"
+_PREFIX = "duetime_"
+_logger = logging.getLogger("duetime")
+
+# A token that no text has: nobody may do anything.
+_NOBODY = (Grant("", Role.read),)
+# Roles whose rights can be bound: what the others may do has no queue.
+_BOUND = (Role.worker, Role.submit)
+
+
+class Token(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One entry of the file."""
+
+    name: str
+    role: Role
+    sha256: str
+    rate: str | None = None
+    """How many intents its bearer may make in a time: 100/s."""
+    burst: int | None = None
+    """How many at once after a pause; the rate's number when nothing is said."""
+
+    queues: tuple[str, ...] = ()
+    """The queues its holder may use. Without these and entity types: everything."""
+    entity_types: tuple[str, ...] = ()
+
+    def grant(self) -> Grant:
+        bound = bool(self.queues or self.entity_types)
+        return Grant(self.sha256, self.role, Scope(self.queues, self.entity_types) if bound else None)
+
+    def quota(self) -> Quota | None:
+        if self.rate is None:
+            return None
+        rate, period_ms = rates.read(self.rate, "rate")
+        return Quota(rate, period_ms, self.burst or rate)
+
+
+class Known:
+    """The tokens of a data folder, read again when their file changes. A file that cannot be read changes
+    nothing: what was known before holds, and `trouble` says so."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = str(folder / FILE_NAME)
+        self._seen: tuple[int, int, int] | None = None
+        self._grants: tuple[Grant, ...] = ()
+        self._quotas: dict[str, Quota] = {}
+        self._trouble = ""
+        self._unsure = False
+        """Whether the last look at the file failed, and says nothing about what is in it."""
+
+    def trouble(self) -> str:
+        """Why the file cannot be used as it is now; empty: it can."""
+        self.grants()
+        return self._trouble
+
+    def grants(self) -> tuple[Grant, ...]:
+        """The hashes, and what their bearers may do. Raises only when nothing was read before."""
+        try:
+            stat = os.stat(self._path)  # with every request: a third of what Path.stat takes
+            now = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        except FileNotFoundError:
+            now = (0, 0, 0)
+        except OSError as error:  # nothing is known of it: look again with the next request
+            self._failed(error)
+            self._unsure = True
+            return self._grants
+        if now != self._seen or self._unsure:
+            try:
+                self._take(read(self._folder))
+            except BadConfig as error:
+                self._failed(error)
+                if isinstance(error.__cause__, OSError):  # no files left, for example: it may pass
+                    self._unsure = True
+                    return self._grants
+            self._seen, self._unsure = now, False
+        return self._grants
+
+    def _take(self, tokens: list[Token]) -> None:
+        self._quotas = {each.sha256: quota for each in tokens if (quota := each.quota()) is not None}
+        # A file that was emptied or lost shuts the door that it guarded; it does not open it.
+        self._grants = tuple(token.grant() for token in tokens) or (_NOBODY if self._grants else ())
+        self._trouble = ""
+
+    def _failed(self, error: Exception) -> None:
+        if self._seen is None:
+            raise error
+        if not self._trouble:
+            _logger.error("Tokens stay as they were: %s", error)
+        self._trouble = str(error)
+
+    def quota(self, sha256: str) -> Quota | None:
+        """How many intents the bearer of a token may make."""
+        return self._quotas.get(sha256)
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def new(
+    folder: Path,
+    role: str,
+    name: str,
+    rate: str | None = None,
+    burst: int | None = None,
+    queues: tuple[str, ...] = (),
+    entity_types: tuple[str, ...] = (),
+) -> str:
+    """Make a token, add its hash to the folder's file, and give the token: it is not kept anywhere."""
+    if burst is not None and (rate is None or not 1 <= burst <= RATE_MAX):
+        raise InvalidField(f"The burst goes with a rate, and is from 1 to {RATE_MAX}.")
+    if role not in Role.__members__:
+        raise InvalidField(f"There is no role {role!r}.", hint=f"Use one of {', '.join(Role.__members__)}.")
+    _check_scope(Role[role], (*queues, *entity_types))
+    token = _PREFIX + secrets.token_urlsafe(32)
+    made = Token(name, Role[role], digest(token), rate, burst, queues, entity_types)
+    quota = made.quota()
+    if quota is not None and quota.rate > RATE_MAX:
+        raise InvalidField(f"The rate {rate} is out of range: {RATE_MAX} at the most.")
+    with _changing(folder) as tokens:
+        if any(each.name == name for each in tokens):
+            raise InvalidField(f"There is a token named {name!r} already.", hint="Choose another name.")
+        _write(folder, [*tokens, made])
+    return token
+
+
+def _check_scope(role: Role, names: tuple[str, ...]) -> None:
+    if names and role not in _BOUND:
+        raise InvalidField(
+            f"A token of the role {role.value} cannot be bound to queues or entity types.",
+            hint=f"Only {' and '.join(each.value for each in _BOUND)} can be.",
+        )
+    if len(names) > SOURCES_MAX:
+        raise InvalidField(f"A token is bound to at most {SOURCES_MAX} queues and entity types.")
+    for name in names:
+        if not 1 <= len(name) <= NAME_CHARS_MAX:
+            raise InvalidField(f"The name of a queue or entity type has 1 to {NAME_CHARS_MAX} characters.")
+
+
+def revoke(folder: Path, name: str) -> bool:
+    """Forget a token: it is refused from now on. Gives whether another one is left."""
+    _without(folder, read(folder), name)  # before anything is made on disk
+    with _changing(folder) as tokens:
+        left = _without(folder, tokens, name)
+        _write(folder, left)
+    return bool(left)
+
+
+def _without(folder: Path, tokens: list[Token], name: str) -> list[Token]:
+    left = [token for token in tokens if token.name != name]
+    if len(left) == len(tokens):
+        names = ", ".join(repr(token.name) for token in tokens)
+        raise InvalidField(
+            f"There is no token named {name!r} in {folder}.",
+            hint=f"There are {names}." if tokens else "There is none at all; is it the server's data folder?",
+        )
+    return left
+
+
+def read(folder: Path) -> list[Token]:
+    """The tokens of a data folder; none when there is no file."""
+    path = folder / FILE_NAME
+    try:
+        tokens = msgspec.json.decode(path.read_bytes(), type=list[Token])
+        for token in tokens:
+            token.quota()
+        return tokens
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.MsgspecError, InvalidField) as error:
+        raise BadConfig(
+            f"{path} cannot be read: {error}.", hint="Restore it, or delete it and make new tokens."
+        ) from error
+
+
+@contextlib.contextmanager
+def _changing(folder: Path) -> Iterator[list[Token]]:
+    """The tokens as they are, and nobody else changes them meanwhile. The lock ends with the process."""
+    private.make_folder(folder)
+    descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield read(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _write(folder: Path, tokens: list[Token]) -> None:
+    part = folder / f".{FILE_NAME}.new"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, private.FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(folder / FILE_NAME)
+    names = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(names)
+    finally:
+        os.close(names)

@@ -1,0 +1,1 @@
+"""Between the JSON of the API and the values of the engine."""

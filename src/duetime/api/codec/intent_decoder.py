@@ -1,0 +1,385 @@
+"""From what is sent in to what the engine takes: terms, items, commands. Checks what a Struct cannot say.
+
+Terms are made once for all requests that say the same (the batches on the log share them), and kept a while.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+
+from duetime.api.access.auth import check_target, own_lanes
+from duetime.api.codec import rates, times
+from duetime.channels.webhook.addresses import problem_with
+from duetime.client.app.ids import Ids
+from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
+from duetime.insight.advisor import choose
+from duetime.limits import PAYLOAD_BYTES_MAX, TIME_MS_MAX
+from duetime.protocol import bounds
+from duetime.protocol.command import Patch, Revive
+from duetime.protocol.intent import Item, Ties
+from duetime.protocol.terms import (
+    ACK_BY_TIER,
+    AckLevel,
+    AfterOn,
+    Backoff,
+    Callback,
+    Entity,
+    ExpiredAction,
+    Guarantee,
+    OnDuplicate,
+    OnInterrupt,
+    Redelivery,
+    Stream,
+    Target,
+    Task,
+    Terms,
+    Tier,
+    lane_of,
+)
+from duetime.wire import claims, fairness
+from duetime.wire.intent import CallbackIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
+from duetime.wire.schedule import PlannedIntent
+
+# Terms kept, and the bytes of their callbacks' bodies.
+_TERMS_KEPT: Final = 4_096
+_TERMS_BYTES: Final = 16 * 1024 * 1024
+_PRIORITIES: Final = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# These say where a message begins and ends, which is not the caller's to decide.
+_FRAMING: Final = frozenset(
+    {"content-length", "transfer-encoding", "connection", "host", "upgrade", "te", "trailer"}
+)
+_DEFAULT_REDELIVERY: Final = Redelivery()
+_LIVE: Final = OnDuplicate.LIVE
+# What an intent has for itself; the rest of what is said are its terms.
+_OWN: Final = frozenset(
+    {
+        "intent_id", "execute_at", "delay_ms", "deadline", "payload", "after", "idempotency_key",
+        "on_duplicate", "traceparent", "collapse_key", "collapse", "unique", "group", "members",
+    }
+)  # fmt: skip
+said_terms: Final = attrgetter(*(name for name in NewIntent.__struct_fields__ if name not in _OWN))
+"""What a request says of the terms: where it says the same as the one before, they are the same."""
+
+
+class Defaults(Struct, frozen=True, kw_only=True):
+    """What an intent gets when it does not say."""
+
+    tier: Tier = Tier.STANDARD
+    payload_bytes_max: int = PAYLOAD_BYTES_MAX
+
+
+class Composer:
+    """Makes terms and items out of requests."""
+
+    def __init__(self, defaults: Defaults, priority_of: Callable[[str], int] = lambda lane: 0) -> None:
+        """`priority_of` a lane is what its intents get that name none; it may change at any time."""
+        self._defaults = defaults
+        self._priority_of = priority_of
+        self._terms: dict[tuple[Any, ...], Terms] = {}
+        self._terms_bytes = 0
+        self._ids = Ids()
+
+    def item(self, new: NewIntent, terms: int, now_ms: int, request: str | None = None) -> Item:
+        """The item of a new intent whose terms have this place in their list. `request` names the request,
+        so that it can be repeated."""
+        if (new.execute_at is None) == (new.delay_ms is None):
+            both = new.execute_at is not None
+            text = (
+                "Both executeAt and delayMs are given." if both else "There is no executeAt and no delayMs."
+            )
+            raise TimeMissing(text, hint="Give exactly one of executeAt and delayMs.", path="$")
+        relative = new.execute_at is None
+        execute_at_ms = (
+            now_ms + (new.delay_ms or 0)
+            if new.execute_at is None
+            else times.read(new.execute_at, "$.executeAt")
+        )
+        if execute_at_ms > TIME_MS_MAX:
+            raise InvalidField("The time is out of range, at $.delayMs.", path="$.delayMs")
+        payload = self._payload(new.payload)
+        ties = _ties(new)
+        # By place: this is made for every intent, and names cost a third of it.
+        item = Item(
+            new.intent_id or self.id_for(now_ms, request),
+            terms,
+            execute_at_ms,
+            payload,
+            times.read(new.deadline, "$.deadline") if new.deadline is not None else 0,
+            new.idempotency_key,
+            _fingerprint(new, payload) if new.idempotency_key or request or new.group or new.members else 0,
+            _LIVE if new.on_duplicate is None else OnDuplicate[new.on_duplicate.upper()],
+            tuple(new.after) if new.after else (),
+            new.traceparent,
+            new.intent_id is None and request is None,
+            relative,
+            request,
+            ties,
+        )
+        problem = bounds.item(item) if new.group is not None or new.members is not None else None
+        if problem is not None:
+            raise InvalidField(problem, path="$")
+        return item
+
+    def id_for(self, now_ms: int, request: str | None) -> str:
+        """An id: of the request, so that it is the same when that is repeated; or a new one."""
+        return self._ids.new(now_ms) if request is None else _id_for(request)
+
+    def planned(self, planned: PlannedIntent) -> tuple[Terms, bytes]:
+        """The terms and the payload of what a schedule makes."""
+        said = {name: getattr(planned, name) for name in planned.__struct_fields__}
+        return self.terms(NewIntent(**said)), self._payload(planned.payload)
+
+    def patch(self, id: str, patch: PatchIntent, revision: int, request: str | None = None) -> Patch:
+        return Patch(
+            id=id,
+            revision=revision,
+            execute_at_ms=None if patch.execute_at is UNSET else times.read(patch.execute_at, "$.executeAt"),
+            deadline_ms=_deadline(patch.deadline),
+            expired_action=None if patch.expired_action is UNSET else ExpiredAction[patch.expired_action],
+            redelivery=None if patch.redelivery is UNSET else _redelivery(patch.redelivery),
+            tags=None if patch.tags is UNSET else patch.tags,
+            priority=None if patch.priority is UNSET else _priority(patch.priority),
+            payload=None if patch.payload is UNSET else self._payload(patch.payload),
+            request=request,
+        )
+
+    def revive(self, id: str, revive: ReviveIntent, revision: int, request: str | None = None) -> Revive:
+        return Revive(
+            id=id,
+            revision=revision,
+            execute_at_ms=0 if revive.execute_at is None else times.read(revive.execute_at, "$.executeAt"),
+            deadline_ms=_deadline(revive.deadline),
+            target=None if revive.callback is None else _callback(revive.callback),
+            redelivery=None if revive.redelivery is None else _redelivery(revive.redelivery),
+            payload=None if revive.payload is UNSET else self._payload(revive.payload),
+            request=request,
+        )
+
+    def _payload(self, payload: Raw | msgspec.UnsetType) -> bytes:
+        if payload is UNSET:
+            return b""
+        body = bytes(payload)
+        if len(body) > self._defaults.payload_bytes_max:
+            raise TooLarge(
+                f"The payload has {len(body)} bytes; {self._defaults.payload_bytes_max} are allowed.",
+                path="$.payload",
+            )
+        return b"" if body == b"null" else body
+
+    def terms(self, new: NewIntent) -> Terms:
+        """Terms that say what this request says: the same object for the same words."""
+        key = (
+            _target_key(new), new.precision_tier, new.slo, new.ack_level, new.guarantee,
+            new.expired_action, new.redelivery, new.priority, new.timeout_ms, new.lease_ms,
+            tuple(sorted(new.tags.items())) if new.tags else None, new.shard_key,
+            tuple(new.limits) if new.limits else None, new.result_ttl_ms, new.after_on,
+            new.fairness_key, new.fairness_weight,
+        )  # fmt: skip
+        terms = self._terms.get(key)
+        if terms is None:
+            terms = self._make_terms(new)
+            size = len(terms.target.body or b"") if type(terms.target) is Callback else 0
+            if len(self._terms) >= _TERMS_KEPT or self._terms_bytes + size > _TERMS_BYTES:
+                self._terms.clear()
+                self._terms_bytes = 0
+            self._terms_bytes += size
+            self._terms[key] = terms
+        check_target(terms.target)
+        if new.priority is None and (priority := self._priority_of(terms.lane)):
+            return replace(terms, priority=priority)
+        return terms
+
+    def _make_terms(self, new: NewIntent) -> Terms:
+        target = _target(new)
+        entity = type(target) is Entity
+        guarantee = _guarantee(new, entity)
+        tier, slo_ms = self._tier(new, guarantee)
+        ack = ACK_BY_TIER[tier] if new.ack_level is None else AckLevel[new.ack_level]
+        if ack is AckLevel.REPLICATED:
+            raise InvalidField(bounds.NOT_REPLICATED, path="$.ackLevel")
+        fairness.check(new.fairness_key, new.fairness_weight, entity)
+        defaults = Terms(target, "")
+        terms = Terms(
+            target=target,
+            lane=lane_of(target),
+            tier=tier,
+            ack=ack,
+            guarantee=guarantee,
+            on_interrupt=OnInterrupt.DEAD_LETTER
+            if guarantee is Guarantee.AT_MOST_ONCE
+            else OnInterrupt.RETRY,
+            redelivery=_DEFAULT_REDELIVERY if new.redelivery is None else _redelivery(new.redelivery),
+            priority=0 if new.priority is None else _priority(new.priority),
+            timeout_ms=new.timeout_ms or defaults.timeout_ms,
+            lease_ms=new.lease_ms or defaults.lease_ms,
+            expired_action=ExpiredAction[new.expired_action or "DISCARD"],
+            tags=new.tags or None,
+            shard_key=new.shard_key,
+            slo_ms=slo_ms,
+            limits=rates.limits(new.limits),
+            fairness_key=new.fairness_key,
+            fairness_weight=new.fairness_weight or 1,
+            result_ttl_ms=new.result_ttl_ms or 0,
+            after_on=AfterOn[new.after_on or "SUCCESS"],
+        )
+        problem = bounds.terms(terms)
+        if problem is not None:
+            raise InvalidField(problem)
+        return terms
+
+    def _tier(self, new: NewIntent, guarantee: Guarantee) -> tuple[Tier, int]:
+        if new.slo is not None:
+            if new.precision_tier is not None:
+                raise InvalidField(
+                    "Both precisionTier and slo are given, at $.slo.", hint="Give one of them."
+                )
+            return choose(new.slo.max_tardiness_ms, guarantee)[0], new.slo.max_tardiness_ms
+        if new.precision_tier is None:
+            return self._defaults.tier, 0
+        return tier_named(new.precision_tier, "$.precisionTier"), 0
+
+
+def tier_named(name: str, place: str) -> Tier:
+    """A tier by its name in any case."""
+    try:
+        return Tier[name.upper()]
+    except KeyError:
+        raise UnknownTier(f"There is no tier {name[:32]!r}.", path=place) from None
+
+
+def _id_for(request: str) -> str:
+    """The id of an intent made by a named request: the same when it is repeated, even after a restart."""
+    return f"req-{blake2b(request.encode(), digest_size=16).hexdigest()}"
+
+
+def _target_key(new: NewIntent) -> tuple[Any, ...]:
+    callback = new.callback
+    if callback is None:
+        return (new.task, new.entity, new.stream)
+    body = None if callback.body is UNSET else bytes(callback.body)
+    headers = tuple(callback.headers.items()) if callback.headers else None
+    return (callback.url, callback.method, headers, body, callback.batch, new.task, new.entity, new.stream)
+
+
+def _target(new: NewIntent) -> Target:
+    given = [each for each in (new.callback, new.task, new.entity, new.stream) if each is not None]
+    if len(given) != 1:
+        raise BadTarget(
+            f"{len(given)} targets are given; an intent needs exactly one.",
+            hint="Give one of callback, task, entity, stream.",
+            path="$",
+        )
+    if new.callback is not None:
+        return _callback(new.callback)
+    if new.task is not None:
+        return Task(new.task.name, new.task.queue)
+    if new.entity is not None:
+        return Entity(new.entity.type, new.entity.id, new.entity.message)
+    assert new.stream is not None
+    return Stream(new.stream.name)
+
+
+def _callback(callback: CallbackIn) -> Callback:
+    problem = problem_with(callback.url)
+    if problem is not None:
+        raise BadUrl(problem, path="$.callback.url")
+    for name, value in callback.headers.items():
+        if not _HEADER.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise InvalidField(f"The header {name[:64]!r} cannot be sent.", path="$.callback.headers")
+        if name.lower() in _FRAMING:
+            raise InvalidField(f"The header {name} is set by Duetime itself.", path="$.callback.headers")
+    return Callback(
+        url=callback.url,
+        method=callback.method,
+        headers=callback.headers or None,
+        body=None if callback.body is UNSET else _body(bytes(callback.body)),
+        batch=callback.batch,
+    )
+
+
+def _body(raw: bytes) -> bytes:
+    """A string is sent as its text, anything else as JSON."""
+    return msgspec.json.decode(raw, type=str).encode() if raw.startswith(b'"') else raw
+
+
+def _guarantee(new: NewIntent, entity: bool) -> Guarantee:
+    said = new.guarantee
+    if new.slo is not None:
+        if said is not None and said != new.slo.reliability:
+            raise InvalidField(
+                "guarantee and slo.reliability say different things.",
+                hint="Leave one out.",
+                path="$.guarantee",
+            )
+        said = new.slo.reliability
+    return Guarantee[said or ("AT_MOST_ONCE" if entity else "AT_LEAST_ONCE")]
+
+
+def _redelivery(policy: RedeliveryIn) -> Redelivery:
+    if not 1 <= policy.multiplier <= 1000:
+        raise InvalidField("The multiplier must be from 1 to 1000.", path="$.redelivery.multiplier")
+    if policy.max_delay_ms < policy.initial_delay_ms:
+        raise InvalidField("maxDelayMs is shorter than initialDelayMs.", path="$.redelivery.maxDelayMs")
+    return Redelivery(
+        max_attempts=policy.max_attempts,
+        backoff=Backoff[policy.backoff.upper()],
+        initial_delay_ms=policy.initial_delay_ms,
+        max_delay_ms=policy.max_delay_ms,
+        multiplier_percent=round(100 * policy.multiplier),
+        jitter=policy.jitter,
+    )
+
+
+def _priority(priority: int | str) -> int:
+    return _PRIORITIES[priority] if isinstance(priority, str) else priority
+
+
+def _ties(new: NewIntent) -> Ties | None:
+    """What ties it to others."""
+    claim = None
+    if new.unique is not None or new.collapse_key is not None or new.collapse is not None:
+        claim = claims.read(new.collapse_key, new.collapse, new.unique)
+    if claim is None and new.group is None and new.members is None:
+        return None
+    return Ties(claim, new.group, new.members or 0, own_lanes())
+
+
+def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | None:
+    """None leaves it as it is; 0 takes it away."""
+    if deadline is UNSET:
+        return None
+    return 0 if deadline is None else times.read(deadline, "$.deadline")
+
+
+def _fingerprint(new: NewIntent, payload: bytes) -> int:
+    """The same for the same body, however it was written."""
+    said = msgspec.to_builtins(new, builtin_types=(Raw,))
+    said.pop("onDuplicate", None)
+    meant = dict(said)
+    try:
+        if payload:
+            meant["payload"] = _meaning(payload)
+        if new.callback is not None and new.callback.body is not UNSET:
+            meant["callback"] = {**said["callback"], "body": _meaning(new.callback.body)}
+        body = msgspec.json.encode(meant, order="deterministic")
+    except RecursionError:  # nested so deep that only its letters can be compared
+        body = msgspec.json.encode(said, order="deterministic")
+    return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
+
+
+def _meaning(raw: bytes | Raw) -> Any:
+    """What JSON says; a number that nothing here can hold is taken by its letters."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        return bytes(raw).decode()

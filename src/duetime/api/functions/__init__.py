@@ -1,0 +1,1 @@
+"""The functions that workers announce, and the checks of payloads by their schemas."""

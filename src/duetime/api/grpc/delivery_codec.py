@@ -1,0 +1,233 @@
+"""Between the messages of `Deliveries` and what kernel and channel know: parcels out, outcomes in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from duetime.api.functions.registry import Function
+from duetime.channels.pull import Dropped
+from duetime.errors import InvalidField
+from duetime.limits import (
+    ATTEMPT_LOG_BYTES_MAX,
+    CREDITS_MAX,
+    ERROR_CHARS_MAX,
+    NAME_CHARS_MAX,
+    NOTE_CHARS_MAX,
+    PROGRESS_MAX,
+    RETRY_DELAY_MS_MAX,
+    SOURCES_MAX,
+)
+from duetime.protocol.effect import Deliver
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Returned, Settlement, Snoozed
+from duetime.protocol.terms import Entity, Stream, Target, Task, Terms, Tier, lane_of, type_lane
+from duetime.protocol.view import Progress
+from duetime.v1 import deliveries_pb2 as pb
+from duetime.v1 import intents_pb2
+
+_TIERS: dict[Tier, Any] = {
+    tier: intents_pb2.PrecisionTier.Value(f"PRECISION_TIER_{tier.name}") for tier in Tier
+}
+_KIND_CHARS_MAX = 64
+_DONE = Done()
+_PARTS_KEPT = 1_024
+
+
+class Packer:
+    """Makes messages of deliveries. What comes from the terms is made once for all that share them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, tuple[Terms, pb.Delivery]] = {}
+
+    def pack(self, deliveries: Iterable[Deliver]) -> pb.ServerMessage:
+        message = pb.ServerMessage()
+        add = message.deliveries.deliveries.add
+        for delivery in deliveries:
+            packed = add()
+            packed.CopyFrom(self._part(delivery.terms))
+            packed.intent_id = delivery.id
+            packed.delivery = delivery.delivery
+            packed.attempt = delivery.attempt
+            packed.execute_at_ms = delivery.execute_at_ms
+            packed.late_ms = delivery.late_ms
+            packed.payload = delivery.payload
+            if delivery.deadline_ms:
+                packed.deadline_ms = delivery.deadline_ms
+            if delivery.traceparent is not None:
+                packed.traceparent = delivery.traceparent
+        return message
+
+    def _part(self, terms: Terms) -> pb.Delivery:
+        kept = self._parts.get(id(terms))
+        if kept is not None:
+            return kept[1]
+        part = pb.Delivery(
+            precision_tier=_TIERS[terms.tier],
+            tags=terms.tags,
+            lease_ms=terms.lease_ms,
+            timeout_ms=terms.timeout_ms,
+            max_attempts=terms.redelivery.max_attempts,
+        )
+        target = terms.target
+        if isinstance(target, Stream):
+            part.stream.name = target.name
+        elif isinstance(target, Task):
+            part.task.CopyFrom(intents_pb2.Task(name=target.name, queue=target.queue))
+        elif isinstance(target, Entity):
+            part.entity.CopyFrom(intents_pb2.Entity(type=target.kind, id=target.id, message=target.message))
+        if len(self._parts) >= _PARTS_KEPT:
+            self._parts.clear()
+        self._parts[id(terms)] = (terms, part)  # the terms are kept too: so long their id is nobody else's
+        return part
+
+
+def aborts(dropped: Iterable[Dropped]) -> pb.ServerMessage:
+    return pb.ServerMessage(
+        aborts=pb.Aborts(
+            aborts=[
+                pb.Aborts.Abort(intent_id=each.id, delivery=each.delivery, reason=each.reason)
+                for each in dropped
+            ]
+        )
+    )
+
+
+def results(number: int, settlements: list[Settlement], counted: list[bool]) -> pb.ServerMessage:
+    """What became of acks."""
+    stale = [
+        pb.AckResults.Stale(intent_id=each.id, delivery=each.delivery)
+        for each, counts in zip(settlements, counted, strict=True)
+        if not counts
+    ]
+    return pb.ServerMessage(
+        ack_results=pb.AckResults(number=number, counted=len(settlements) - len(stale), stale=stale)
+    )
+
+
+def credits_of(given: Iterable[pb.Credit]) -> dict[str, int]:
+    """Credits by lane."""
+    found: dict[str, int] = {}
+    for credit in given:
+        lane = _lane(credit.source)
+        found[lane] = found.get(lane, 0) + credit.credits
+    if len(found) > SOURCES_MAX:
+        raise InvalidField(f"{len(found)} streams and queues are named; {SOURCES_MAX} are allowed.")
+    return found
+
+
+def check_credits(wanted: int) -> None:
+    if wanted > CREDITS_MAX:
+        raise InvalidField(
+            f"{wanted} credits and deliveries without outcome are too many; {CREDITS_MAX} are allowed.",
+            hint="Give credits as outcomes are sent.",
+        )
+
+
+def _lane(source: pb.Source) -> str:
+    kind = source.WhichOneof("kind")
+    if kind is None:
+        raise InvalidField("Credits are for a stream, a queue or a type of entities, and none is named.")
+    name: str = getattr(source, kind)
+    if not 1 <= len(name) <= NAME_CHARS_MAX:
+        raise InvalidField(f"The name of a {kind} has 1 to {NAME_CHARS_MAX} characters.")
+    if kind == "entity":
+        return type_lane(name)
+    target: Target = Stream(name) if kind == "stream" else Task("", name)
+    return lane_of(target)
+
+
+def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int, consumer: str) -> Settlement:
+    log = _log(ack.log) if ack.log else None
+    outcome, waited_ms = _outcome(ack, now_ms, result_bytes_max), ack.waited_ms
+    return Settlement(
+        ack.intent_id, ack.delivery, outcome, log, consumer, waited_ms if waited_ms >= -1 else -1
+    )
+
+
+def _log(text: str) -> str:
+    """The newest of it that is kept."""
+    whole = text.encode()
+    if len(whole) <= ATTEMPT_LOG_BYTES_MAX:
+        return text
+    return whole[-ATTEMPT_LOG_BYTES_MAX:].decode(errors="ignore")
+
+
+def functions(hello: pb.Hello) -> Iterator[Function]:
+    """What a worker says it can run."""
+    for each in hello.functions:
+        place = each.WhichOneof("place")
+        yield Function(
+            each.name,
+            each.queue if place == "queue" else None,
+            each.entity if place == "entity" else None,
+            each.signature,
+            each.schema,
+        )
+
+
+def words(report: pb.ProgressReport, now_ms: int) -> dict[tuple[str, int], Progress]:
+    """How far deliveries are."""
+    if len(report.words) > PROGRESS_MAX:
+        raise InvalidField(f"{len(report.words)} words are in one report; {PROGRESS_MAX} are allowed.")
+    return {
+        (each.intent_id, each.delivery): Progress(
+            plain(each.done),
+            plain(each.total) if each.HasField("total") else None,
+            each.note[:NOTE_CHARS_MAX],
+            now_ms,
+        )
+        for each in report.words
+        if math.isfinite(each.done) and math.isfinite(each.total)
+    }
+
+
+def plain(number: float) -> float:
+    """Whole numbers without a point."""
+    return int(number) if number.is_integer() else number
+
+
+def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
+    match ack.WhichOneof("outcome"):
+        case "done":
+            return _done(ack.done, result_bytes_max) if ack.done.HasField("result") else _DONE
+        case "failed":
+            failed = ack.failed
+            wait_ms = _delay(failed.retry_after_ms) if failed.HasField("retry_after_ms") else 0
+            return Failed(
+                failed.kind[:_KIND_CHARS_MAX] or "failed",
+                failed.message[:ERROR_CHARS_MAX],
+                delay_ms=_delay(failed.delay_ms) if failed.HasField("delay_ms") else -1,
+                not_before_ms=now_ms + wait_ms if wait_ms else 0,
+            )
+        case "snoozed":
+            return Snoozed(_delay(ack.snoozed.delay_ms), ack.snoozed.reason[:ERROR_CHARS_MAX])
+        case "rejected":
+            rejected = ack.rejected
+            return Rejected(rejected.kind[:_KIND_CHARS_MAX] or "rejected", rejected.message[:ERROR_CHARS_MAX])
+        case "lost":
+            text = ack.lost.message[:ERROR_CHARS_MAX]
+            return Returned(text) if ack.lost.returned else Lost(text)
+    raise InvalidField(f"The ack of {ack.intent_id[:128]!r} says no outcome.")
+
+
+def _done(done: pb.Done, bytes_max: int) -> Outcome:
+    """The work is done, whatever is wrong with the result: to do it again would not help."""
+    if not done.result:
+        return _DONE
+    if len(done.result) > bytes_max:
+        return Rejected("result", f"it is done, but its result has more than {bytes_max} bytes")
+    try:
+        if not done.result.isascii():
+            done.result.decode()
+        msgspec.json.decode(done.result, type=Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return Rejected("result", f"it is done, but its result is not JSON: {error}")
+    return Done(done.result)
+
+
+def _delay(delay_ms: int) -> int:
+    return min(max(0, delay_ms), RETRY_DELAY_MS_MAX)

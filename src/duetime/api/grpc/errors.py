@@ -1,0 +1,90 @@
+"""Errors over gRPC: a status for every client, and our own code and problem in the trailer."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+import grpc
+import grpc.aio
+import msgspec
+from msgspec.structs import replace
+
+from duetime import errors
+from duetime.api.http import problems
+from duetime.errors import DuetimeError
+from duetime.v1 import intents_pb2 as pb
+from duetime.wire.intent import Problem
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+CODE: Final = "duetime-error-code"
+PROBLEM: Final = "duetime-problem-bin"
+# Trailers share 8 KiB with everything else in them; what would not fit is told without its details.
+_PROBLEM_BYTES_MAX = 4_096
+_WORDS_MAX = 1_000
+
+_BY_STATUS: Final = {
+    400: grpc.StatusCode.INVALID_ARGUMENT,
+    401: grpc.StatusCode.UNAUTHENTICATED,
+    403: grpc.StatusCode.PERMISSION_DENIED,
+    404: grpc.StatusCode.NOT_FOUND,
+    405: grpc.StatusCode.UNIMPLEMENTED,
+    409: grpc.StatusCode.ALREADY_EXISTS,
+    413: grpc.StatusCode.INVALID_ARGUMENT,
+    415: grpc.StatusCode.INVALID_ARGUMENT,
+    422: grpc.StatusCode.INVALID_ARGUMENT,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    431: grpc.StatusCode.INVALID_ARGUMENT,
+    503: grpc.StatusCode.UNAVAILABLE,
+}
+# Where gRPC tells apart what HTTP does not.
+_BY_CLASS: Final[Mapping[type[DuetimeError], grpc.StatusCode]] = {
+    errors.RevisionMoved: grpc.StatusCode.ABORTED,
+    errors.StateForbids: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NotDeadLettered: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NotPatchable: grpc.StatusCode.FAILED_PRECONDITION,
+}
+_logger = logging.getLogger("duetime.api")
+
+
+def status_of(error: DuetimeError) -> grpc.StatusCode:
+    """The status that a client without our codes understands."""
+    return _BY_CLASS.get(type(error)) or _BY_STATUS.get(error.status, grpc.StatusCode.INTERNAL)
+
+
+def trailer(error: DuetimeError) -> tuple[tuple[str, str | bytes], ...]:
+    """What goes with the status."""
+    text = problems.encode(error)
+    if len(text) > _PROBLEM_BYTES_MAX:
+        short = replace(
+            problems.problem(error),
+            detail=str(error)[:_WORDS_MAX],
+            message=error.message[:_WORDS_MAX],
+            details={},
+        )
+        text = msgspec.json.encode(short)
+    return ((CODE, str(error.code)), (PROBLEM, text))
+
+
+def problem(shown: Problem) -> pb.Problem:
+    """A problem as a message: in answers that have several."""
+    return pb.Problem(
+        error_code=shown.error_code,
+        status=shown.status,
+        message=shown.message,
+        retryable=shown.retryable,
+        json=msgspec.json.encode(shown),
+    )
+
+
+async def refuse(context: Context, error: Exception, place: str) -> NoReturn:
+    """End a call with an error. What is not one of ours is a bug, logged with a trace id."""
+    if not isinstance(error, DuetimeError):
+        trace = secrets.token_hex(8)
+        _logger.error("Bug %s in %s", trace, place, exc_info=error)
+        error = DuetimeError("Something went wrong in Duetime itself.", traceId=trace)
+    await context.abort(status_of(error), str(error)[:_WORDS_MAX], trailer(error))
+    raise AssertionError("an aborted call does not go on")

@@ -1,0 +1,1 @@
+"""HTTP: connections, requests, the router, server-sent events, OpenAPI and the pages."""

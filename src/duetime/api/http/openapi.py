@@ -1,0 +1,291 @@
+"""The OpenAPI document: what the route table and the Structs of `wire` say, and nothing by hand.
+
+Each refusal is listed with the codes it can carry, so that a client can be generated, and a test can hold
+every answer of a real server against this document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from types import UnionType
+from typing import Any, Final, get_args
+
+import msgspec
+
+from duetime import errors
+from duetime.api.access.auth import Role
+from duetime.api.http import problems
+from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.examples import BODIES
+from duetime.api.http.router import Route
+from duetime.errors import DuetimeError
+from duetime.wire.intent import IntentOut, KnownId, Problem
+
+Json = dict[str, Any]
+
+_REF: Final = "#/components/schemas/{name}"
+_PATH_PARAMETER: Final = re.compile(r"{(\w+)(?::path)?}")
+_JSON: Final = "application/json"
+_PROBLEM: Final = problems.MEDIA_TYPE.decode()
+_ABOUT: Final = (
+    "A durable time and task engine: things happen on time, survive crashes, and can say why.\n\n"
+    "Times out are ISO-8601 UTC with milliseconds; times in are ISO-8601 with any offset, or seconds since "
+    "1970 as a number. Unknown fields and parameters are refused. Every refusal is a problem "
+    "(`application/problem+json`) whose `errorCode` is for programs and whose `recoveryHint` is for people."
+)
+_NEEDS: Final = {
+    Role.read: "any token",
+    Role.worker: "a token of the role worker or admin",
+    Role.submit: "a token of the role submit or admin",
+    Role.admin: "a token of the role admin",
+}
+_REASONS: Final = {
+    200: "Done.", 201: "Created.", 400: "The request cannot be read.", 401: "No token, or an unknown one.",
+    403: "The token's role may not do this.", 404: "There is no such thing.",
+    409: "Something else is known already.", 413: "Too large.",
+    422: "The request says something impossible, or the intent's state does not allow it.",
+    429: "Too much at a time: wait and send it again.", 500: "A bug in Duetime, with a trace id.",
+    503: "Not now: wait and send it again.",
+}  # fmt: skip
+# What is given instead, to those who ask for it by Accept.
+_ALSO: Final = {
+    "getMetrics": {
+        "application/openmetrics-text": {"schema": {"type": "string"}},
+        _JSON: {"schema": {"type": "object"}},
+    }
+}
+
+
+def document(routes: Iterable[Route]) -> Json:
+    """OpenAPI 3.1 of these routes."""
+    routes = list(routes)
+    schemas, components = _schemas(routes)
+    paths: Json = {}
+    for route in routes:
+        path = _PATH_PARAMETER.sub(r"{\1}", route.path)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Duetime",
+            "version": metadata.version("duetime"),
+            "description": _ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name} for name in dict.fromkeys(route.tag for route in routes)],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "examples": {
+                kind.__name__: _example(kind) for route in routes for kind in (*route.errors, *_common(route))
+            },
+            "securitySchemes": {
+                "token": {"type": "apiKey", "in": "header", "name": "X-Duetime-Token"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+class OpenApi:
+    """The document as a route gives it: made when it is asked for the first time."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = routes
+        self._body: bytes | None = None
+
+    async def __call__(self, call: Call) -> Answer:
+        if self._body is None:
+            self._body = msgspec.json.encode(document(self._routes))
+        return Answer(self._body)
+
+
+def _schemas(routes: list[Route]) -> tuple[dict[Any, Json], Json]:
+    """The schema of every type that goes in or out, and the named ones among them."""
+    types: list[Any] = [KnownId, Problem]
+    for route in routes:
+        for kind in (route.body, *route.answers.values()):
+            types += [each for each in _one_of(kind) if each is not None and each not in types]
+    found, components = msgspec.json.schema_components(types, ref_template=_REF)
+    return dict(zip(map(_key, types), map(_plain, found), strict=True)), _plain(components)
+
+
+def _plain(schema: Any) -> Any:
+    """Patterns as JSON Schema writes them: Python's \\Z is its $."""
+    if isinstance(schema, dict):
+        return {
+            name: value.replace("\\Z", "$") if name == "pattern" and isinstance(value, str) else _plain(value)
+            for name, value in schema.items()
+        }
+    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _one_of(kind: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, which msgspec describes only one by one."""
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+
+
+def _schema(kind: Any, schemas: dict[Any, Json]) -> Json:
+    found = [schemas[_key(each)] for each in _one_of(kind)]
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def _key(kind: Any) -> str:
+    """Annotated types need not be hashable."""
+    return repr(kind)
+
+
+def _operation(route: Route, schemas: dict[Any, Json]) -> Json:
+    operation: Json = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "description": " ".join(filter(None, (route.about, _needs(route)))),
+        "tags": [route.tag],
+        "parameters": _parameters(route, schemas),
+        "responses": _responses(route, schemas),
+        "security": [] if route.role is None else [{"token": []}, {"bearer": []}],
+    }
+    if route.body is not None:
+        operation["requestBody"] = _body(route, schemas)
+    if route.stream:
+        operation["x-stream"] = True
+    return operation
+
+
+def _needs(route: Route) -> str:
+    if route.role is None:
+        return "Open to everybody."
+    return f"Needs {_NEEDS[route.role]}, once the server has tokens."
+
+
+def _parameters(route: Route, schemas: dict[Any, Json]) -> list[Json]:
+    found: list[Json] = [
+        {"name": name, "in": "path", "required": True, "schema": _path_schema(name, schemas)}
+        for name in _PATH_PARAMETER.findall(route.path)
+    ]
+    for parameter in route.parameters:
+        found.append(
+            {
+                "name": parameter.name,
+                "in": parameter.place,
+                "required": parameter.required,
+                "description": parameter.description,
+                "schema": dict(parameter.schema),
+            }
+        )
+    return found
+
+
+def _path_schema(name: str, schemas: dict[Any, Json]) -> Json:
+    return schemas[_key(KnownId)] if name == "id" else {"type": "string", "minLength": 1}
+
+
+def _body(route: Route, schemas: dict[Any, Json]) -> Json:
+    media: Json = {"schema": _schema(route.body, schemas)}
+    examples = BODIES.get(route.name)
+    if examples:
+        media["examples"] = {
+            name: {"summary": summary, "value": value} for name, (summary, value) in examples.items()
+        }
+    content = {_JSON: media}
+    if route.ndjson:
+        content["application/x-ndjson"] = {
+            "schema": {"type": "string", "description": "One JSON object a line."}
+        }
+    return {"required": route.body_required, "content": content}
+
+
+def _responses(route: Route, schemas: dict[Any, Json]) -> Json:
+    answers: Json = {}
+    for status, kind in route.answers.items():
+        answers[str(status)] = {
+            "description": _REASONS.get(status, "Done."),
+            "headers": _headers(route, status, kind),
+            "content": {route.media_type: {"schema": _schema(kind, schemas)}, **_ALSO.get(route.name, {})},
+        }
+    by_status: dict[int, list[type[DuetimeError]]] = {}
+    for error in dict.fromkeys((*route.errors, *_common(route))):
+        by_status.setdefault(error.status, []).append(error)
+    for status in sorted(by_status):
+        answer = _refusal(status, by_status[status])
+        known = answers.setdefault(str(status), answer)
+        if known is not answer:  # a status that answers, too: /health/ready says 503 with its reasons
+            known["content"].update(answer["content"])
+            known["headers"].update(answer["headers"])
+    return dict(sorted(answers.items()))
+
+
+def _headers(route: Route, status: int, kind: Any) -> Json:
+    headers: Json = {}
+    if kind is IntentOut:
+        headers["ETag"] = _header("The intent's revision, for If-Match.", required=True)
+    if status == 201:
+        headers["Location"] = _header("Where it is found.", required=True)
+    if route.write:
+        headers["Idempotent-Replayed"] = _header("true where this was answered before, or exists already.")
+    return headers
+
+
+def _header(description: str, kind: str = "string", *, required: bool = False) -> Json:
+    return {"description": description, "required": required, "schema": {"type": kind}}
+
+
+# What a route that needs the engine answers while the engine stops, or after it has failed.
+_STOPPED: Final = (
+    errors.Closed, errors.Fatal, errors.Damaged, errors.Denied, errors.DiskFailed, errors.Held,
+)  # fmt: skip
+
+
+def _common(route: Route) -> list[type[DuetimeError]]:
+    """What any route of its kind may say, beside what is its own."""
+    found: list[type[DuetimeError]] = [
+        errors.BadHttp, errors.ForeignPage, errors.ForeignHost, errors.TooLarge, DuetimeError,
+    ]  # fmt: skip
+    if route.role is not None:
+        found += [errors.NotJsonType, errors.NoToken]
+        if route.role is not Role.read:
+            found.append(errors.Forbidden)
+        if not route.stream:
+            found.append(errors.Busy)
+    if any(parameter.place == "query" for parameter in route.parameters):
+        found.append(errors.BadQuery)
+    if route.write:
+        found += [errors.InvalidField, errors.KeyReused]
+    if errors.NotReady in route.errors:
+        found += _STOPPED
+    if errors.LogUnavailable in route.errors:
+        found += [errors.NoSpace, errors.Exhausted]
+    return found
+
+
+def _refusal(status: int, kinds: list[type[DuetimeError]]) -> Json:
+    kinds = sorted(kinds, key=lambda kind: kind.code)
+    codes = sorted({kind.code for kind in kinds})
+    headers: Json = {}
+    if any(kind.retryable for kind in kinds):
+        headers["Retry-After"] = _header("Seconds to wait.", "integer")
+    if status == 401:
+        headers["WWW-Authenticate"] = _header("How to show a token.", required=True)
+    said = {"status": {"const": status}, "errorCode": {"enum": codes}}
+    return {
+        "description": _REASONS.get(status, "Refused."),
+        "headers": headers,
+        "content": {
+            _PROBLEM: {
+                # Beside the reference, as 3.1 has it: generators of clients read the reference alone, and get
+                # one Problem; with allOf they want one for every answer, and give up on the constants.
+                "schema": {"$ref": _REF.format(name="Problem"), "properties": said},
+                "examples": {
+                    str(kind.code): {"$ref": f"#/components/examples/{kind.__name__}"} for kind in kinds
+                },
+            }
+        },
+    }
+
+
+def _example(kind: type[DuetimeError]) -> Json:
+    problem = problems.problem(kind())
+    return {"summary": problem.title, "value": msgspec.to_builtins(problem)}

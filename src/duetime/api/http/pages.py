@@ -1,0 +1,76 @@
+"""The pages of the server: /docs, which shows the OpenAPI document, and / with what there is to see.
+
+Each page is one file that needs nothing from elsewhere. The header says so to the browser, too: only this
+page's own script and style run, and it may talk to nobody but this server.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.openapi import OpenApi
+from duetime.api.http.router import Route
+
+_FOLDER: Final = Path(__file__).parent / "html"
+_HTML: Final = "text/html"
+
+
+class Page:
+    """A page of the folder, read when it is asked for the first time."""
+
+    def __init__(self, name: str) -> None:
+        self._path = _FOLDER / name
+        self._answer: Answer | None = None
+
+    async def __call__(self, call: Call) -> Answer:
+        if self._answer is None:
+            body = self._path.read_bytes()
+            self._answer = Answer(body, headers=_headers(body), media_type=b"text/html; charset=utf-8")
+        return self._answer
+
+
+def document_routes(routes: Sequence[Route]) -> list[Route]:
+    """The document of these routes, with the pages, which are in it as well."""
+    described: list[Route] = list(routes)
+    own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Pages"}
+    found = [
+        Route(
+            path="/openapi.json", handler=OpenApi(described), name="getOpenApi",
+            summary="This document", answers={200: dict[str, Any]}, **own,
+        ),
+        Route(
+            path="/docs", handler=Page("docs.html"), name="getDocs", media_type=_HTML,
+            summary="This document as a page", answers={200: str}, **own,
+        ),
+        Route(
+            path="/", handler=Page("home.html"), name="getHome", media_type=_HTML,
+            summary="How the server is, and where to go", answers={200: str}, **own,
+        ),
+    ]  # fmt: skip
+    described += found
+    return found
+
+
+def _headers(body: bytes) -> list[tuple[bytes, bytes]]:
+    policy = (
+        f"default-src 'none'; script-src {_hashes(body, b'script')}; style-src {_hashes(body, b'style')}; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return [
+        (b"content-security-policy", policy.encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cache-control", b"no-cache"),
+    ]
+
+
+def _hashes(body: bytes, tag: bytes) -> str:
+    """The hashes of what stands between the tags, as the browser counts them."""
+    parts = re.findall(b"<%b>(.*?)</%b>" % (tag, tag), body, re.DOTALL)
+    return " ".join(f"'sha256-{base64.b64encode(sha256(part).digest()).decode()}'" for part in parts)

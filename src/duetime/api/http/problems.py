@@ -1,0 +1,128 @@
+"""Errors as `application/problem+json`: one table from an error to what its caller reads."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from duetime import errors
+from duetime.api.codec.fields import nearest
+from duetime.errors import DuetimeError
+from duetime.kernel.transitions import TRANSITIONS
+from duetime.protocol.intent import Status
+from duetime.wire.forms import FORMS
+from duetime.wire.intent import HintOut, Problem
+
+MEDIA_TYPE: Final = b"application/problem+json"
+
+# Where to look or go next, by the kind of error.
+ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
+    errors.NoSuchIntent: "GET /v1/intents",
+    errors.NoSuchRoute: "GET /docs",
+    errors.KeyFinished: 'POST /v1/intents with "onDuplicate": "return"',
+    errors.KeyHeld: "GET /v1/intents/{intentId}",
+    errors.KeyReused: "GET /v1/intents/{intentId}",
+    errors.IdExists: "GET /v1/intents/{intentId}",
+    errors.RevisionMoved: "GET /v1/intents/{intentId}",
+    errors.StateForbids: "GET /v1/intents/{intentId}/why",
+    errors.NotPatchable: "GET /v1/intents/{intentId}/why",
+    errors.NotDeadLettered: "GET /v1/intents/{intentId}",
+    errors.Busy: "GET /v1/admin/chronoscope",
+    errors.LaneFull: "GET /v1/admin/lanes",
+    errors.EntityFull: "GET /v1/admin/lanes",
+    errors.NotReady: "GET /health/ready",
+    errors.LogUnavailable: "GET /health",
+    errors.NoSpace: "GET /health",
+    errors.Exhausted: "GET /health",
+}
+# A wait for errors that pass, when nobody knows better.
+_WAIT_MS: Final = 1_000
+_PLACE = re.compile(r" - at `([^`]*)`$")
+# What is not there may be left out, or be null: of no interest to who has sent something else.
+_OR_NULL = re.compile(r" \| null(?=[^`]*`, got)")
+_REGEX = re.compile(r"`str` matching regex ('.*')$")
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+
+
+def problem(error: DuetimeError) -> Problem:
+    """What the caller of the API reads about an error."""
+    details = dict(error.details)
+    wait_ms = details.pop("waitMs", _WAIT_MS if error.retryable else None)
+    state = details.get("currentState")
+    if error.status == 429:
+        details.setdefault("retryAfterMs", wait_ms)
+    return Problem(
+        type=f"urn:duetime:problem:{error.code}",
+        title=error.title(),
+        status=error.status,
+        detail=str(error),
+        error_code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        recovery_hint=HintOut(
+            suggestion=error.hint,
+            endpoint=ENDPOINTS.get(type(error)),
+            wait_ms=wait_ms if isinstance(wait_ms, int) else None,
+            current_state=state if isinstance(state, str) else None,
+            next_states=_next_states(state),
+        ),
+        details=details,
+    )
+
+
+def encode(error: DuetimeError) -> bytes:
+    """The body of an answer about an error."""
+    try:
+        return msgspec.json.encode(problem(error))
+    except TypeError:  # a detail that is not JSON: the rest is worth more
+        error.details = {}
+        return msgspec.json.encode(problem(error))
+
+
+def retry_after_s(error: DuetimeError) -> int | None:
+    """The value of `Retry-After`, where waiting helps."""
+    if not error.retryable:
+        return None
+    wait_ms = error.details.get("waitMs", _WAIT_MS)
+    return max(1, -(-wait_ms // 1000)) if isinstance(wait_ms, int) else 1
+
+
+def _next_states(state: object) -> list[str]:
+    if not isinstance(state, str) or state not in Status.__members__:
+        return []
+    return [status.name for status in TRANSITIONS[Status[state]]]
+
+
+def unreadable(error: Exception, kind: Any = Any) -> DuetimeError:
+    """Why a body could not be decoded: not JSON at all, or JSON that says something impossible."""
+    if not isinstance(error, msgspec.ValidationError):
+        return errors.NotJson(f"The body is not JSON: {error}.", hint="Send a JSON object in UTF-8.")
+    return invalid(str(error), kind=kind)
+
+
+def invalid(text: str, prefix: str = "$", kind: Any = Any, *, suggest: bool = True) -> DuetimeError:
+    """What msgspec says of a wrong value of this type, as the error our callers know."""
+    found = _PLACE.search(text)
+    inside = found.group(1) if found else "$"
+    place = inside.replace("$", prefix, 1)
+    words = _REGEX.sub(_form, _PLACE.sub("", text))
+    message = f"{_OR_NULL.sub('', words)}, at {place}."
+    details: dict[str, Any] = {"path": place}
+    unknown = _UNKNOWN.search(text) if suggest else None
+    meant = nearest(kind, inside, unknown.group(1)) if unknown else None
+    return errors.InvalidField(
+        message, hint=None if meant is None else f"Did you mean {meant}? Nothing was stored.", **details
+    )
+
+
+def _form(found: re.Match[str]) -> str:
+    """A form that works in the place of the pattern, which msgspec shows as Python's repr."""
+    return FORMS.get(ast.literal_eval(found.group(1)), found.group())
+
+
+def nobody_counts(error: DuetimeError) -> None:
+    """For those who answer callers where nobody wants to know how often one is refused."""

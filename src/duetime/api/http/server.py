@@ -1,0 +1,276 @@
+"""`duetime serve`: sockets, the engine, and a stop that loses nothing.
+
+The port answers before the engine has recovered: health says so, and reads are served from the last
+checkpoint. A stop goes the other way: accept nothing new, finish what is in flight within the deadline, hand
+the rest back, write everything down. A second signal stops at once. If the engine stops itself, so does the
+process: whoever supervises it starts it again, and it recovers from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import shlex
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import uvicorn
+from msgspec import Struct
+from starlette.applications import Starlette
+
+from duetime.api.access.admission import Admission, Ticket
+from duetime.api.access.auth import Gate
+from duetime.api.http.connection import Connection
+from duetime.api.http.fast_path import Quick
+from duetime.api.http.listener import Listener
+from duetime.engine.engine import Engine
+from duetime.errors import BadConfig
+from duetime.limits import ANSWERS_MS, BACKLOG
+from duetime.settings import ServerSettings
+
+_logger = logging.getLogger("duetime")
+# How long an idle connection is kept.
+_KEEP_ALIVE_S = 75
+
+
+class Side(Protocol):
+    """Something that serves beside HTTP: the gRPC port."""
+
+    async def start(self) -> str:
+        """Begin, and say where."""
+
+    async def stop(self, within_s: float) -> None:
+        """End within this time."""
+
+
+class Parts(Struct):
+    """What a server is made of."""
+
+    settings: ServerSettings
+    engine: Engine
+    application: Starlette
+    gate: Gate
+    quick: Quick
+    admission: Admission
+    """Of the HTTP port."""
+    ready: Callable[[Engine], None]
+    """Called when recovery is done."""
+    stopping: Callable[[], None]
+    """Called when no new work is taken any more: streams end."""
+    stopped: Callable[[], None]
+    """Called when everything is written down."""
+    sides: list[Side] = []
+    drain_ms: int = 30_000
+
+
+class Listening(Struct):
+    """Where a started server answers."""
+
+    http: str
+    others: list[str]
+    asks_for_tokens: bool = False
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn without signal handlers of its own, whose connections pass the admission."""
+
+    def __init__(self, config: uvicorn.Config, admission: Admission) -> None:
+        super().__init__(config)
+        self._admission = admission
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        listeners = [
+            Listener(each, self._admission, self._connection, self.config.ssl) for each in sockets or ()
+        ]
+        for listener in listeners:
+            listener.start()
+        self.servers = listeners  # type: ignore[assignment]  # they are closed as the loop's own are
+        self.started = True
+
+    def _connection(self, ticket: Ticket) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            ticket=ticket,
+        )
+        return made
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Server:
+    """One process: HTTP, perhaps gRPC, and the engine."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._stop: asyncio.Event = asyncio.Event()
+        self.failure: BaseException | None = None
+
+    @property
+    def application(self) -> Starlette:
+        """What answers over HTTP, without a socket."""
+        return self._parts.application
+
+    def stop(self) -> None:
+        """Begin to stop, as a signal does."""
+        if self._stop.is_set():
+            _logger.warning("Stopped at once; what was under way is recovered at the next start.")
+            raise SystemExit(1)
+        _logger.info("Stopping: what is under way has up to %g s.", self._parts.drain_ms / 1000)
+        self._stop.set()
+
+    async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
+        """Serve until told to stop."""
+        parts = self._parts
+        listener = bind(parts.settings.host, parts.settings.port)
+        with listener:
+            http = _Uvicorn(self._config(), parts.admission)
+            serving = asyncio.create_task(http.serve(sockets=[listener]))
+            try:
+                await self._until_stop(listener, serving, started)
+            finally:
+                parts.stopping()
+                await self._wind_down(http, serving)
+        if self.failure is not None:
+            raise self.failure
+
+    async def _until_stop(
+        self, listener: socket.socket, serving: asyncio.Task[None], started: Callable[[Listening], Any] | None
+    ) -> None:
+        parts = self._parts
+        scheme = "https" if parts.settings.tls_cert else "http"
+        failing: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        parts.engine.on_failure = lambda error: None if failing.done() else failing.set_result(error)
+        await parts.engine.start()
+        parts.ready(parts.engine)
+        others = [await side.start() for side in parts.sides]
+        if started is not None:
+            started(Listening(f"{scheme}://{_shown(listener)}", others, not parts.gate.open()))
+        stopping = asyncio.create_task(self._stop.wait())
+        ends: list[asyncio.Future[Any]] = [serving, stopping, failing]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if failing.done():
+            self.failure = failing.result()
+        stopping.cancel()
+
+    async def _wind_down(self, http: _Uvicorn, serving: asyncio.Task[None]) -> None:
+        parts = self._parts
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + parts.drain_ms / 1000
+
+        def left_s() -> float:
+            return max(0.1, until_s - loop.time())
+
+        http.should_exit = True
+        await asyncio.gather(
+            serving, *(_within(side.stop, left_s()) for side in parts.sides), return_exceptions=True
+        )
+        await parts.engine.close(round(left_s() * 1000))
+        parts.stopped()
+
+    def _config(self) -> uvicorn.Config:
+        settings = self._parts.settings
+        if bool(settings.tls_cert) != bool(settings.tls_key):
+            raise BadConfig("server.tls_cert and server.tls_key go together.", hint="Give both, or none.")
+        try:
+            config = uvicorn.Config(
+                self._parts.application,
+                http=partial(Connection, quick=self._parts.quick),  # type: ignore[arg-type]
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                log_level=logging.WARNING,  # what happens is said in our own words
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=_answers_s(self._parts.drain_ms),
+                ssl_certfile=settings.tls_cert or None,
+                ssl_keyfile=settings.tls_key or None,
+            )
+            config.load()
+        except (OSError, ValueError) as error:
+            raise BadConfig(
+                f"TLS cannot be set up: {error}.", hint="Look at server.tls_cert and server.tls_key."
+            ) from error
+        return config
+
+
+def _answers_s(drain_ms: int) -> int:
+    """Whole seconds for answers under way: some of the time there is, and not all of it."""
+    return max(1, min(ANSWERS_MS, drain_ms // 2) // 1000)
+
+
+async def _within(stop: Callable[[float], Awaitable[None]], within_s: float) -> None:
+    await stop(within_s)
+
+
+def check_exposure(host: str, gate: Gate, folder: Path) -> None:
+    """Refuse to listen beyond loopback where everybody could do everything."""
+    if is_loopback(host) or not gate.open():
+        return
+    raise BadConfig(
+        f"{host} can be reached from other machines, and there is no token.",
+        hint=f"Make one with `duetime token new --role admin --data {shlex.quote(str(folder))}`, "
+        "or start with --insecure if you must.",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket, or a clear no."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise BadConfig(
+            f"There is no address {host!r}: {error.strerror}.", hint="Correct server.host."
+        ) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise BadConfig(
+            f"Port {port} of {host} cannot be used: {error.strerror}.",
+            hint="Another server may be running; choose another with --port, or 0 for any free one "
+            '(and another --grpc-port and --data). With make: make run ARGS="--port 0 ...".',
+        ) from error
+    return listener
+
+
+def _shown(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """SIGTERM and SIGINT stop the server, gracefully the first time."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)

@@ -1,0 +1,334 @@
+"""Server-sent events of transitions, resumable by id.
+
+The newest events are kept in one ring that all listeners read at their own pace; nobody is waited for. Who
+comes back with an id that is no longer in the ring is told so (`gap`) and goes on with what there is. As
+long as nobody has listened for a while, nothing is recorded and the engine pays nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.api.access.revocations import Revocations
+from duetime.api.codec.filters import filter_from
+from duetime.api.http.endpoint import Answer, Call
+from duetime.api.service import Service
+from duetime.errors import BadQuery
+from duetime.insight.timefmt import iso
+from duetime.kernel.query import limited_ms
+from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
+from duetime.protocol.terms import Callback
+from duetime.store.archive import Filter
+
+# How long recording goes on without a listener, and how often a quiet stream says it lives.
+_LINGER_S = 15 * 60
+_BEAT_S = 15.0
+
+_GAP = (
+    b'event: gap\ndata: {"message":"Events before this one are no longer kept; read the intents again."}\n\n'
+)
+
+_ANY_CALLBACK = Callback("")
+# Transitions that an error may have caused.
+_WITH_ERROR = frozenset((SCHEDULED, DEAD_LETTERED, EXPIRED))
+
+Place = tuple[int, int]
+"""The id of an event: the log's position behind the batch, and the number in it."""
+
+
+class EventOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One transition."""
+
+    intent_id: str
+    status: str
+    previous_status: str | None
+    at: str
+    delivery: int
+    attempts: int
+    precision_tier: str
+    lane: str
+    late_ms: int | None
+    limited_ms: int
+    error: str | None
+
+
+class Event(Struct, frozen=True):
+    """A transition at its place, ready to be sent."""
+
+    place: Place
+    intent: Intent
+    status: Status
+    text: bytes
+    shown: EventOut
+
+
+class Wanted(Struct, frozen=True):
+    """Which events a listener wants. The status is the event's, not what became of the intent since."""
+
+    filter: Filter
+    intent_id: str | None = None
+
+    def matches(self, event: Event) -> bool:
+        if self.intent_id is not None and event.intent.id != self.intent_id:
+            return False
+        statuses = self.filter.statuses
+        if statuses and event.status not in statuses:
+            return False
+        return replace(self.filter, statuses=()).matches(event.intent)
+
+
+class Events:
+    """The ring, and who listens."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._ring: deque[Event] = deque()
+        self._bytes = 0
+        self._listeners = 0
+        self._since: Place = (0, 0)
+        """Everything behind this place was recorded, and is in the ring."""
+        self._stop: Callable[[], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._closed = False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Somebody listens: record."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._stop is None:
+            engine = self._service.running
+            self._since = (engine.pump.position, 1 << 62)
+            self._stop = engine.observe(self._observe)
+        self._listeners += 1
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners and not self._closed:
+                self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._forget)
+
+    def newest(self) -> Place:
+        return self._ring[-1].place if self._ring else self._since
+
+    def oldest(self) -> Place:
+        """Everything behind this place is kept."""
+        return self._since
+
+    def gap_behind(self, place: Place) -> bool:
+        """Whether something after this place may be missing."""
+        return place < self._since
+
+    def after(self, place: Place) -> list[Event]:
+        """What came after a place, oldest first."""
+        found: list[Event] = []
+        for event in reversed(self._ring):
+            if event.place <= place:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+    def wanted(self, wanted: Wanted, place: Place) -> tuple[list[Event], Place]:
+        """What a listener wants of what came after a place, and how far that goes: not more bytes together
+        than one who does not read may have waiting."""
+        found: list[Event] = []
+        size = 0
+        for event in self.after(place):
+            place = event.place
+            if wanted.matches(event):
+                found.append(event)
+                size += len(event.text)
+                if size >= EVENTS_SENT_BYTES:
+                    break
+        return found, place
+
+    async def wait(self, within_s: float) -> bool:
+        """Wait for something new; False when nothing came or nothing more will."""
+        if self._closed:
+            return False
+        if self._news is None:
+            self._news = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(within_s):
+                await asyncio.shield(self._news)
+        except TimeoutError:
+            return False
+        return not self._closed
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """The server stops: every stream ends."""
+        self._closed = True
+        self._forget()
+        self.wake()
+
+    def _observe(self, change: Change) -> None:
+        engine = self._service.running
+        intent = engine.intent(change.id)
+        if intent is None:
+            return
+        position = engine.pump.position
+        last = self._ring[-1].place if self._ring else self._since
+        place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
+        shown = _shown(change, intent)
+        text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
+        self._keep(Event(place, _slim(intent), change.new, text, shown))
+        self.wake()
+
+    def _keep(self, event: Event) -> None:
+        """One more; the oldest go when there are too many, or too many bytes of them."""
+        ring = self._ring
+        ring.append(event)
+        self._bytes += _weight(event)
+        while len(ring) > EVENTS_KEPT or self._bytes > EVENTS_BYTES_MAX:
+            oldest = ring.popleft()
+            self._bytes -= _weight(oldest)
+            self._since = oldest.place
+
+    def wake(self) -> None:
+        """Everybody who waits looks again."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+        self._news = None
+
+    def _forget(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+        self._ring.clear()
+        self._bytes = 0
+
+
+def _weight(event: Event) -> int:
+    """Bytes that an event keeps alive, roughly. Terms are shared, but for tags of its own."""
+    size = 2 * len(event.text)
+    tags = event.intent.terms.tags
+    return size if not tags else size + sum(len(name) + len(value) for name, value in tags.items())
+
+
+def _slim(intent: Intent) -> Intent:
+    """What filters look at: payloads and bodies are not kept alive by the ring."""
+    terms = intent.terms
+    if type(terms.target) is Callback:
+        terms = replace(terms, target=_ANY_CALLBACK)
+    return Intent(intent.seq, intent.id, terms, b"", intent.status, intent.execute_at_ms, 0, 0, 0)
+
+
+def _error_of(change: Change, intent: Intent) -> Error | None:
+    """The error that made this transition. What an earlier attempt failed of belongs to its own event."""
+    error = intent.rare.last_error if intent.rare is not None else None
+    if error is None or change.old is DEAD_LETTERED or change.new not in _WITH_ERROR:
+        return None
+    return error if (error.at_ms, error.delivery) == (change.at_ms, change.delivery) else None
+
+
+def _shown(change: Change, intent: Intent) -> EventOut:
+    error = _error_of(change, intent)
+    return EventOut(
+        intent_id=change.id,
+        status=change.new.name,
+        previous_status=change.old.name if change.old is not None else None,
+        at=iso(change.at_ms),
+        delivery=change.delivery,
+        attempts=intent.attempt,
+        precision_tier=intent.terms.tier.name,
+        lane=intent.terms.lane,
+        late_ms=intent.late_ms if intent.late_ms >= 0 else None,
+        limited_ms=limited_ms(intent, change.at_ms) if intent.limited_ms else 0,
+        error=error.message if error is not None else None,
+    )
+
+
+class EventStream:
+    """The route."""
+
+    def __init__(self, events: Events, revocations: Revocations) -> None:
+        self._events = events
+        self._revocations = revocations
+
+    async def __call__(self, call: Call) -> Answer | None:
+        wanted = Wanted(filter_from(call.query, "intentId"), call.query.get("intentId"))
+        last = call.header(b"last-event-id")
+        over = asyncio.Event()
+
+        def end() -> None:
+            over.set()
+            self._events.wake()
+
+        with self._events.listening(), self._revocations.watching(end):
+            place = self._events.newest() if last is None else place_from(last)
+            await call.send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": [
+                        (b"content-type", b"text/event-stream; charset=utf-8"),
+                        (b"cache-control", b"no-store"),
+                        (b"x-accel-buffering", b"no"),
+                    ],
+                }
+            )
+            if call.method == "HEAD":  # there is nothing to wait for
+                await call.send({"type": "http.response.body", "body": b"", "more_body": False})
+                return None
+            gone = asyncio.ensure_future(_gone(call))
+            try:
+                await self._send(call, wanted, place, lambda: gone.done() or over.is_set())
+            finally:
+                gone.cancel()
+        return None
+
+    async def _send(self, call: Call, wanted: Wanted, place: Place, over: Callable[[], bool]) -> None:
+        events = self._events
+        # The place from the beginning: who is cut off before the first event misses nothing either.
+        text = b"retry: 1000\nid: %d.%d\n\n" % place
+        if place > events.newest():  # of another log
+            text += _GAP
+            place = events.newest()
+        while not over():
+            if events.gap_behind(place):  # too long ago, or read too slowly: it is no longer kept
+                text += _GAP
+                place = events.oldest()
+            found, place = events.wanted(wanted, place)
+            text += b"".join(event.text for event in found)
+            if text:
+                await call.send({"type": "http.response.body", "body": text, "more_body": True})
+                text = b""
+            if events.closed:
+                break
+            if place < events.newest():  # that was not all
+                continue
+            if not await events.wait(_BEAT_S) and not events.closed:
+                text = b": still here\n\n"
+        with contextlib.suppress(Exception):
+            await call.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(call: Call) -> None:
+    while (await call.receive())["type"] != "http.disconnect":
+        pass
+
+
+def place_from(text: str) -> Place:
+    position, _, number = text.partition(".")
+    if not (text.isascii() and position.isdigit() and number.isdigit() and len(text) < 64):
+        raise BadQuery(f"Last-Event-ID {text[:64]!r} is not the id of an event.")
+    return int(position), int(number)

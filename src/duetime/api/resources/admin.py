@@ -1,0 +1,247 @@
+"""The routes of operators: dead letters, lanes, tiers, the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from heapq import nsmallest
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from duetime.api.codec import rates
+from duetime.api.codec.filters import check_names, filter_from, number_from
+from duetime.api.codec.intent_decoder import tier_named
+from duetime.api.http.endpoint import Answer, Call
+from duetime.api.resources.intents import PAGING, encode, no_body, page_of
+from duetime.api.service import Service
+from duetime.engine.engine import Engine
+from duetime.errors import BadQuery, DuetimeError, InvalidField, made
+from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
+from duetime.protocol.command import LaneSettings, Order, Pause, Purge, Resize, Resume, Revive, SetLane
+from duetime.protocol.intent import DEAD_LETTERED
+from duetime.protocol.reply import Refusal, Reply
+from duetime.store.archive import Filter
+from duetime.wire.admin import (
+    FailedOut,
+    FilterIn,
+    LaneOut,
+    LanePatch,
+    ManyDeadLetters,
+    ManyOut,
+    TierOut,
+    TierPatch,
+)
+
+_many = msgspec.json.Decoder(ManyDeadLetters)
+_tier = msgspec.json.Decoder(TierPatch)
+_lane_patch = msgspec.json.Decoder(LanePatch)
+# How many commands wait at a time: enough to fill a batch.
+_TOGETHER = 500
+# What a lane's name begins with.
+_KINDS = ("callback", "task", "entity", "entities", "stream")
+
+Verb = Callable[[list[str]], Awaitable[list[Any]]]
+
+
+class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Lanes that hold something, are paused, are asked for, or have settings; by name."""
+
+    lanes: list[LaneOut]
+    next_cursor: str | None = None
+
+
+class DeadLetters:
+    """Handlers for many dead letters at once."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def page(self, call: Call) -> Answer:
+        filter = _dead(filter_from(call.query, *PAGING))
+        return Answer(encode(await page_of(self._service, call, filter)))
+
+    async def revive(self, call: Call) -> Answer:
+        return await self._do(call, self._revive)
+
+    async def purge(self, call: Call) -> Answer:
+        return await self._do(call, self._purge)
+
+    async def _do(self, call: Call, verb: Verb) -> Answer:
+        many = call.read(_many)
+        if (many.intent_ids is None) == (many.filter is None):
+            raise InvalidField(
+                "Exactly one of intentIds and filter is needed.",
+                hint='{"filter": {}} means all dead letters, up to limit.',
+                path="$",
+            )
+        ids = many.intent_ids if many.intent_ids is not None else await self._found(many)
+        failed: list[FailedOut] = []
+        for start in range(0, len(ids), _TOGETHER):
+            part = ids[start : start + _TOGETHER]
+            for id, answer in zip(part, await verb(part), strict=True):
+                if isinstance(answer, DuetimeError):
+                    failed.append(FailedOut(intent_id=id, error_code=answer.code, message=answer.message))
+        return Answer(encode(ManyOut(matched=len(ids), done=len(ids) - len(failed), failed=failed)))
+
+    async def _found(self, many: ManyDeadLetters) -> list[str]:
+        assert many.filter is not None
+        filter = _dead(filter_from(_as_query(many.filter)))
+        ids: list[str] = []
+        cursor: str | None = None
+        while len(ids) < many.limit:
+            limit = min(PAGE_MAX, many.limit - len(ids))
+            page = await self._service.library.page(filter, "newest", cursor, limit)
+            ids += [view.id for view in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return ids
+
+    async def _revive(self, ids: list[str]) -> list[Any]:
+        engine = self._service.running
+        asked = [engine.ask(Revive(id)) for id in ids]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, DuetimeError):
+                raise answer
+        return list(answers)
+
+    async def _purge(self, ids: list[str]) -> list[Any]:
+        replies: list[Reply] = await self._service.running.ask(Purge(tuple(ids)))
+        return [
+            made(reply.error, reply.message, reply.details) if isinstance(reply, Refusal) else reply
+            for reply in replies
+        ]
+
+
+class Admin:
+    """Handlers for the engine as a whole."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def resize(self, call: Call) -> Answer:
+        """Another number of permits, at once."""
+        tier = tier_named(call.params["tier"], "tier")
+        concurrency = call.read(_tier).concurrency
+        await self._service.running.ask(Resize(tier, concurrency))
+        return Answer(encode(TierOut(tier=tier.name, concurrency=concurrency)))
+
+    async def lanes(self, call: Call) -> Answer:
+        """A page of them by name. Sorting the names of a million entities is not for the loop."""
+        check_names(call.query, ("limit", "cursor", "entities"))
+        limit = number_from(call.query, "limit", PAGE_MAX, 1, PAGE_MAX)
+        entities = call.query.get("entities", "true")
+        if entities not in ("true", "false"):
+            raise BadQuery("entities is true or false.", parameter="entities")
+        engine = self._service.running
+        names = engine.lane_names(entities=entities == "true")
+        page = await asyncio.to_thread(_behind, names, call.query.get("cursor", ""), limit + 1)
+        lanes = [_lane_out(engine, name) for name in page[:limit]]
+        more = page[limit - 1] if len(page) > limit else None
+        return Answer(encode(LanesOut(lanes=lanes, next_cursor=more)))
+
+    async def functions(self, call: Call) -> Answer:
+        """What workers can run, as they say."""
+        check_names(call.query, ())
+        return Answer(encode(self._service.functions.shown()))
+
+    async def set_lane(self, call: Call) -> Answer:
+        """Other limits for a lane, at once; they are kept on the log."""
+        lane, patch = _lane(call), call.read(_lane_patch)
+        engine = self._service.running
+        settings = _patched(engine.lane_settings(lane), patch)
+        if settings != engine.lane_settings(lane):
+            await engine.ask(SetLane(lane, settings))
+        if patch.paused is not UNSET:
+            await engine.ask(Pause(lane) if patch.paused else Resume(lane))
+        return Answer(encode(_lane_out(engine, lane)))
+
+    async def pause(self, call: Call) -> Answer:
+        no_body(call)
+        lane = _lane(call)
+        await self._service.running.ask(Pause(lane))
+        return Answer(b"{}")
+
+    async def resume(self, call: Call) -> Answer:
+        no_body(call)
+        lane = _lane(call)
+        await self._service.running.ask(Resume(lane))
+        return Answer(b"{}")
+
+
+def _behind(sources: list[list[str]], cursor: str, limit: int) -> list[str]:
+    """The first names behind a place. One may be in each of the sources."""
+    behind = (name for names in sources for name in names if name > cursor)
+    return list(dict.fromkeys(nsmallest(limit * len(sources), behind)))[:limit]
+
+
+def _lane_out(engine: Engine, name: str) -> LaneOut:
+    lane, settings = engine.lane(name), engine.lane_settings(name)
+    return LaneOut(
+        name=name,
+        paused=lane.paused,
+        pushed=lane.pushed,
+        pending=lane.pending,
+        ready=lane.ready,
+        running=lane.running,
+        consumers=lane.consumers,
+        concurrency=settings.concurrency or None,
+        rate=rates.shown(settings.rate, settings.period_ms),
+        burst=settings.burst,
+        pending_max=settings.pending_max or None,
+        priority=settings.priority,
+        order=settings.order.name,  # type: ignore[arg-type]  # the names are those of the Literal
+    )
+
+
+def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
+    """Settings with a patch laid over them."""
+    changes: dict[str, Any] = {
+        name: value or 0
+        for name in ("concurrency", "pending_max", "burst", "priority")
+        if (value := getattr(patch, name)) is not UNSET
+    }
+    if patch.rate is not UNSET:
+        rate = (0, 1_000) if patch.rate is None else rates.read(patch.rate, "$.rate")
+        changes["rate"], changes["period_ms"] = rate
+    if patch.order is not UNSET:
+        changes["order"] = Order[patch.order]
+    return replace(settings, **changes)
+
+
+def _dead(filter: Filter) -> Filter:
+    if filter.statuses and filter.statuses != (DEAD_LETTERED,):
+        raise BadQuery("Dead letters have the status DEAD_LETTERED.", parameter="status")
+    return replace(filter, statuses=(DEAD_LETTERED,))
+
+
+def _as_query(filter: FilterIn) -> dict[str, str]:
+    """A filter of a body, as a query would say it."""
+    query = {
+        name: str(value)
+        for name, value in (
+            ("status", filter.status),
+            ("tier", filter.tier),
+            ("queue", filter.queue),
+            ("task", filter.task),
+            ("entity", filter.entity),
+            ("from", filter.from_),
+            ("to", filter.to),
+        )
+        if value is not None
+    }
+    return query | {f"tag.{name}": value for name, value in (filter.tags or {}).items()}
+
+
+def _lane(call: Call) -> str:
+    lane = call.params["lane"]
+    kind, _, name = lane.partition(":")
+    if kind not in _KINDS or not name or len(lane) > LANE_CHARS_MAX:
+        raise InvalidField(
+            f"{lane[:64]!r} is not a lane.", hint="Lanes are named like task:default or stream:news."
+        )
+    return lane

@@ -1,0 +1,190 @@
+"""The route table of operators: dead letters, lanes, tiers, the log, health and metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from duetime import errors as e
+from duetime.api.access.auth import Role
+from duetime.api.functions.registry import FunctionsOut
+from duetime.api.http.router import Parameter, Route
+from duetime.api.resources.admin import Admin, DeadLetters, LanesOut
+from duetime.api.resources.insight import HealthRoutes, InsightRoutes, SegmentsOut
+from duetime.api.resources.routes import BY_TAGS, LIST, REQUEST_ID
+from duetime.insight.autoscale import Autoscale
+from duetime.insight.chronoscope import Chronoscope
+from duetime.insight.forecast import SLOTS_MAX, Timeline
+from duetime.insight.health import Health, Readiness
+from duetime.insight.predictions import Predictions
+from duetime.insight.replay import Life, Past
+from duetime.limits import AUTOSCALE_TARGET_S_MAX, PAGE_MAX
+from duetime.wire.admin import LaneOut, LanePatch, ManyDeadLetters, ManyOut, TierOut, TierPatch
+from duetime.wire.intent import Nothing, PageOut
+
+_LANES: Final = (
+    Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
+    Parameter("cursor", "Where to go on: nextCursor of the page before."),
+    Parameter("entities", "false: without the lanes of single entities.", {"type": "boolean"}),
+)
+_NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
+
+
+def dead_letter_routes(letters: DeadLetters) -> list[Route]:
+    many: dict[str, Any] = {
+        "method": "POST",
+        "role": Role.admin,
+        "tag": "Dead letters",
+        "body": ManyDeadLetters,
+        "bulk": True,
+        "answers": {200: ManyOut},
+        "parameters": (REQUEST_ID,),
+        "errors": (e.NotJson, e.InvalidField, e.UnknownTier, e.BadQuery, e.KeyReused, *_NOT_NOW),
+        "write": True,
+    }
+    return [
+        Route(
+            method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
+            name="listDeadLetters", summary="Dead letters, with their reasons", about=BY_TAGS,
+            tag="Dead letters", answers={200: PageOut}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
+        ),
+        Route(
+            path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",
+            summary="Schedule many dead letters again", **many,
+        ),
+        Route(
+            path="/v1/admin/dead-letters/purge", handler=letters.purge, name="purgeDeadLetters",
+            summary="Forget many dead letters now", **many,
+        ),
+    ]  # fmt: skip
+
+
+def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
+    lane: dict[str, Any] = {
+        "method": "POST",
+        "role": Role.admin,
+        "tag": "Operation",
+        "body": Nothing,
+        "body_required": False,
+        "answers": {200: Nothing},
+        "parameters": (REQUEST_ID,),
+        "errors": (e.NotJson, e.NoSuchRoute, e.InvalidField, e.KeyReused, *_NOT_NOW),
+        "write": True,
+    }
+    read: dict[str, Any] = {"method": "GET", "role": Role.read, "tag": "Operation"}
+    return [
+        Route(
+            path="/v1/admin/chronoscope", handler=insights.chronoscope, name="getChronoscope",
+            summary="Every tier in numbers: waiting, running, permits, lateness",
+            answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        _functions(admin),
+        Route(
+            path="/v1/admin/lanes", handler=admin.lanes, name="listLanes",
+            summary="The lanes in numbers, by name", parameters=_LANES,
+            answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/lanes/{lane:path}", handler=admin.set_lane, name="setLane",
+            summary="Give a lane other limits, at once",
+            **lane | {"method": "PATCH", "body": LanePatch, "body_required": True, "answers": {200: LaneOut}},
+        ),
+        Route(
+            path="/v1/admin/lanes/{lane:path}/pause", handler=admin.pause, name="pauseLane",
+            summary="Hand out nothing more of a lane", **lane,
+        ),
+        Route(
+            path="/v1/admin/lanes/{lane:path}/resume", handler=admin.resume, name="resumeLane",
+            summary="Hand out a lane's intents again", **lane,
+        ),
+        Route(
+            method="PATCH", path="/v1/admin/tiers/{tier}", handler=admin.resize, role=Role.admin,
+            name="resizeTier", summary="Give a tier another number of permits, at once", tag="Operation",
+            body=TierPatch, answers={200: TierOut}, parameters=(REQUEST_ID,),
+            errors=(e.NotJson, e.UnknownTier, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
+        ),
+        Route(
+            method="GET", path="/metrics", handler=insights.metrics, role=Role.read, name="getMetrics",
+            summary="Metrics for Prometheus, or as JSON", tag="Health", answers={200: str},
+            media_type="text/plain",
+        ),
+        *_insight_routes(insights, read),
+    ]  # fmt: skip
+
+
+def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route]:
+    return [
+        Route(
+            path="/v1/admin/timeline", handler=insights.timeline, name="getTimeline",
+            summary="What will fire, and whether it can be on time", answers={200: Timeline},
+            parameters=(
+                Parameter("from", "The first moment; now."), Parameter("to", "The end; an hour later."),
+                Parameter("slots", "In how many.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
+            ),
+            errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/predictions", handler=insights.predictions, name="getPredictions",
+            summary="How long functions take, and what an order by that would gain",
+            answers={200: Predictions}, errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/autoscale", handler=insights.autoscale, name="getAutoscale",
+            summary="How many workers each queue needs", answers={200: Autoscale},
+            parameters=(
+                Parameter("queue", "One queue, as default or stream:news; all that are asked for."),
+                Parameter(
+                    "targetSeconds", "Within which time what waits should be done; 60.",
+                    {"type": "integer", "minimum": 1, "maximum": AUTOSCALE_TARGET_S_MAX},
+                ),
+            ),
+            errors=(e.BadQuery, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/replay", handler=insights.replay, name="getReplay",
+            summary="The life of an intent, or the state of everything, as of a moment",
+            answers={200: Life | Past},
+            parameters=(Parameter("intentId", "One intent."), Parameter("at", "The moment.")),
+            errors=(e.BadQuery, e.MissingParameter, e.NoSuchIntent, e.NotReady), **read,
+        ),
+        Route(
+            path="/v1/admin/log/segments", handler=insights.segments, name="listSegments",
+            summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery, e.NotReady),
+            **read,
+        ),
+    ]  # fmt: skip
+
+
+def _functions(admin: Admin) -> Route:
+    return Route(
+        method="GET",
+        path="/v1/admin/functions",
+        handler=admin.functions,
+        role=Role.read,
+        name="listFunctions",
+        summary="The functions of the workers, with what they take",
+        tag="Operation",
+        answers={200: FunctionsOut},
+        errors=(e.BadQuery, e.NotReady),
+    )
+
+
+def health_routes(health: HealthRoutes) -> list[Route]:
+    own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Health"}
+    return [
+        Route(
+            path="/health", handler=health.health, name="getHealth", summary="Is it on time?",
+            answers={200: Health, 503: Health}, **own,
+        ),
+        Route(
+            path="/health/live", handler=health.live, name="getLive", summary="Is it alive?",
+            answers={200: dict[str, str]}, **own,
+        ),
+        Route(
+            path="/health/ready", handler=health.ready, name="getReady", summary="Is recovery done?",
+            answers={200: Readiness, 503: Readiness}, **own,
+        ),
+        Route(
+            path="/health/deep", handler=health.deep, name="getDeepHealth",
+            summary="Is it on time, with every tier", answers={200: Health, 503: Health}, **own,
+        ),
+    ]  # fmt: skip

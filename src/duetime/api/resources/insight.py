@@ -1,0 +1,139 @@
+"""The routes that tell how the server is, what is to come, and how it was."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from duetime.api.access.auth import Gate, Role
+from duetime.api.codec.filters import check_names, number_from, time_from
+from duetime.api.http.endpoint import Answer, Call
+from duetime.api.resources.intents import encode
+from duetime.api.service import Service
+from duetime.engine.meter import Meter
+from duetime.errors import BadQuery, MissingParameter, NoSuchIntent
+from duetime.insight.autoscale import autoscale
+from duetime.insight.chronoscope import look
+from duetime.insight.forecast import SLOTS_MAX, timeline
+from duetime.insight.health import Narrator
+from duetime.insight.metrics import Metrics
+from duetime.insight.predictions import predictions
+from duetime.insight.replay import Replay, SegmentScope
+from duetime.limits import AUTOSCALE_TARGET_S, AUTOSCALE_TARGET_S_MAX, HOUR_MS, LANE_CHARS_MAX
+
+SLOTS_DEFAULT = 60
+
+
+class SegmentsOut(Struct, frozen=True, rename="camel"):
+    """The files of the log, oldest first."""
+
+    segments: list[SegmentScope]
+    bytes: int
+
+
+def lane_named(queue: str) -> str:
+    """A queue's lane; a stream is named as its lane is."""
+    lane = queue if queue.startswith(("task:", "stream:")) else f"task:{queue}"
+    if not lane.partition(":")[2] or len(lane) > LANE_CHARS_MAX:
+        raise BadQuery(f"{queue[:64]!r} is not a queue.", parameter="queue")
+    return lane
+
+
+class HealthRoutes:
+    """Handlers: is it alive, is it ready, is it well."""
+
+    def __init__(self, narrator: Narrator, gate: Gate) -> None:
+        self._narrator = narrator
+        self._gate = gate
+
+    async def health(self, call: Call) -> Answer:
+        return self._told(call, deep=False)
+
+    async def deep(self, call: Call) -> Answer:
+        return self._told(call, deep=True)
+
+    def _told(self, call: Call, *, deep: bool) -> Answer:
+        named = self._gate.admits(call.scope["headers"], Role.read)
+        health = self._narrator.health(deep=deep, named=named)
+        return _judged(encode(health), health.status)
+
+    async def live(self, call: Call) -> Answer:
+        """Whoever can answer is alive."""
+        return Answer(b'{"status":"UP"}')
+
+    async def ready(self, call: Call) -> Answer:
+        readiness = self._narrator.ready()
+        return Answer(encode(readiness), 200 if readiness.ready else 503)
+
+
+def _judged(body: bytes, status: str) -> Answer:
+    return Answer(body, 503 if status == "DOWN" else 200)
+
+
+class InsightRoutes:
+    """Handlers: what the engine does, in numbers."""
+
+    def __init__(self, service: Service, meter: Meter, metrics: Metrics) -> None:
+        self._service = service
+        self._meter = meter
+        self._metrics = metrics
+
+    async def timeline(self, call: Call) -> Answer:
+        """What will fire; the next hour unless it is said otherwise."""
+        query = call.query
+        check_names(query, ("from", "to", "slots"))
+        engine = self._service.running
+        from_ms = time_from(query, "from")
+        from_ms = engine.now_ms() if from_ms is None else from_ms
+        to_ms = time_from(query, "to")
+        slots = number_from(query, "slots", SLOTS_DEFAULT, 1, SLOTS_MAX)
+        to_ms = from_ms + HOUR_MS if to_ms is None else to_ms
+        found = await timeline(engine, self._meter, self._service.library, from_ms, to_ms, slots)
+        return Answer(encode(found))
+
+    async def predictions(self, call: Call) -> Answer:
+        """How long things take, and what an order by that would gain."""
+        check_names(call.query, ())
+        return Answer(encode(predictions(self._service.running)))
+
+    async def autoscale(self, call: Call) -> Answer:
+        """How many workers each queue needs, or one of them."""
+        query = call.query
+        check_names(query, ("queue", "targetSeconds"))
+        engine = self._service.running
+        target_s = number_from(query, "targetSeconds", AUTOSCALE_TARGET_S, 1, AUTOSCALE_TARGET_S_MAX)
+        now_ms = engine.now_ms()
+        slots = await self._service.library.slots(now_ms, now_ms + 1000 * target_s, 1000 * target_s)
+        coming: dict[str, int] = {}
+        for slot in slots:
+            coming[slot.queue] = coming.get(slot.queue, 0) + slot.count
+        queue = query.get("queue")
+        lane = None if queue is None else lane_named(queue)
+        return Answer(encode(autoscale(engine, target_s, lane, coming)))
+
+    async def replay(self, call: Call) -> Answer:
+        """The life of an intent, or the state of everything, as of a moment."""
+        query = call.query
+        check_names(query, ("intentId", "at"))
+        at_ms, id = time_from(query, "at"), query.get("intentId")
+        replay = Replay(self._service.running, self._service.library)
+        if id is not None:
+            life = replay.life(id, at_ms)
+            if life is None:
+                raise NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
+            return Answer(encode(life))
+        if at_ms is None:
+            raise MissingParameter("There is no intentId and no at.", hint="Give one of them, or both.")
+        return Answer(encode(await replay.system(at_ms)))
+
+    async def segments(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        segments = await Replay(self._service.running, self._service.library).segments()
+        return Answer(encode(SegmentsOut(segments, sum(segment.bytes for segment in segments))))
+
+    async def metrics(self, call: Call) -> Answer:
+        media_type, body = self._metrics.expose(call.header(b"accept") or "")
+        return Answer(body, media_type=media_type.encode())
+
+    async def chronoscope(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        return Answer(encode(look(self._service.running, self._meter)))

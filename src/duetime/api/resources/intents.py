@@ -1,0 +1,221 @@
+"""The routes of intents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from duetime import errors
+from duetime.api.codec.filters import filter_from, number_from
+from duetime.api.http import problems
+from duetime.api.http.body_parts import check_lines, check_parts
+from duetime.api.http.endpoint import NDJSON, Answer, Call
+from duetime.api.http.request_ids import request_id
+from duetime.api.service import Service
+from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
+from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX, REQUEST_ONE_BYTES_MAX
+from duetime.protocol.intent import Intent
+from duetime.store.archive import Filter
+from duetime.wire.intent import (
+    CancelIntent,
+    IntentOut,
+    NewIntent,
+    Nothing,
+    PageOut,
+    PatchIntent,
+    ReviveIntent,
+)
+
+encode = msgspec.json.Encoder().encode
+_new = msgspec.json.Decoder(NewIntent)
+_patch = msgspec.json.Decoder(PatchIntent)
+_revive = msgspec.json.Decoder(ReviveIntent)
+_cancel = msgspec.json.Decoder(CancelIntent)
+_nothing = msgspec.json.Decoder(Nothing)
+_news = msgspec.json.Decoder(list[NewIntent])
+_array = msgspec.json.Decoder(list[Raw])
+PAGING = ("order", "limit", "cursor")
+# Intents of a batch that are read one by one between two turns of others: some milliseconds.
+_TURN = 200
+_TURN_BYTES = 128 * 1024
+# Intents of a batch whose unknown field is told what was probably meant.
+_SUGGESTIONS_MAX = 20
+# Bytes of a batch that are read in one turn.
+_AT_ONCE_BYTES = 1024 * 1024
+_BRIEF = (b"preference-applied", b"return=minimal")
+_REPLAYED = (b"idempotent-replayed", b"true")
+
+
+class Intents:
+    """Handlers: a call in, an answer out."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(self, call: Call) -> Answer:
+        new = call.read(_new)
+        key = call.header(b"idempotency-key")
+        if key is not None:
+            new = _with_key(new, key)
+        return made(self._service, *await self._service.create(new, request_id(call)))
+
+    async def create_many(self, call: Call) -> Answer:
+        news = await _read_all(call)
+        show = self._service.show
+        brief = "return=minimal" in (call.header(b"prefer") or "").lower()
+        made = await self._service.create_many(news, request_id(call), show.brief if brief else show.written)
+        return Answer(encode(made), headers=[_BRIEF] if brief else [])
+
+    async def get(self, call: Call) -> Answer:
+        return _shown(await self._service.get(call.params["id"]))
+
+    async def page(self, call: Call) -> Answer:
+        return Answer(encode(await page_of(self._service, call, filter_from(call.query, *PAGING))))
+
+    async def history(self, call: Call) -> Answer:
+        return Answer(encode(self._service.history(call.params["id"])))
+
+    async def logs(self, call: Call) -> Answer:
+        return Answer(encode(self._service.logs(call.params["id"])))
+
+    async def why(self, call: Call) -> Answer:
+        return Answer(encode(self._service.why(call.params["id"])))
+
+    async def patch(self, call: Call) -> Answer:
+        patch = call.read(_patch)
+        return _shown(
+            await self._service.patch(call.params["id"], patch, expected_revision(call), request_id(call))
+        )
+
+    async def cancel(self, call: Call) -> Answer:
+        tree = call.read(_cancel).tree if call.body else False
+        return _shown(
+            await self._service.cancel(call.params["id"], expected_revision(call), request_id(call), tree)
+        )
+
+    async def fire_now(self, call: Call) -> Answer:
+        no_body(call)
+        return _shown(
+            await self._service.fire_now(call.params["id"], expected_revision(call), request_id(call))
+        )
+
+    async def revive(self, call: Call) -> Answer:
+        revive = call.read(_revive) if call.body else ReviveIntent()
+        return _shown(
+            await self._service.revive(call.params["id"], revive, expected_revision(call), request_id(call))
+        )
+
+
+def made(service: Service, intent: Intent, known: bool) -> Answer:
+    """The answer to who wanted a new intent, and perhaps has an old one."""
+    etag = (b"etag", b'"%d"' % intent.revision)
+    if known:
+        return Answer(encode(service.shown(intent)), 200, [etag, _REPLAYED])
+    location = (b"location", b"/v1/intents/%b" % intent.id.encode())
+    return Answer(bytes(service.show.written(intent)), 201, [etag, location])
+
+
+async def page_of(service: Service, call: Call, filter: Filter) -> PageOut:
+    """One page of a list, as the query says."""
+    query = call.query
+    limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    return await service.page(filter, query.get("order", "newest"), query.get("cursor"), limit)
+
+
+def expected_revision(call: Call) -> int:
+    """The revision the caller has seen; 0 when it does not say."""
+    text = call.header(b"x-duetime-expected-revision")
+    if text is None:
+        match = call.header(b"if-match")
+        if match is None or match.strip() == "*":
+            return 0
+        text = match.strip().removeprefix("W/").strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
+        raise BadRevision(f"{text[:32]!r} is not a revision.")
+    return int(text)
+
+
+def _shown(intent: IntentOut, status: int = 200) -> Answer:
+    return Answer(encode(intent), status, [(b"etag", b'"%d"' % intent.revision)])
+
+
+def _with_key(new: NewIntent, key: str) -> NewIntent:
+    if new.idempotency_key is not None and new.idempotency_key != key:
+        raise InvalidField("The header Idempotency-Key and idempotencyKey differ.", path="$.idempotencyKey")
+    if not 1 <= len(key) <= 256:
+        raise InvalidField("The header Idempotency-Key must have 1 to 256 characters.")
+    return msgspec.structs.replace(new, idempotency_key=key)
+
+
+def no_body(call: Call) -> None:
+    """Nothing is said in the body: it is empty, or an empty object."""
+    if call.body:
+        call.read(_nothing)
+
+
+async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
+    """The intents of a batch; one that cannot be read is the error that says why, and stops nobody else."""
+    if call.body.startswith(b"[") and len(call.body) <= _AT_ONCE_BYTES and not _is_lines(call):
+        try:
+            read = call.read(_news)  # all at once, as nearly always
+        except DuetimeError:
+            pass  # then one by one, to see which
+        else:
+            _check_count(len(read))
+            return read
+    news: list[NewIntent | DuetimeError] = []
+    wrong = size = 0
+    for number, raw in enumerate(_parts(call)):
+        # To find what was meant takes far longer than to read: the first ones will do, the rest is alike.
+        new = _read_one(raw, number, suggest=wrong < _SUGGESTIONS_MAX)
+        wrong += isinstance(new, DuetimeError)
+        news.append(new)
+        size += len(raw)
+        if number % _TURN == 0 or size > _TURN_BYTES:
+            size = 0
+            await asyncio.sleep(0)  # tidy: let others have their turn
+    return news
+
+
+def _parts(call: Call) -> list[Any]:
+    """The intents of a batch, not read yet: a JSON array, or one JSON object a line."""
+    body = call.body.strip()
+    if _is_lines(call) or not body.startswith(b"["):
+        check_lines(body)
+        parts: list[Any] = [line for line in body.split(b"\n") if line.strip()]
+    else:
+        parts = call.read(_array)
+    _check_count(len(parts))
+    return parts
+
+
+def _is_lines(call: Call) -> bool:
+    return (call.headers.get(b"content-type") or b"").partition(b";")[0].strip().lower() in NDJSON
+
+
+def _check_count(count: int) -> None:
+    if not count:
+        raise NotJson("There is no intent in the batch.", hint="Send a JSON array or one JSON object a line.")
+    if count > BATCH_CREATE_MAX:
+        raise TooLarge(f"{count} intents are in the batch; {BATCH_CREATE_MAX} are allowed.")
+
+
+def _read_one(raw: bytes | Raw, number: int, *, suggest: bool) -> NewIntent | DuetimeError:
+    try:
+        if type(raw) is bytes and not raw.isascii():
+            raw.decode()
+        if len(raw) > REQUEST_ONE_BYTES_MAX:
+            return TooLarge(f"Intent {number} of the batch has {len(raw)} bytes.", path=f"$[{number}]")
+        check_parts(raw)
+        return _new.decode(raw)
+    except TooLarge as error:
+        error.details["path"] = f"$[{number}]"
+        return error
+    except msgspec.ValidationError as error:
+        return problems.invalid(str(error), f"$[{number}]", NewIntent, suggest=suggest)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return errors.NotJson(f"Intent {number} of the batch is not JSON: {error}.", path=f"$[{number}]")

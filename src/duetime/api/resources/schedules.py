@@ -1,0 +1,271 @@
+"""The routes of schedules."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from functools import lru_cache
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from duetime import errors as e
+from duetime.api.access.auth import Role, check_target, is_bound
+from duetime.api.codec import times as moments
+from duetime.api.codec.filters import check_names, number_from
+from duetime.api.codec.intent_encoder import of_terms
+from duetime.api.http.endpoint import Answer, Call, Handler
+from duetime.api.http.request_ids import request_id
+from duetime.api.http.router import Parameter, Route
+from duetime.api.resources.intents import encode, expected_revision, no_body
+from duetime.api.resources.routes import REQUEST_ID, REVISION
+from duetime.api.service import Service
+from duetime.engine import calendar
+from duetime.errors import DuetimeError, InvalidField
+from duetime.insight.timefmt import iso, iso_or_none
+from duetime.limits import DAY_MS, SCHEDULE_ID_CHARS_MAX
+from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
+from duetime.protocol.terms import Bare, Terms, lane_of
+from duetime.wire.intent import IntentOut, Nothing
+from duetime.wire.schedule import NewSchedule, NextOut, PlannedOut, ScheduleOut, SchedulesOut
+
+_new = msgspec.json.Decoder(NewSchedule)
+_ID = re.compile(r"[A-Za-z0-9_.:-]+")
+_NEXT_DEFAULT, _NEXT_MAX = 5, 100
+# How many ticks of a cron rule tell how often it ticks, and of how many rules that is remembered.
+_CRON_TICKS, _CRONS_KEPT = 5, 4_096
+_NO_TERMS = Terms(Bare(), lane_of(Bare()))
+
+
+class Schedules:
+    """Handlers: a call in, an answer out."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def page(self, call: Call) -> Answer:
+        check_names(call.query, ())
+        tables = await self._service.running.schedules()
+        return Answer(encode(SchedulesOut(schedules=[shown(table) for table in tables])))
+
+    async def get(self, call: Call) -> Answer:
+        return _answer(await self._service.running.schedule(call.params["id"]))
+
+    async def put(self, call: Call) -> Answer:
+        new, id = call.read(_new), call.params["id"]
+        if not _ID.fullmatch(id) or len(id) > SCHEDULE_ID_CHARS_MAX:
+            raise InvalidField(
+                f"{id[:128]!r} is not the id of a schedule.",
+                hint=f"Use 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -",
+            )
+        with contextlib.suppress(e.NoSuchSchedule):
+            await self._own(call)  # one that is there is changed
+        terms, payload = self._service.composer.planned(new.intent)
+        self._service.functions.check(terms.target, payload)
+        schedule = Schedule(
+            id=id,
+            terms=terms,
+            payload=payload,
+            cron=(new.cron or "").strip(),
+            every_ms=new.every_ms or 0,
+            zone=new.zone,
+            jitter_ms=new.jitter_ms,
+            start_ms=0 if new.start is None else moments.read(new.start, "$.start"),
+            end_ms=0 if new.end is None else moments.read(new.end, "$.end"),
+            overlap=Overlap[new.overlap],
+            misfire=Misfire[new.misfire],
+            catch_up=new.catch_up,
+            source=new.source,
+        )
+        schedule = await self._owned(schedule)
+        return _answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
+
+    async def _owned(self, schedule: Schedule) -> Schedule:
+        """A schedule of a token that has a rate: all of its schedules together keep within it."""
+        asking = self._service.quotas.asking()
+        if asking is None:
+            return schedule
+        owner, quota = asking
+        others = [
+            table.schedule
+            for table in await self._service.running.schedules()
+            if table.schedule.owner == owner and table.id != schedule.id
+        ]
+        now_ms = self._service.running.now_ms()
+        daily = sum(DAY_MS // _period_ms(each, now_ms) for each in (schedule, *others))
+        if daily * quota.period_ms > quota.rate * DAY_MS:
+            raise InvalidField(
+                f"With this schedule, the token's schedules would make {daily} intents a day; it may make"
+                f" {quota.rate} in {quota.period_ms} ms.",
+                hint="Let it tick less often, or use a token with a higher rate.",
+                path="$.everyMs" if schedule.every_ms else "$.cron",
+            )
+        return replace(schedule, owner=owner)
+
+    async def _own(self, call: Call) -> str:
+        """The id of a schedule that the caller may change."""
+        id = call.params["id"]
+        if is_bound():
+            check_target((await self._service.running.schedule(id)).schedule.terms.target)
+        return id
+
+    async def delete(self, call: Call) -> Answer:
+        no_body(call)
+        id, revision = await self._own(call), expected_revision(call)
+        return _answer(await self._service.running.drop_schedule(id, revision))
+
+    async def pause(self, call: Call) -> Answer:
+        no_body(call)
+        id, revision = await self._own(call), expected_revision(call)
+        return _answer(await self._service.running.pause_schedule(id, revision))
+
+    async def resume(self, call: Call) -> Answer:
+        no_body(call)
+        id, revision = await self._own(call), expected_revision(call)
+        return _answer(await self._service.running.resume_schedule(id, revision))
+
+    async def trigger(self, call: Call) -> Answer:
+        no_body(call)
+        request = request_id(call)
+        name = None if request is None else blake2b(request.encode(), digest_size=8).hexdigest()
+        engine, id = self._service.running, await self._own(call)
+        paid = self._service.quotas.take(1)
+        try:
+            view = await engine.trigger_schedule(id, name)
+        except DuetimeError:
+            if paid is not None:
+                paid.keep(0)
+            raise
+        return Answer(encode(self._service.show(view)), 201)
+
+    async def next(self, call: Call) -> Answer:
+        check_names(call.query, ("count",))
+        count = number_from(call.query, "count", _NEXT_DEFAULT, 1, _NEXT_MAX)
+        times = await self._service.running.next_ticks(call.params["id"], count)
+        return Answer(encode(NextOut(times=[iso(time_ms) for time_ms in times])))
+
+
+def _period_ms(schedule: Schedule, now_ms: int) -> int:
+    """From tick to tick, roughly."""
+    return schedule.every_ms or _cron_ms(schedule.cron, schedule.zone, now_ms // DAY_MS)
+
+
+@lru_cache(maxsize=_CRONS_KEPT)
+def _cron_ms(cron: str, zone: str, day: int) -> int:
+    """From tick to tick of a cron rule: of the next few, as seen from the beginning of a day."""
+    rule = Schedule("rule", _NO_TERMS, cron=cron, zone=zone)
+    try:
+        first, *_, last = calendar.ticks(rule, day * DAY_MS, _CRON_TICKS)
+    except Exception:  # no rule, or one that ticks once: what is wrong with it is said elsewhere
+        return DAY_MS
+    return max(1, (last - first) // (_CRON_TICKS - 1))
+
+
+def shown(table: Timetable) -> ScheduleOut:
+    """A schedule as the API shows it."""
+    schedule = table.schedule
+    payload = Raw(schedule.payload) if schedule.payload else None
+    return ScheduleOut(
+        id=table.id,
+        cron=schedule.cron or None,
+        every_ms=schedule.every_ms or None,
+        zone=schedule.zone,
+        jitter_ms=schedule.jitter_ms,
+        start=iso_or_none(schedule.start_ms),
+        end=iso_or_none(schedule.end_ms),
+        overlap=schedule.overlap.name,  # type: ignore[arg-type]  # the names are those of the Literal
+        misfire=schedule.misfire.name,  # type: ignore[arg-type]  # the names are those of the Literal
+        catch_up=schedule.catch_up,
+        source=schedule.source,
+        intent=PlannedOut(payload=payload, **of_terms(schedule.terms)),
+        paused=table.paused,
+        next_at=None if table.paused else iso_or_none(table.next_ms),
+        last_at=iso_or_none(table.newest_ms),
+        last_intent_id=table.last_id or None,
+        queued_at=iso_or_none(table.queued_ms),
+        made=table.made,
+        skipped=table.skipped,
+        missed=table.missed,
+        refused=table.refused or None,
+        revision=table.revision,
+        created_at=iso(table.created_at_ms),
+        updated_at=iso(table.updated_at_ms),
+    )
+
+
+def _answer(table: Timetable) -> Answer:
+    return Answer(encode(shown(table)), 200, [(b"etag", b'"%d"' % table.revision)])
+
+
+_ONE = "/v1/schedules/{id}"
+_READ = (e.BadQuery, e.NoSuchSchedule, e.NotReady)
+_WRITE = (
+    e.BadRevision, e.NotJson, e.NoSuchSchedule, e.RevisionMoved, e.KeyReused, e.InvalidField, e.NotReady,
+    e.LogUnavailable,
+)  # fmt: skip
+
+
+def schedule_routes(schedules: Schedules) -> list[Route]:
+    """What happens again and again."""
+    return [
+        Route(
+            method="GET", path="/v1/schedules", handler=schedules.page, role=Role.read, name="listSchedules",
+            summary="All schedules", tag="Schedules", answers={200: SchedulesOut},
+            errors=(e.BadQuery, e.NotReady),
+        ),
+        Route(
+            method="GET", path=_ONE, handler=schedules.get, role=Role.read, name="getSchedule",
+            summary="A schedule as it stands", tag="Schedules", answers={200: ScheduleOut}, errors=_READ,
+        ),
+        Route(
+            method="PUT", path=_ONE, handler=schedules.put, role=Role.submit, name="putSchedule",
+            summary="Make a schedule, or give it another rule", tag="Schedules", body=NewSchedule,
+            answers={200: ScheduleOut}, parameters=(*REVISION, REQUEST_ID),
+            errors=(*_WRITE, e.BadTarget, e.BadUrl, e.UnknownTier, e.TooLarge, e.Busy), write=True,
+        ),
+        Route(
+            method="DELETE", path=_ONE, handler=schedules.delete, role=Role.submit, name="deleteSchedule",
+            summary="Forget a schedule; what it made goes on", tag="Schedules", answers={200: ScheduleOut},
+            parameters=(*REVISION, REQUEST_ID), errors=_WRITE, write=True,
+        ),
+        Route(
+            method="GET", path=f"{_ONE}/next", handler=schedules.next, role=Role.read, name="getNextTicks",
+            summary="When it will tick next", tag="Schedules", answers={200: NextOut},
+            parameters=(
+                Parameter("count", "How many.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
+            ),
+            errors=_READ,
+        ),
+        _verb("pause", schedules.pause, "pauseSchedule", "No more ticks until it is resumed"),
+        _verb("resume", schedules.resume, "resumeSchedule", "Ticks again, from now on"),
+        Route(
+            method="POST", path=f"{_ONE}/trigger", handler=schedules.trigger, role=Role.submit,
+            name="triggerSchedule", summary="Make an intent of it now, besides its ticks", tag="Schedules",
+            body=Nothing, body_required=False, answers={201: IntentOut}, parameters=(REQUEST_ID,),
+            errors=(
+                e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.RateLimited,
+                e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
+            ),
+            write=True,
+        ),
+    ]  # fmt: skip
+
+
+def _verb(verb: str, handler: Handler, name: str, summary: str) -> Route:
+    return Route(
+        method="POST",
+        path=f"{_ONE}/{verb}",
+        handler=handler,
+        role=Role.submit,
+        name=name,
+        summary=summary,
+        tag="Schedules",
+        body=Nothing,
+        body_required=False,
+        answers={200: ScheduleOut},
+        parameters=(*REVISION, REQUEST_ID),
+        errors=_WRITE,
+        write=True,
+    )

@@ -1,0 +1,1 @@
+"""Functions in this process: coroutines, threads, processes."""

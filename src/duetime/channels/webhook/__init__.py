@@ -1,0 +1,1 @@
+"""Webhooks: the channel that calls HTTP endpoints."""

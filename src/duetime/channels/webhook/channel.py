@@ -1,0 +1,395 @@
+"""Webhooks: an HTTP request for each callback, or one for many of them.
+
+Each host has a queue, connections and a breaker of its own; an endpoint that fails is slowed down alone (see
+`gates`). Every delivery is in `_open` from the moment it is taken until it has its outcome or is not wanted
+any more: whoever takes it out of there answers for it, so there is one answer and no second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+import uuid
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from duetime import limits
+from duetime.channels.channel import Settler
+from duetime.channels.webhook.answers import Answer, outcome_of, outcomes_of_batch
+from duetime.channels.webhook.batch import Batches, Item, array_of
+from duetime.channels.webhook.calls import Plan, time_limit
+from duetime.channels.webhook.gates import Gates, Probes, Shut
+from duetime.channels.webhook.host import Call, Host
+from duetime.channels.webhook.sender import Sender
+from duetime.channels.webhook.shares import Shares, host_share
+from duetime.channels.webhook.signing import Signer
+from duetime.clock import Clock
+from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Settlement, Snoozed
+from duetime.protocol.terms import Callback, Terms
+
+
+class Span(Protocol):
+    """One call's part of a trace."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """What is sent along."""
+
+    def end(self, outcome: Outcome) -> None:
+        """The call is over."""
+
+
+Tracer = Callable[[Deliver], Span]
+"""Before one call; a batch is one call, and told by its first delivery."""
+OnCall = Callable[[str, int, float, str], None]
+"""After one call: the host, the tier, the seconds it took, and "done" or the kind of failure."""
+
+_logger = logging.getLogger("duetime")
+
+# What is remembered of terms and of hosts; both are made again when they are needed.
+_PLANS_MAX = 1_024
+_HOSTS_MAX = 1_024
+# What is held back again and again waits longer each time, up to this many times what it waits at first: a
+# million intents for a dead host must not keep the log busy. It costs them no attempt, however long it takes.
+_LONGER_MAX = 5
+# How many times it is held back until the wait is as long again as at first.
+_LONGER_EVERY = 8
+# How long a call that is cancelled may take to let go when the channel closes.
+_CLOSE_S = 5.0
+# What a settlement says of a delivery that was never called.
+_NOT_CALLED = -1
+
+
+class WebhookOptions(Struct, frozen=True, kw_only=True):
+    """How webhooks are sent."""
+
+    secret: str = ""
+    """Signs every call as Standard Webhooks do; empty: not signed."""
+    connections_per_host_max: int = limits.CONNECTIONS_PER_HOST
+    refuse_link_local: bool = False
+    response_bytes_max: int = limits.RESPONSE_BYTES_MAX
+    result_bytes_max: int = limits.RESULT_BYTES_MAX
+    connect_timeout_ms: int = 10_000
+    batch_bytes_max: int = 1024 * 1024
+    """A batch is closed before its body grows beyond this: what many servers take without being told."""
+    breaker_failures: int = 20
+    """Failures in a row after which a host, or an endpoint, is left alone for a while."""
+    breaker_open_ms: int = 5_000
+    """How long, at first."""
+
+
+class WebhookChannel:
+    """Carries callbacks out over HTTP."""
+
+    def __init__(
+        self,
+        options: WebhookOptions,
+        clock: Clock,
+        *,
+        tls: ssl.SSLContext | None = None,
+        tracer: Tracer | None = None,
+        on_call: OnCall | None = None,
+        slots: Callable[[int], int] = host_share,
+    ) -> None:
+        """`slots`: how many calls of a tier one host is given at a time."""
+        self._options = options
+        self._clock = clock
+        self._tls = tls
+        self._tracer = tracer
+        self._on_call = on_call
+        self._signer = Signer(options.secret) if options.secret else None
+        self._slots = slots
+        self._connect_s = options.connect_timeout_ms / 1000
+        self._plans: dict[int, tuple[Terms, Plan]] = {}
+        self._hosts: dict[str, Host] = {}
+        self._gates = Gates(options.breaker_failures, options.breaker_open_ms / 1000)
+        self._open: dict[tuple[str, int], Call | None] = {}
+        self._touched: set[Host] = set()
+        self._outcomes: list[Settlement] = []
+        self._now_s: float | None = None
+        """The time of this turn; None until somebody asks for it."""
+        self._sender: Sender | None = None
+        self._closed = False
+
+    def open(self, settle: Settler) -> None:
+        self._settle = settle
+        self._loop = asyncio.get_running_loop()
+        options = self._options
+        self._sender = Sender(options.refuse_link_local, options.response_bytes_max, self._tls)
+        self._batches = Batches(self._send_batch, options.batch_bytes_max)
+
+    def deliver(self, delivery: Deliver) -> None:
+        place = (delivery.id, delivery.delivery)
+        if self._closed or place in self._open:
+            return
+        self._open[place] = None
+        try:
+            known = self._plans.get(id(delivery.terms))
+            plan = known[1] if known is not None else self._plan(delivery.terms)
+            if plan.problem is not None:
+                self._end(delivery, plan.problem)
+                return
+            now_s = self._now_s
+            if now_s is None:
+                now_s = self._now_s = self._loop.time()
+            if plan.batch:
+                self._batches.add(plan, delivery, now_s)
+            else:
+                item = (delivery, b"", now_s)
+                host = self._host(plan, now_s)
+                shut = self._gates.shut(host.breaker, plan.origin, plan.endpoint, now_s)
+                if shut is None and host.shares.full(plan, now_s):
+                    shut = host.shares.shut(plan, now_s)
+                if shut is not None:
+                    self._hold_back(shut, [item])  # at once: it keeps no permit while it waits
+                    return
+                call = self._open[place] = Call(plan, [item])
+                host.queue.append(call)
+                self._touched.add(host)
+        except Exception as error:
+            self._end(delivery, _bug(delivery, error))
+
+    def flush(self) -> None:
+        self._now_s = None
+        for host in self._touched:
+            host.start()
+        self._touched.clear()
+
+    def abort(self, abort: Abort) -> None:
+        call = self._open.pop((abort.id, abort.delivery), None)
+        if call is not None and call.task is not None and not call.plan.batch:
+            call.task.cancel()
+
+    def running(self) -> int:
+        return len(self._open) + len(self._outcomes)
+
+    def left_alone(self) -> list[str]:
+        """The hosts and endpoints whose calls are held back."""
+        hosts = [origin for origin, host in self._hosts.items() if host.breaker.is_open]
+        slowed = self._gates.slowed()
+        for host in self._hosts.values():
+            slowed += [each for each in host.shares.silent(self._loop.time()) if each not in slowed]
+        return hosts + slowed
+
+    async def close(self) -> None:
+        self._closed = True
+        self._open.clear()
+        self._outcomes.clear()
+        if self._sender is None:  # it was never opened
+            return
+        self._batches.clear()
+        runners = [runner for host in self._hosts.values() for runner in host.close()]
+        if runners:
+            await asyncio.wait(runners, timeout=_CLOSE_S)
+        await self._sender.close()
+
+    # Taking deliveries.
+
+    def _plan(self, terms: Terms) -> Plan:
+        if type(terms.target) is not Callback:
+            raise TypeError(f"a webhook has no way to deliver to {terms.target!r}")
+        plan = Plan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
+        if len(self._plans) >= _PLANS_MAX:
+            self._plans.clear()
+        self._plans[id(terms)] = (terms, plan)  # the terms are kept too: so long their id is nobody else's
+        return plan
+
+    def _host(self, plan: Plan, now_s: float) -> Host:
+        host = self._hosts.get(plan.origin)
+        if host is None:
+            if len(self._hosts) >= _HOSTS_MAX:
+                self._forget_hosts()
+            connections = self._options.connections_per_host_max
+            shares = Shares(lambda tier: min(connections, self._slots(tier)))
+            host = Host(plan.origin, connections, self._gates.breaker(), shares, self._carry)
+            self._hosts[plan.origin] = host
+        host.used_s = now_s
+        host.shares.seen(plan, now_s)
+        return host
+
+    def _forget_hosts(self) -> None:
+        """The quarter that was idle for longest."""
+        idle = sorted((host for host in self._hosts.values() if host.idle), key=lambda host: host.used_s)
+        for host in idle[: _HOSTS_MAX // 4]:
+            del self._hosts[host.origin]
+
+    def _send_batch(self, plan: Plan, items: list[Item]) -> None:
+        call = Call(plan, items)
+        host = self._host(plan, self._loop.time())
+        host.queue.append(call)
+        host.start()
+
+    # Carrying a call, in one of its host's runners.
+
+    async def _carry(self, host: Host, call: Call, runner: asyncio.Task[None]) -> None:
+        """See one call through: every delivery of it that is still wanted gets its outcome."""
+        try:
+            items = self._wanted(call.items)
+            if not items:
+                return
+            plan, now_s = call.plan, self._loop.time()
+            go: Shut | Probes | None
+            if host.shares.full(plan, now_s):
+                go = host.shares.shut(plan, now_s)
+            else:
+                go = self._gates.admit(host.breaker, plan.origin, plan.endpoint, now_s)
+            if go is None:
+                host.put_aside(call)
+            elif isinstance(go, Shut):
+                self._hold_back(go, items)
+            else:
+                call.task = runner
+                await self._exchange(host, plan, items, go)
+        except Exception as error:
+            outcome = _bug(call.items[0][0], error)
+            for item in call.items:
+                self._end(item[0], outcome)
+        finally:
+            call.task = None
+
+    def _wanted(self, items: list[Item]) -> list[Item]:
+        """Those that were not aborted while they waited, and whose deadline has not passed."""
+        now_ms = self._clock.now_ms()
+        wanted = []
+        for item in items:
+            delivery = item[0]
+            if (delivery.id, delivery.delivery) not in self._open:
+                continue
+            if 0 < delivery.deadline_ms <= now_ms:
+                self._end(delivery, Expired("the deadline passed before it was sent"))
+                continue
+            wanted.append(item)
+        return wanted
+
+    def _hold_back(self, shut: Shut, items: list[Item]) -> None:
+        for delivery, _, _ in items:
+            held = delivery.delivery - delivery.attempt  # how often it was held back, or snoozed, before
+            longer = min(1 + held / _LONGER_EVERY, _LONGER_MAX)
+            spread = 1 + random.random()  # so that they do not come back together
+            self._end(delivery, Snoozed(int(1000 * shut.wait_s * longer * spread), shut.text))
+
+    async def _exchange(self, host: Host, plan: Plan, items: list[Item], probes: Probes) -> None:
+        began_s = ended_s = self._loop.time()
+        first = items[0][0]
+        span: Span | None = None
+        outcome: Outcome = Failed("cancelled", "it was stopped on the way")
+        answer: Answer | Failed | Rejected | None = None
+        host.shares.began(plan, began_s)
+        try:
+            more: dict[str, str] = {}
+            if self._tracer is not None:
+                span = self._tracer(first)
+                if span.traceparent:
+                    more["traceparent"] = span.traceparent
+            if plan.batch:
+                answer = await self._ask_batch(plan, items, more)
+            else:
+                answer = await self._ask(plan, first, _waited_ms(items[0], began_s), more)
+            ended_s = self._loop.time()
+            self._gates.ended(host.breaker, plan.endpoint, answer, probes, ended_s)
+            outcome = self._answered(plan, items, answer, began_s)
+        finally:
+            if answer is None:
+                self._gates.abandoned(host.breaker, plan.endpoint, probes)
+            host.ended(plan, ended_s, answered=isinstance(answer, Answer))
+            if span is not None:
+                span.end(outcome)
+        if self._on_call is not None:
+            self._on_call(host.origin, plan.tier, ended_s - began_s, _kind(answer))
+
+    async def _ask(
+        self, plan: Plan, delivery: Deliver, waited_ms: int, more: dict[str, str]
+    ) -> Answer | Failed | Rejected:
+        assert self._sender is not None
+        headers = plan.headers_of(delivery)
+        body = plan.body_of(delivery, waited_ms) if plan.sends_body else None
+        if more:
+            headers.update(more)
+        if self._signer is not None:
+            headers.update(self._signer.headers(delivery.id, self._clock.now_ms(), body or b""))
+        return await self._sender.send(plan, headers, body, plan.timeout)
+
+    async def _ask_batch(
+        self, plan: Plan, items: list[Item], more: dict[str, str]
+    ) -> Answer | Failed | Rejected:
+        assert self._sender is not None
+        headers = plan.headers_of_batch(len(items))
+        body = array_of(items)
+        if more:
+            headers.update(more)
+        if self._signer is not None:
+            headers.update(self._signer.headers(f"batch_{uuid.uuid4().hex}", self._clock.now_ms(), body))
+        timeout_ms = min(item[0].terms.timeout_ms for item in items)
+        return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
+
+    def _answered(
+        self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected, began_s: float
+    ) -> Outcome:
+        """Hand in what the answer means for each; the outcome of the first."""
+        now_ms, first = self._clock.now_ms(), items[0]
+        if plan.batch:
+            ids = [item[0].id for item in items]
+            if isinstance(answer, Answer):
+                outcomes = outcomes_of_batch(answer, ids, now_ms)
+            else:
+                outcomes = dict.fromkeys(ids, answer)
+            self._end_batch(items, outcomes, began_s)
+            return outcomes[ids[0]]
+        outcome: Outcome
+        if isinstance(answer, Answer):
+            outcome = outcome_of(answer, now_ms, self._options.result_bytes_max)
+        else:
+            outcome = answer
+        self._end(first[0], outcome, _waited_ms(first, began_s))
+        return outcome
+
+    # Handing outcomes in: those of one turn of the loop together.
+
+    def _end(self, delivery: Deliver, outcome: Outcome, waited_ms: int = _NOT_CALLED) -> None:
+        place = (delivery.id, delivery.delivery)
+        if place not in self._open:  # it is not wanted any more, or has its outcome
+            return
+        del self._open[place]
+        if not self._outcomes:
+            self._loop.call_soon(self._report)
+        self._outcomes.append(Settlement(*place, outcome, None, "", waited_ms))
+
+    def _end_batch(self, items: list[Item], outcomes: dict[str, Outcome], began_s: float) -> None:
+        """The same for all deliveries of a call that was made."""
+        ended, taken_s, waited_ms = self._outcomes, -1.0, 0
+        if not ended:
+            self._loop.call_soon(self._report)
+        for delivery, _, item_s in items:
+            place = (delivery.id, delivery.delivery)
+            if place not in self._open:
+                continue
+            del self._open[place]
+            if item_s != taken_s:  # most came together
+                taken_s, waited_ms = item_s, int(1000 * (began_s - item_s))
+            ended.append(Settlement(*place, outcomes[delivery.id], None, "", waited_ms))
+
+    def _report(self) -> None:
+        outcomes, self._outcomes = self._outcomes, []
+        if outcomes:
+            self._settle(outcomes)
+
+
+def _waited_ms(item: Item, began_s: float) -> int:
+    """How long a delivery waited here before it was called."""
+    return int(1000 * (began_s - item[2]))
+
+
+def _kind(answer: Answer | Failed | Rejected) -> str:
+    if not isinstance(answer, Answer):
+        return answer.kind
+    return "done" if 200 <= answer.status < 300 else "http"
+
+
+def _bug(delivery: Deliver, error: Exception) -> Outcome:
+    _logger.error("Intent %s: its webhook failed in a way nobody foresaw.", delivery.id, exc_info=error)
+    return Failed("bug", repr(error))

@@ -1,0 +1,121 @@
+"""Which calls may go now: a breaker for each host, and one for each endpoint that fails.
+
+A host's breaker opens when the host cannot be reached; an answer of any kind shows that it lives. An endpoint
+(a url without its query) that answers with errors, or not in time, is slowed down alone. Only endpoints whose
+newest call failed are remembered, so that healthy ones cost a look into an empty table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from duetime.channels.webhook.answers import Answer
+from duetime.channels.webhook.breaker import Breaker
+from duetime.limits import ENDPOINTS_MAX
+from duetime.protocol.outcome import Failed, Rejected
+
+# Failures to reach a host.
+_UNREACHED = frozenset(("timeout", "connect", "dns", "tls", "protocol"))
+
+
+class Shut(NamedTuple):
+    """For how long a call should wait that may not go now, and why."""
+
+    wait_s: float
+    text: str
+
+
+class Probes(NamedTuple):
+    """Whether a call finds out about its host, and about its endpoint."""
+
+    host: bool
+    endpoint: bool
+
+
+_NO_PROBES = Probes(False, False)
+
+
+class Gates:
+    """Asked before a call, and told how it ended. Times are those of the loop's clock."""
+
+    def __init__(self, failures_max: int, open_s: float) -> None:
+        self._failures_max = failures_max
+        self._open_s = open_s
+        self._endpoints: dict[str, Breaker] = {}
+        """Those that fail; who failed last stands last."""
+
+    def breaker(self) -> Breaker:
+        """The breaker of a new host."""
+        return Breaker(self._failures_max, self._open_s)
+
+    def slowed(self) -> list[str]:
+        """The endpoints whose calls are held back."""
+        return [endpoint for endpoint, breaker in self._endpoints.items() if breaker.is_open]
+
+    def __len__(self) -> int:
+        """How many endpoints are remembered."""
+        return len(self._endpoints)
+
+    def shut(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | None:
+        """What lets nothing pass just now. None: ask again with `admit` when the call could be made."""
+        slow = self._endpoints.get(endpoint)
+        if host.refuses(now_s):
+            return self._host_shut(host, origin, now_s)
+        if slow is not None and slow.refuses(now_s):
+            return self._endpoint_shut(slow, endpoint, now_s)
+        return None
+
+    def admit(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | Probes:
+        """What does not let this call go; or that it goes, and what it finds out."""
+        slow = self._endpoints.get(endpoint)
+        if slow is not None and not slow.admits(now_s):
+            return self._endpoint_shut(slow, endpoint, now_s)
+        if slow is None and not host.is_open:
+            return _NO_PROBES
+        probes = Probes(host.is_open, slow is not None and slow.is_open)
+        if not host.admits(now_s, endpoint):
+            self.abandoned(host, endpoint, Probes(False, probes.endpoint))
+            return self._host_shut(host, origin, now_s)
+        return probes
+
+    def ended(
+        self, host: Breaker, endpoint: str, answer: Answer | Failed | Rejected, probes: Probes, now_s: float
+    ) -> None:
+        """What a call's end says of its host and of its endpoint."""
+        if isinstance(answer, Answer):
+            host.succeeded()
+            if answer.status >= 500:
+                self._failed(endpoint, now_s, probes.endpoint)
+            elif self._endpoints:
+                self._endpoints.pop(endpoint, None)
+            return
+        if isinstance(answer, Failed) and answer.kind in _UNREACHED:
+            host.failed(now_s, probes.host)
+            if answer.kind == "timeout":
+                self._failed(endpoint, now_s, probes.endpoint)
+                return
+        self.abandoned(host, endpoint, probes)
+
+    def abandoned(self, host: Breaker, endpoint: str, probes: Probes) -> None:
+        """A call ended without telling anything."""
+        host.abandoned(probes.host)
+        slow = self._endpoints.get(endpoint)
+        if slow is not None:
+            slow.abandoned(probes.endpoint)
+
+    def _failed(self, endpoint: str, now_s: float, probe: bool) -> None:
+        slow = self._endpoints.pop(endpoint, None)
+        if slow is None:
+            slow = self.breaker()
+            if len(self._endpoints) >= ENDPOINTS_MAX:
+                del self._endpoints[next(iter(self._endpoints))]
+        self._endpoints[endpoint] = slow
+        slow.failed(now_s, probe)
+
+    def _host_shut(self, breaker: Breaker, origin: str, now_s: float) -> Shut:
+        text = f"{origin} could not be reached {self._failures_max} times in a row; it was not called"
+        return Shut(breaker.wait_s(now_s), text)
+
+    def _endpoint_shut(self, breaker: Breaker, endpoint: str, now_s: float) -> Shut:
+        text = f"{endpoint} failed {self._failures_max} times in a row; it was not called"
+        return Shut(breaker.wait_s(now_s), text)

@@ -1,0 +1,113 @@
+"""How the endpoints of one host share its calls, so that one that hangs leaves room for the others.
+
+The rule is the one by which hosts share the permits of a tier: an endpoint starts a call only while it has
+fewer under way than a few times what is free, so that something is left for the next one. An endpoint that is
+called alone on its host gets everything, as long as it answers.
+
+A call that may not start waits for another one to end. Where its endpoint answers nothing at all, that may
+take until the time limit: then the call goes back, and holds no permit while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duetime.channels.webhook.calls import Plan
+from duetime.channels.webhook.gates import Shut
+from duetime.limits import HOST_SHARE, TIER_NAMES, TIER_PERMITS
+
+# An endpoint that has its share under way and has not answered for this long gets no more calls until then.
+_SILENT_S = 1.0
+# How long a host counts as called at several endpoints after a call to another one than the last.
+_SEVERAL_S = 60.0
+
+
+class _Calls:
+    """The calls to one endpoint that are under way."""
+
+    __slots__ = ("heard_s", "out")
+
+    def __init__(self, now_s: float) -> None:
+        self.out = 0
+        self.heard_s = now_s
+        """When it last answered, or else when the first of these calls began."""
+
+
+class Shares:
+    """The calls of one host, by endpoint and tier. `slots`: how many calls of a tier the host may have."""
+
+    __slots__ = ("_calls", "_heard_s", "_newest", "_out", "_several_until_s", "_slots")
+
+    def __init__(self, slots: Callable[[int], int]) -> None:
+        self._slots = slots
+        self._calls: dict[tuple[str, int], _Calls] = {}
+        self._out = [0] * len(TIER_NAMES)
+        self._newest = ""
+        self._several_until_s = self._heard_s = -_SEVERAL_S
+
+    def seen(self, plan: Plan, now_s: float) -> None:
+        """A delivery to this endpoint came."""
+        if plan.endpoint != self._newest:
+            if self._newest:
+                self._several_until_s = now_s + _SEVERAL_S
+            self._newest = plan.endpoint
+
+    def full(self, plan: Plan, now_s: float) -> bool:
+        """Whether the endpoint has its share of the host's calls under way."""
+        if self.alone(now_s):
+            return False
+        calls = self._calls.get(plan.place)
+        return calls is not None and self._has_share(calls, plan.tier)
+
+    def alone(self, now_s: float) -> bool:
+        """Whether nobody else wants a share: one endpoint is called, and it answers."""
+        return now_s >= self._several_until_s and now_s - self._heard_s < _SILENT_S
+
+    def _has_share(self, calls: _Calls, tier: int) -> bool:
+        return calls.out >= HOST_SHARE * (self._slots(tier) - self._out[tier])
+
+    def shut(self, plan: Plan, now_s: float) -> Shut | None:
+        """What to say where an endpoint that has its share has answered nothing for a while."""
+        calls = self._calls[plan.place]
+        silent_s = now_s - calls.heard_s
+        if silent_s < _SILENT_S:
+            return None
+        slots = self._slots(plan.tier)
+        text = (
+            f"{plan.endpoint} has {calls.out} calls under way and has answered none for {silent_s:.0f} s;"
+            f" the rest of the {slots} calls of its host is left to others, and it was not called"
+        )
+        return Shut(silent_s, text)  # as long again, so that it is asked for less and less
+
+    def began(self, plan: Plan, now_s: float) -> None:
+        """A call goes out. Say when it has ended."""
+        calls = self._calls.get(plan.place)
+        if calls is None:
+            calls = self._calls[plan.place] = _Calls(now_s)
+        calls.out += 1
+        self._out[plan.tier] += 1
+
+    def ended(self, plan: Plan, now_s: float, *, answered: bool) -> None:
+        """A call is over. Without an answer it says nothing of the others."""
+        calls = self._calls[plan.place]
+        calls.out -= 1
+        self._out[plan.tier] -= 1
+        if answered:
+            calls.heard_s = self._heard_s = now_s
+        if not calls.out:
+            del self._calls[plan.place]
+
+    def silent(self, now_s: float) -> list[str]:
+        """The endpoints that get no more calls until they answer."""
+        if self.alone(now_s):
+            return []
+        return [
+            endpoint
+            for (endpoint, tier), calls in self._calls.items()
+            if now_s - calls.heard_s >= _SILENT_S and self._has_share(calls, tier)
+        ]
+
+
+def host_share(tier: int) -> int:
+    """How many calls one host gets of a tier, alone, as long as nobody resized the tier."""
+    return TIER_PERMITS[tier] * HOST_SHARE // (HOST_SHARE + 1)

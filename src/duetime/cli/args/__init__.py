@@ -1,0 +1,1 @@
+"""What commands read: options, filters, times, the address of a server."""

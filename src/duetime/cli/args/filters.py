@@ -1,0 +1,79 @@
+"""Which intents a command is about: the same options wherever there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from duetime.cli.args import time_args
+from duetime.cli.args.options import option
+from duetime.client.app.times import moment_of
+from duetime.client.http.request_types import Filter
+from duetime.clock import SystemClock
+
+WHICH = "Which ones"
+
+StatusOption = Annotated[
+    list[str] | None,
+    option("--status", "-s", shown="STATUS", said="In this status; may be given again.", group=WHICH),
+]
+TierOption = Annotated[str | None, option("--tier", shown="TIER", said="Of this tier.", group=WHICH)]
+QueueOption = Annotated[
+    str | None, option("--queue", shown="QUEUE", said="Tasks of this queue.", group=WHICH)
+]
+TaskOption = Annotated[str | None, option("--task", shown="NAME", said="This task.", group=WHICH)]
+EntityOption = Annotated[
+    str | None, option("--entity", shown="TYPE|TYPE/ID", said="Messages to these entities.", group=WHICH)
+]
+TagOption = Annotated[
+    list[str] | None,
+    option("--tag", shown="K=V", said="With this tag; may be given again.", group=WHICH),
+]
+FromOption = Annotated[
+    str | None, option("--from", shown="TIME", said="Whose time is then or later.", group=WHICH)
+]
+ToOption = Annotated[str | None, option("--to", shown="TIME", said="Whose time is before.", group=WHICH)]
+
+
+def made(
+    status: Sequence[str] | None = None,
+    tier: str | None = None,
+    queue: str | None = None,
+    task: str | None = None,
+    entity: str | None = None,
+    tag: Sequence[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Filter:
+    """The filter these options make."""
+    filter: Filter = {}
+    if status:
+        filter["status"] = ",".join(each.upper().replace("-", "_") for each in status)
+    if tier is not None:
+        filter["tier"] = tier
+    if queue is not None:
+        filter["queue"] = queue
+    if task is not None:
+        filter["task"] = task
+    if entity is not None:
+        filter["entity"] = entity
+    if tag:
+        filter["tags"] = tags(tag)
+    if since is not None:
+        filter["since"] = moment_of(time_args.moment(since, SystemClock().now_ms()))
+    if until is not None:
+        filter["until"] = moment_of(time_args.moment(until, SystemClock().now_ms()))
+    return filter
+
+
+def tags(given: Sequence[str]) -> dict[str, str]:
+    """`K=V` as a mapping."""
+    found: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"{each!r} is not like name=value", param_hint="--tag")
+        found[name] = value
+    return found

@@ -1,0 +1,88 @@
+"""How commands reach a server: their options, and a client for the time of one command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from duetime.cli.args.options import option
+from duetime.client.http.client import Client
+from duetime.errors import NoToken
+
+T = TypeVar("T")
+_GROUP = "Server"
+
+UrlOption = Annotated[
+    str | None,
+    option("--url", shown="URL", said="Else DUETIME_URL, else http://localhost:7928.", group=_GROUP),
+]
+TokenOption = Annotated[
+    str | None,
+    option(
+        "--token",
+        shown="TOKEN",
+        said="Else DUETIME_TOKEN, which others cannot see.",
+        group=_GROUP,
+    ),
+]
+
+# A person waits: a server that is not there is said soon.
+TRIES = 3
+NO_TOKEN_HINT = (
+    "Give it with --token or in DUETIME_TOKEN; `duetime token new --data DIR` makes one where the server is."
+)
+
+
+class Place(Struct):
+    """Where commands go that do not say it themselves: set by the shell."""
+
+    url: str | None = None
+    token: str | None = None
+
+
+default = Place()
+
+
+class AsSent(Client):
+    """Gives answers as the server sent them, for `--json`: nothing is lost, nothing is added."""
+
+    def read(self, answer: bytes, kind: Any) -> Any:
+        return msgspec.Raw(answer)
+
+
+def client(url: str | None, token: str | None, *, as_sent: bool = False) -> Client:
+    kind = AsSent if as_sent else Client
+    return kind(
+        url if url is not None else default.url,
+        token=token if token is not None else default.token,
+        tries=TRIES,
+    )
+
+
+def sent(url: str | None, token: str | None, action: Callable[[Client], Awaitable[Any]]) -> bytes:
+    """The answer to one request, as the server sent it."""
+    return bytes(ask(url, token, action, as_sent=True))
+
+
+def ask(
+    url: str | None,
+    token: str | None,
+    action: Callable[[Client], Awaitable[T]],
+    *,
+    as_sent: bool = False,
+) -> T:
+    """Do one thing with a server."""
+
+    async def run() -> T:
+        async with client(url, token, as_sent=as_sent) as connected:
+            return await action(connected)
+
+    try:
+        return asyncio.run(run())
+    except NoToken as error:
+        error.hint = NO_TOKEN_HINT  # the server's is for those who write requests
+        raise

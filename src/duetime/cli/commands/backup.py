@@ -1,0 +1,40 @@
+"""`duetime backup`: a copy of a data folder that can be started from, taken while its server runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from duetime import config, wiring
+from duetime.cli.ui import output
+
+
+def backup(
+    to: Annotated[Path, typer.Argument(metavar="TO", help="A folder that does not exist yet, or is empty.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="The data folder.", show_default=False)
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")] = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Copy a data folder, also while its server runs, and check every byte of the copy.
+
+    The copy has everything up to a position of the log, which is printed. Start a server on it with
+    `duetime serve --data TO`; never while the original runs too, or everything happens twice.
+
+    Examples:
+
+      duetime backup /backups/monday --data ./duetime-data
+    """
+    folder = data if data is not None else Path(config.load(file).config.data.dir)
+    made = wiring.backup(folder, to)
+    if as_json:
+        output.json(made)
+        return
+    output.text(str(made.position))
+    output.words(
+        f"{to} has everything up to position {made.position}: {made.intents} intents,"
+        f" {made.segments} segments, {made.bytes} bytes of log. Every byte was checked."
+    )

@@ -1,0 +1,71 @@
+"""`duetime config`: the settings in force and where each came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from duetime import config
+from duetime.cli.ui import output
+
+app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")] = None,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Show the defaults and ranges only.")] = False,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Print every setting, its value, and where the value came from."""
+    if defaults:
+        _show_defaults(as_json)
+        return
+    loaded = config.load(file)
+    rows = [
+        (name, _visible(setting, setting.value_in(loaded.config)), loaded.origins[name])
+        for name, setting in config.SETTINGS.items()
+    ]
+    if as_json:
+        output.json({name: {"value": value, "origin": origin} for name, value, origin in rows})
+    else:
+        output.table(
+            ("setting", "value", "from"), [(name, shown(value), origin) for name, value, origin in rows]
+        )
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to check.")],
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Check a configuration file alone, without the environment."""
+    loaded = config.load(file, environ={})
+    given = [name for name, origin in loaded.origins.items() if origin != config.DEFAULT_ORIGIN]
+    if as_json:
+        output.json({"file": str(file), "valid": True, "given": given})
+    else:
+        output.words(f"{file} is valid and gives {len(given)} of {len(config.SETTINGS)} settings.")
+
+
+def _visible(setting: config.Setting, value: object) -> object:
+    """A secret is never printed; whether there is one, is."""
+    return "(set, not shown)" if setting.secret and value else value
+
+
+def _show_defaults(as_json: bool) -> None:
+    settings = config.SETTINGS.values()
+    if as_json:
+        output.json({s.name: {"value": s.default, "expected": s.expected} for s in settings})
+    else:
+        rows = [(s.name, shown(s.default), s.expected) for s in settings]
+        output.table(("setting", "default", "must be"), rows)
+
+
+def shown(value: object) -> str:
+    """As one would write it in the file, without the quotes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:_}" if isinstance(value, int) else str(value)

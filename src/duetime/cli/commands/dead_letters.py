@@ -1,0 +1,146 @@
+"""`duetime dead-letters`: look through what failed for good, try many again, or let go of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from duetime.cli.args import filters, server
+from duetime.cli.commands import intents
+from duetime.cli.ui import output
+from duetime.client.http.client import Client
+from duetime.client.http.models import Bulk
+from duetime.client.http.request_types import Filter
+from duetime.errors import DuetimeError, Refused
+
+app = typer.Typer(help="List, revive and purge dead letters.", no_args_is_help=True)
+
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="ID...", help="These; else those found.", show_default=False)
+]  # fmt: skip
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="So many at most.")]
+AllFlag = Annotated[bool, typer.Option("--all", help="Every dead letter, without a filter.")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@app.command("list")
+def list_(
+    tier: filters.TierOption = None,
+    queue: filters.QueueOption = None,
+    task: filters.TaskOption = None,
+    entity: filters.EntityOption = None,
+    tag: filters.TagOption = None,
+    since: filters.FromOption = None,
+    until: filters.ToOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")] = 50,
+    every: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """List dead letters, the newest first, with what went wrong.
+
+    Examples:
+
+      duetime dead-letters list --queue mail
+    """
+    filter = filters.made(None, tier, queue, task, entity, tag, since, until)
+    intents.show_list(
+        lambda client, limit, cursor: client.dead_letters.list(limit=limit, cursor=cursor, **filter),
+        None if every else limit, as_json, url, token, errors=True,
+    )  # fmt: skip
+
+
+@app.command()
+def revive(
+    ids: IdsArgument = None,
+    tier: filters.TierOption = None,
+    queue: filters.QueueOption = None,
+    task: filters.TaskOption = None,
+    entity: filters.EntityOption = None,
+    tag: filters.TagOption = None,
+    since: filters.FromOption = None,
+    until: filters.ToOption = None,
+    every: AllFlag = False,
+    limit: LimitOption = 1_000,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Try many dead letters again, with all their attempts.
+
+    Examples:
+
+      duetime dead-letters revive --task mail.send --limit 100
+    """
+    filter = filters.made(None, tier, queue, task, entity, tag, since, until)
+    _check(ids, filter, every)
+
+    async def run(client: Client) -> Any:
+        if ids:
+            return await client.dead_letters.revive(ids)
+        return await client.dead_letters.revive(limit=limit, **filter)
+
+    _show("revived", server.ask(url, token, run), as_json)
+
+
+@app.command()
+def purge(
+    ids: IdsArgument = None,
+    tier: filters.TierOption = None,
+    queue: filters.QueueOption = None,
+    task: filters.TaskOption = None,
+    entity: filters.EntityOption = None,
+    tag: filters.TagOption = None,
+    since: filters.FromOption = None,
+    until: filters.ToOption = None,
+    every: AllFlag = False,
+    limit: LimitOption = 1_000,
+    yes: YesFlag = False,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Forget dead letters for good.
+
+    Examples:
+
+      duetime dead-letters purge --to "2030-01-31T00:00Z" --yes
+    """
+    filter = filters.made(None, tier, queue, task, entity, tag, since, until)
+    _check(ids, filter, every)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("there is nobody to ask: say --yes", param_hint="--yes")
+        which = f"these {len(ids)}" if ids else f"up to {limit}"
+        typer.confirm(f"Forget {which} dead letters for good?", abort=True, err=True)
+
+    async def run(client: Client) -> Any:
+        if ids:
+            return await client.dead_letters.purge(ids)
+        return await client.dead_letters.purge(limit=limit, **filter)
+
+    _show("purged", server.ask(url, token, run), as_json)
+
+
+def _check(ids: list[str] | None, filter: Filter, every: bool) -> None:
+    """Which ones must be said: by their ids, by a filter, or all of them; one of the three."""
+    if bool(ids) + bool(filter) + every != 1:
+        raise typer.BadParameter("say which ones: by their ids, by a filter such as --queue, or --all")
+
+
+def _show(verb: str, done: Bulk, as_json: bool) -> None:
+    if as_json:
+        output.json(done)
+    else:
+        output.text(f"{done.done} of {done.matched} {verb}")
+        for each in done.failed:
+            output.words(f"{each.intent_id}: {each.message}", style="red")
+    if done.failed:
+        raise _failure(len(done.failed))
+
+
+def _failure(number: int) -> DuetimeError:
+    return Refused(f"{number} could not be done.", hint="The reasons are above; the others are done.")

@@ -1,0 +1,285 @@
+"""`duetime demo --server`: a server in a process of its own, webhooks to a receiver in this one, an account.
+
+Everything goes the way it goes for users: intents are made over HTTP, in batches and one by one, webhooks
+arrive over HTTP, and what is shown while it runs comes from the server's events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from duetime import Status
+from duetime.cli.ui import output
+from duetime.cli.ui.demo_report import Board, Figures, screen
+from duetime.client.app.ids import Ids
+from duetime.client.app.times import moment_ms, moment_of
+from duetime.client.http.client import Client
+from duetime.client.http.models import Intent
+from duetime.client.http.request_types import NewIntent
+from duetime.errors import BadConfig
+from duetime.limits import TIER_NAMES
+from duetime.protocol.intent import FINAL
+
+# How each kind ends, and how many of a hundred are of it.
+ENDS = {
+    "plain": Status.ACKED,
+    "batched": Status.ACKED,
+    "flaky": Status.ACKED,
+    "patient": Status.ACKED,
+    "twice": Status.ACKED,
+    "revived": Status.ACKED,
+    "doomed": Status.DEAD_LETTERED,
+    "refused": Status.DEAD_LETTERED,
+    "missed": Status.EXPIRED,
+    "cancelled": Status.CANCELED,
+}
+SHARES = {"batched": 20, "flaky": 8, "patient": 2, "twice": 3, "revived": 2, "doomed": 3, "refused": 2,
+          "missed": 2, "cancelled": 2}  # fmt: skip
+KINDS = [kind for kind, share in SHARES.items() for _ in range(share)]
+KINDS = ["plain"] * (100 - len(KINDS)) + KINDS
+# How the receiver answers the first delivery, and every later one.
+ANSWERS = {
+    "flaky": (503, 200), "patient": (429, 200), "revived": (410, 200), "doomed": (500, 500),
+    "refused": (410, 410), "missed": (503, 503),
+}  # fmt: skip
+# Of a hundred intents so many are made one by one, the others in batches of this size.
+SINGLE, TOGETHER = 5, 250
+START_S, PATIENCE_S, STOP_S = 30.0, 20.0, 40.0
+
+
+class ServerDemo(Board):
+    """One run: what was asked for, what arrived, and whether the server's own account agrees."""
+
+    ends = ENDS
+    said = "none lost, none early, no delivery twice, and the server stopped as it should"
+
+    def __init__(self, folder: Path, count: int, seconds: float) -> None:
+        super().__init__()
+        self.folder = folder
+        self.count = count
+        self.seconds = seconds
+        self.run_id = Ids().new(self.clock.now_ms())
+        self.kind_of: dict[str, str] = {}
+        self.status_of: dict[str, Status] = {}
+        self.arrived: Counter[str] = Counter()
+        self._seen: set[tuple[str, int]] = set()
+        self._ended: set[str] = set()
+        self._all_ended = asyncio.Event()
+        self._revivals: set[asyncio.Task[Any]] = set()
+
+    async def run(self, *, quiet: bool) -> Figures:
+        async with (
+            _serving(self.folder, self.problems) as url,
+            _receiving(self._answer) as receiver,
+            Client(url) as client,
+        ):
+            following = asyncio.create_task(self._follow(client))
+            watch = contextlib.nullcontext() if quiet else screen(self)
+            with watch:
+                await self._submit_all(client, receiver)
+                await self._until_all_ended()
+            following.cancel()
+            await asyncio.gather(following, *self._revivals, return_exceptions=True)
+            found = [each async for each in client.every(tags={"demo": self.run_id})]
+        return self._figures(found)
+
+    # Asking.
+
+    async def _submit_all(self, client: Client, receiver: str) -> None:
+        # The first is due when all are handed in: what is measured is punctuality, not submitting.
+        first_ms = self.clock.now_ms() + 1_000 + self.count // 2
+        step_ms = self.seconds * 1000 / self.count
+        news = [
+            self._new(number, round(first_ms + number * step_ms), receiver) for number in range(self.count)
+        ]
+        single = [new for number, new in enumerate(news) if number % 100 < SINGLE]
+        many = [new for number, new in enumerate(news) if number % 100 >= SINGLE]
+        await asyncio.gather(*(client.create(**new) for new in single))
+        for start in range(0, len(many), TOGETHER):
+            batch = await client.create_many(many[start : start + TOGETHER])
+            self.problems += [f"refused: {each.error.message}" for each in batch.items if each.error]
+        for new in news:
+            kind = self.kind_of[new["intent_id"]]
+            if kind == "cancelled":
+                await client.cancel(new["intent_id"])
+            elif kind == "twice":
+                again = await client.create(**new)
+                if again.intent_id != new["intent_id"]:
+                    self.problems.append(f"{again.intent_id} was made by a key that was known")
+
+    def _new(self, number: int, at_ms: int, receiver: str) -> NewIntent:
+        tier = TIER_NAMES[(number + number // 100) % len(TIER_NAMES)]
+        kind = KINDS[number * 37 % 100]
+        id = f"{self.run_id}.{number}"
+        self.tier_of[id], self.kind_of[id] = tier, kind
+        # What fails for ever has a path of its own: a path that fails is slowed down, with all who go there.
+        path = f"{kind}/{number}" if kind in ("doomed", "missed") else kind
+        new: NewIntent = {
+            "intent_id": id,
+            "execute_at": moment_of(at_ms),
+            "precision_tier": tier,
+            "callback": {"url": f"{receiver}/{path}", "batch": kind == "batched"},
+            "payload": {"number": number},
+            "redelivery": {"max_attempts": 3, "initial_delay_ms": 100, "jitter": False},
+            "tags": {"demo": self.run_id},
+        }
+        if kind == "twice":
+            new["idempotency_key"] = id
+        elif kind == "missed":  # its first try fails, and the next one would be too late
+            new["deadline"] = moment_of(at_ms + 1_000)
+            new["redelivery"] = {"initial_delay_ms": 60_000}
+        elif kind == "cancelled":
+            new["execute_at"] = moment_of(at_ms + 3_600_000)
+        return new
+
+    # Listening.
+
+    def _answer(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> int:
+        """What a webhook is answered with; every one is held against what was asked for."""
+        status = 200
+        for body in bodies:
+            id, delivery = body["intentId"], body["delivery"]
+            late_ms = self.clock.now_ms() - moment_ms(body["executeAt"])
+            self.arrived[id] += 1
+            if late_ms < 0:
+                self.problems.append(f"{id} came {-late_ms} ms early")
+            if (id, delivery) in self._seen:
+                self.problems.append(f"{id} came twice with delivery {delivery}")
+            if kind == "cancelled" or self.kind_of.get(id, kind) != kind:
+                self.problems.append(f"{id} came to {kind}")
+            self._seen.add((id, delivery))
+            if delivery == 1:
+                self.late_ms[body["precisionTier"]].append(body["lateMs"])
+            status = ANSWERS.get(kind, (200, 200))[delivery > 1]
+        return status
+
+    async def _follow(self, client: Client) -> None:
+        async with contextlib.aclosing(client.events(reconnect_s=PATIENCE_S)) as events:
+            async for event in events:
+                if event.gap:  # too fast for us: look again instead
+                    for each in [each async for each in client.every(tags={"demo": self.run_id})]:
+                        self._moved(client, each.intent_id, Status[each.status])
+                else:
+                    self._moved(client, event.intent_id, Status[event.status])
+
+    def _moved(self, client: Client, id: str, new: Status) -> None:
+        kind = self.kind_of.get(id)
+        if kind is None:
+            return
+        self.moved(id, self.status_of.get(id), new)
+        self.status_of[id] = new
+        if new is Status.DEAD_LETTERED and kind == "revived":
+            self._revivals.add(asyncio.create_task(_revive(client, id)))
+        elif new in FINAL:
+            self._ended.add(id)
+            if len(self._ended) == self.count:
+                self._all_ended.set()
+
+    async def _until_all_ended(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.seconds + PATIENCE_S):
+                await self._all_ended.wait()
+
+    # The account.
+
+    def _figures(self, found: list[Intent]) -> Figures:
+        statuses = Counter(each.status for each in found)
+        kinds = Counter(self.kind_of[each.intent_id] for each in found)
+        missing = len(self.kind_of) - len(found)
+        if missing:
+            self.problems.append(f"{missing} intents are gone")
+        for each in found:
+            kind, arrived = self.kind_of[each.intent_id], self.arrived[each.intent_id]
+            if each.status != ENDS[kind].name:
+                self.problems.append(f"a {kind} one, {each.intent_id}, is {each.status}")
+            elif arrived != each.delivery:
+                self.problems.append(f"{each.intent_id} had {each.delivery} deliveries, {arrived} arrived")
+        return Figures(
+            submitted=len(self.kind_of),
+            earlier=0,
+            statuses={status.name: statuses[status.name] for status in Status},
+            kinds={kind: kinds[kind] for kind in ENDS},
+            deliveries=self.arrived.total(),
+            tiers=[self.tier_figures(index) for index in range(len(TIER_NAMES))],
+            problems=self.problems,
+            accounted=not self.problems,
+        )
+
+
+async def _revive(client: Client, id: str) -> None:
+    await client.revive(id)
+
+
+@contextlib.asynccontextmanager
+async def _receiving(answer: Any) -> AsyncIterator[str]:
+    """A receiver of webhooks on a free port, for the time of the demo."""
+
+    async def arrive(request: web.Request) -> web.Response:
+        body = msgspec.json.decode(await request.read())
+        status = answer(request.match_info["kind"], body if isinstance(body, list) else [body])
+        return web.Response(status=status, headers={"retry-after": "1"} if status == 429 else None)
+
+    application = web.Application()
+    application.router.add_post("/{kind}", arrive)
+    application.router.add_post("/{kind}/{number}", arrive)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
+    """`duetime serve` on free ports, for the time of the demo; stopped as a service is."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "duetime", "serve", "--data", str(folder), "--host", "127.0.0.1",
+        "--port", "0", "--grpc-port", "0", stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    words: list[str] = []
+    try:
+        async with asyncio.timeout(START_S):
+            url = await _listening(process, words)
+        if url is None:
+            for line in words:
+                output.words(line)
+            raise BadConfig("The server did not start.", hint="Read what it printed above.")
+        reading = asyncio.create_task(_listening(process, words, to_the_end=True))
+        yield url
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(STOP_S):
+            code = await process.wait()
+        await reading
+        if code:
+            problems.append(f"the server stopped with {code}: {words[-1:]}")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _listening(
+    process: asyncio.subprocess.Process, words: list[str], *, to_the_end: bool = False
+) -> str | None:
+    """Read what the server says, up to where it listens; or to the end, so that it never waits for us."""
+    assert process.stderr is not None
+    async for line in process.stderr:
+        words.append(line.decode("utf-8", "replace").rstrip())
+        found = re.search(r"listens on (\S+)", words[-1])
+        if found and not to_the_end:
+            return found[1]
+    return None

@@ -1,0 +1,51 @@
+"""`duetime health`: whether a server is on time, in a sentence and in numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from duetime.cli.args import server
+from duetime.cli.commands import chronoscope
+from duetime.cli.ui import output, render
+from duetime.client.http.models import Health
+
+COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
+
+
+def health(
+    deep: Annotated[bool, typer.Option("--deep", help="Each tier's backpressure too.")] = False,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Say whether the server is on time. The exit code is 1 when it is DOWN.
+
+    Examples:
+
+      duetime health && echo on time
+    """
+    answer = server.sent(url, token, lambda client: client.health(deep=deep))
+    found = msgspec.json.decode(answer, type=Health)
+    if as_json:
+        output.json(msgspec.Raw(answer))
+    else:
+        show(found, msgspec.json.decode(answer))
+    if found.status == "DOWN":
+        raise typer.Exit(1)
+
+
+def show(found: Health, everything: dict[str, Any]) -> None:
+    """The sentence, what is wrong, and the numbers."""
+    output.line((found.status, COLOURS.get(found.status, "bold")), f"  {found.narrative}")
+    for anomaly in everything.get("anomalies", []):
+        output.text("")
+        output.facts({render.words(name): render.cell(value) for name, value in anomaly.items()})
+    output.text("")
+    render.document(everything.get("vitals", {}))
+    tiers = everything.get("tiers")
+    if tiers:
+        output.text("")
+        chronoscope.show_tiers(tiers)

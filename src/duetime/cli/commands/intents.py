@@ -1,0 +1,308 @@
+"""`duetime get`, `list`, `why`, `history`, `cancel`, `fire`, `revive`: one call of the API each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Raw, Struct
+
+from duetime.cli.args import filters, options, server, time_args
+from duetime.cli.commands import schedule
+from duetime.cli.ui import output, render
+from duetime.client.app.call import Call
+from duetime.client.http.client import Client
+from duetime.client.http.models import Intent
+from duetime.client.http.request_types import Revival
+from duetime.errors import DuetimeError
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The intent's id.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="One id or more.")]
+RevisionOption = Annotated[
+    int | None,
+    typer.Option("--revision", metavar="N", min=1, help="Only if nobody has changed it since this revision."),
+]
+
+
+def get(
+    id: IdArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show everything about an intent.
+
+    Examples:
+
+      duetime get order-7 --json
+    """
+    found = server.ask(url, token, lambda client: client.get(id), as_sent=as_json)
+    if as_json:
+        output.json(found)
+    else:
+        render.intent(found)
+
+
+def why(
+    id: IdArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Say in one sentence why an intent has not run yet, or how it ended.
+
+    Examples:
+
+      duetime why order-7
+    """
+    found = server.ask(url, token, lambda client: client.why(id), as_sent=as_json)
+    if as_json:
+        output.json(found)
+        return
+    output.text(found.sentence)
+    if found.data:
+        output.facts({render.words(name): render.cell(value) for name, value in found.data.items()})
+
+
+def history(
+    id: IdArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show every step of an intent's life, with times.
+
+    Examples:
+
+      duetime history order-7
+    """
+    found = server.ask(url, token, lambda client: client.history(id), as_sent=as_json)
+    if as_json:
+        output.json(found)
+        return
+    rows = [(time_args.shown(e.at), e.status, e.delivery or "", e.note or "") for e in found.entries]
+    output.table(("time", "status", "delivery", "note"), rows, right=("delivery",))
+
+
+def logs(
+    id: IdArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show what the newest attempt of an intent logged, once it has ended.
+
+    Examples:
+
+      duetime logs order-7
+    """
+    found = server.ask(url, token, lambda client: client.logs(id), as_sent=as_json)
+    if as_json:
+        output.json(found)
+        return
+    for line in found.lines:
+        output.text(line)
+    if not found.lines:
+        output.words("Its newest attempt logged nothing, or has not ended.")
+
+
+# Many.
+
+_PAGE_MAX = 500
+
+
+class _Page(Struct, rename="camel"):
+    items: list[Raw]
+    next_cursor: str | None = None
+
+
+def list_(
+    status: filters.StatusOption = None,
+    tier: filters.TierOption = None,
+    queue: filters.QueueOption = None,
+    task: filters.TaskOption = None,
+    entity: filters.EntityOption = None,
+    tag: filters.TagOption = None,
+    since: filters.FromOption = None,
+    until: filters.ToOption = None,
+    order: Annotated[
+        str, typer.Option("--order", metavar="newest|due", help="The newest first, or the next due first.")
+    ] = "newest",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")] = 50,
+    every: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """List intents.
+
+    Examples:
+
+      duetime list --status dead_lettered --tag customer=7
+
+      duetime list --order due --from now --to "in 1h" --all --json
+    """
+    filter = filters.made(status, tier, queue, task, entity, tag, since, until)
+    show_list(
+        lambda client, limit, cursor: client.list(order=order, limit=limit, cursor=cursor, **filter),
+        None if every else limit, as_json, url, token,
+    )  # fmt: skip
+
+
+def show_list(
+    ask: Callable[[Client, int, str | None], Awaitable[Any]],
+    limit: int | None,
+    as_json: bool,
+    url: str | None,
+    token: str | None,
+    *,
+    errors: bool = False,
+) -> None:
+    """Ask for page after page and show them all."""
+
+    async def pages(client: Client) -> AsyncIterator[_Page]:
+        left, cursor = (1 << 62 if limit is None else limit), None
+        while left > 0:
+            page = msgspec.json.decode(await ask(client, min(left, _PAGE_MAX), cursor), type=_Page)
+            left, cursor = left - len(page.items), page.next_cursor
+            yield page
+            if cursor is None:
+                return
+
+    async def show(client: Client) -> None:
+        if as_json:
+            await _print_pages(pages(client))
+        else:
+            await _show_pages(pages(client), errors)
+
+    server.ask(url, token, show, as_sent=True)
+
+
+async def _print_pages(pages: AsyncIterator[_Page]) -> None:
+    """All pages as one document of the API's shape, written as they come."""
+    cursor, separator = None, b'{"items":['
+    async for page in pages:  # the first one may fail: then nothing is written
+        for item in page.items:
+            output.json_part(separator + bytes(item))
+            separator = b","
+        cursor = page.next_cursor
+    end = b'],"nextCursor":%b}\n' % msgspec.json.encode(cursor)
+    output.json_part(end if separator == b"," else separator + end)
+
+
+async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:
+    found: list[Intent] = []
+    cursor = None
+    async for page in pages:
+        found += [msgspec.json.decode(item, type=Intent) for item in page.items]
+        cursor = page.next_cursor
+    render.intents(found, errors=errors)
+    if cursor is not None:
+        output.words(f"There are more than these {len(found)}: see --limit and --all.")
+    elif not found:
+        output.words("There are none.")
+
+
+# Changes.
+
+
+def cancel(
+    ids: IdsArgument,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Also what waits for them, and the members of a group.")
+    ] = False,
+    revision: RevisionOption = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Stop intents, also while they run.
+
+    Examples:
+
+      duetime cancel order-7 order-8
+
+      duetime cancel nightly-report --tree
+    """
+
+    def stop(client: Client, id: str) -> Call[Intent]:
+        return client.cancel(id, tree=tree, expected_revision=revision)
+
+    _each(ids, stop, as_json, url, token)
+
+
+def fire(
+    ids: IdsArgument,
+    revision: RevisionOption = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Make scheduled intents due now.
+
+    Examples:
+
+      duetime fire order-7
+    """
+    _each(ids, lambda client, id: client.fire_now(id, expected_revision=revision), as_json, url, token)
+
+
+def revive(
+    ids: IdsArgument,
+    delay: options.In = None,
+    at: options.At = None,
+    payload: options.Payload = None,
+    revision: RevisionOption = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Try dead letters again, with all their attempts.
+
+    Examples:
+
+      duetime revive order-7
+
+      duetime revive order-7 --in 1h --payload @corrected.json
+    """
+    changes: Revival = {}
+    if delay is not None or at is not None:
+        changes["execute_at"] = schedule.moment_of_options(delay, at)
+    if payload is not None:
+        changes["payload"] = schedule.read_json(payload, "--payload")
+    _each(
+        ids, lambda client, id: client.revive(id, expected_revision=revision, **changes), as_json, url, token
+    )
+
+
+def _each(
+    ids: list[str],
+    change: Callable[[Client, str], Awaitable[Any]],
+    as_json: bool,
+    url: str | None,
+    token: str | None,
+) -> None:
+    """Change one after the other. What fails is said, and the others are still done."""
+
+    async def run(client: Client) -> None:
+        failure, failures = None, 0
+        for id in ids:
+            try:
+                found = await change(client, id)
+            except DuetimeError as error:
+                if len(ids) == 1:
+                    raise
+                output.words(f"{id}: {error.message}", style="red")
+                failure, failures = error, failures + 1
+                continue
+            if as_json:
+                output.json_line(found)
+            else:
+                output.text(f"{found.intent_id}  {found.status}")
+        if failure is not None:  # each has been told: what is left is their number and the hint
+            failure.message = f"{failures} of {len(ids)} could not be changed."
+            raise failure
+
+    server.ask(url, token, run, as_sent=as_json)

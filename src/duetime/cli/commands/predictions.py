@@ -1,0 +1,119 @@
+"""`duetime predictions` and `duetime autoscale`: how long things take, and how many workers that needs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from duetime.cli.args import server
+from duetime.cli.ui import output
+from duetime.client.http.prediction_models import Autoscale, Gain, ModelForecast, Predictions
+
+
+def predictions(
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show how long each function takes, how good predictions are, and what an order by them would gain.
+
+    Examples:
+
+      duetime predictions
+    """
+    answer = server.sent(url, token, lambda client: client.predictions())
+    if as_json:
+        output.json(msgspec.Raw(answer))
+        return
+    show(msgspec.json.decode(answer, type=Predictions))
+
+
+def show(found: Predictions) -> None:
+    """The functions, then the lanes that ask, then the model."""
+    if not found.functions:
+        output.text("Nothing was done yet, so nothing is known of how long it takes.")
+    else:
+        columns = ("function", "count", "p50 ms", "p90 ms", "p99 ms", "off by", "model", "timeout ms")
+        rows = [
+            (each.function, each.count, each.p50_ms, each.p90_ms, each.p99_ms, _share(each.sketch_error),
+             _share(each.model_error), each.suggested_timeout_ms or "")
+            for each in found.functions
+        ]  # fmt: skip
+        output.table(columns, rows, right=columns[1:])
+    if found.more_functions:
+        output.text(f"... and {found.more_functions} more functions.")
+    for lane in found.lanes:
+        output.text("")
+        said = gained(lane.gain)
+        output.text(f"{lane.lane}: {lane.order}, predictions come from: {lane.source}. {said}")
+    output.text("")
+    output.text(model(found.model))
+
+
+def gained(gain: Gain | None) -> str:
+    """What the order by prediction did to the newest jobs, or would have done."""
+    if gain is None:
+        return "Too little ended yet to tell a gain."
+    return (
+        f"By the last {gain.jobs:,} jobs, {gain.servers} at a time: the mean {_change(gain.mean_gain)}"
+        f" and the p99 {_change(gain.p99_gain)} than in order of arrival"
+        f" ({gain.fifo.mean_ms:,.0f} ms and {gain.fifo.p99_ms:,.0f} ms)."
+    )
+
+
+def model(found: ModelForecast) -> str:
+    """How it is with the model."""
+    if found.state == "OFF":
+        return "The model is off: no lane's order is EXPECTED or SHADOW."
+    words = f"The model is {found.state}"
+    if found.version is not None and found.model_error is not None and found.sketch_error is not None:
+        words += (
+            f" (version {found.version}, from {found.rows:,} intents, {found.trained_at}): off by"
+            f" {found.model_error:.0%}, the sketch by {found.sketch_error:.0%}"
+        )
+    return f"{words}{'; ' + found.detail if found.detail else ''}."
+
+
+def autoscale(
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="One queue alone.")] = None,
+    target: Annotated[
+        int | None, typer.Option("--target", metavar="SECONDS", min=1, help="Done within this; else 60.")
+    ] = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show what waits in each queue, how long it will take, and how many workers it needs.
+
+    Examples:
+
+      duetime autoscale --queue mail --target 30
+    """
+    answer = server.sent(url, token, lambda client: client.autoscale(queue, target_seconds=target))
+    if as_json:
+        output.json(msgspec.Raw(answer))
+        return
+    found = msgspec.json.decode(answer, type=Autoscale)
+    if not found.queues:
+        output.text("No queue is asked for, and nothing waits in one.")
+        return
+    columns = ("queue", "waiting", "running", "workers", "work s", "risk", "wanted")
+    rows = [
+        (each.queue, each.backlog + each.coming, each.running, each.workers, f"{each.work_seconds:.1f}",
+         each.risk, each.suggested_workers)
+        for each in found.queues
+    ]  # fmt: skip
+    output.table(columns, rows, right=columns[1:])
+    for each in found.queues:
+        if each.risk != "NONE":
+            output.text(f"{each.queue}: {each.narrative}")
+
+
+def _share(error: float | None) -> str:
+    return "" if error is None else f"{error:.0%}"
+
+
+def _change(gain: float) -> str:
+    return f"{gain:.0%} shorter" if gain >= 0 else f"{-gain:.0%} longer"

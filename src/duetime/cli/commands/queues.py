@@ -1,0 +1,196 @@
+"""`duetime queues`: what waits in each queue, and what it allows, changed while the server runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from duetime.cli.args import server
+from duetime.cli.ui import output
+from duetime.client.app.plan import PRIORITIES
+from duetime.client.http.client import Client
+from duetime.client.http.models import Lane
+from duetime.client.http.request_types import LaneChanges
+
+app = typer.Typer(help="List queues; limit, order, pause and resume them.", no_args_is_help=True)
+
+KINDS: Final = ("task", "stream", "callback", "entity")
+_NONE: Final = ("none", "no", "off")
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUEUE", help="A task queue; else stream:NAME, callback:HOST[:PORT], entity:TYPE/ID."
+    ),
+]
+
+
+@app.command("list")
+def list_(
+    every: Annotated[bool, typer.Option("--all", help="Also those of single entities.")] = False,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """List queues that hold something, are asked for, are paused, or have limits of their own.
+
+    Examples:
+
+      duetime queues list
+    """
+    shown = server.ask(url, token, lambda client: _shown(client, every))
+    if as_json:
+        output.json(shown)
+    elif shown:
+        _table(msgspec.convert(shown, list[Lane]))
+    else:
+        output.words("No queue holds anything, is asked for, or has limits of its own.")
+
+
+async def _shown(client: Client, every: bool) -> list[dict[str, Any]]:
+    return [lane async for lane in client.lanes_as_shown(entities=every)]
+
+
+@app.command("set")
+def set_(
+    name: NameArgument,
+    concurrency: Annotated[
+        str | None, typer.Option("--concurrency", metavar="N|none", help="So many run at one time.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="RATE|none", help="So many start in a time: 20/s, 100/m.")
+    ] = None,
+    burst: Annotated[
+        int | None, typer.Option("--burst", metavar="N", min=1, help="So many at once after a pause.")
+    ] = None,
+    depth: Annotated[
+        str | None,
+        typer.Option("--depth", metavar="N|none", help="So many may wait; more are refused (429)."),
+    ] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option("--priority", metavar="SECONDS|HIGH|LOW", help="For intents that name none."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option("--order", metavar="fifo|expected|shadow", help="As they come, or the shorter first."),
+    ] = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Give a queue other limits, at once. What is not named stays; `none` takes a limit away.
+
+    They are kept on the log: a restarted server knows them.
+
+    Examples:
+
+      duetime queues set mail --concurrency 20 --rate 100/s --burst 10
+
+      duetime queues set reports --depth 5000 --priority LOW
+
+      duetime queues set mail --rate none
+    """
+    changes: LaneChanges = {}
+    if concurrency is not None:
+        changes["concurrency"] = _number(concurrency, "--concurrency")
+    if rate is not None:
+        changes["rate"] = None if rate.lower() in _NONE else rate
+    if burst is not None:
+        changes["burst"] = burst
+    if depth is not None:
+        changes["pending_max"] = _number(depth, "--depth")
+    if priority is not None:
+        changes["priority"] = _priority(priority)
+    if order is not None:
+        changes["order"] = order.upper()
+    if not changes:
+        raise typer.BadParameter("say what is to be different: --concurrency, --rate, --burst, --depth ...")
+    _change(name, changes, as_json, url, token)
+
+
+@app.command()
+def pause(
+    name: NameArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Hand out nothing more of a queue; what runs goes on, and new work is taken. Kept across restarts.
+
+    Examples:
+
+      duetime queues pause mail
+    """
+    _change(name, {"paused": True}, as_json, url, token)
+
+
+@app.command()
+def resume(
+    name: NameArgument,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Hand out a queue's work again.
+
+    Examples:
+
+      duetime queues resume mail
+    """
+    _change(name, {"paused": False}, as_json, url, token)
+
+
+def lane_of(name: str) -> str:
+    """The lane that is meant: a name without a kind is a task queue's."""
+    return name if name.partition(":")[0] in KINDS and ":" in name else f"task:{name}"
+
+
+def _change(name: str, changes: LaneChanges, as_json: bool, url: str | None, token: str | None) -> None:
+    lane = lane_of(name)
+    found = server.ask(url, token, lambda client: client.set_lane(lane, **changes), as_sent=as_json)
+    if as_json:
+        output.json(found)
+    else:
+        _table([found])
+
+
+def _table(lanes: list[Lane]) -> None:
+    rows: list[tuple[Any, ...]] = [
+        (
+            lane.name.removeprefix("task:"), "paused" if lane.paused else "", lane.pending, lane.ready,
+            lane.running, lane.concurrency or "", _rate(lane), lane.pending_max or "", lane.priority or "",
+            "" if lane.order == "FIFO" else lane.order.lower(),
+        )
+        for lane in sorted(lanes, key=lambda lane: lane.name)
+    ]  # fmt: skip
+    columns = (
+        "queue", "", "pending", "ready", "running", "concurrency", "rate", "depth", "priority", "order",
+    )  # fmt: skip
+    right = ("pending", "ready", "running", "concurrency", "depth", "priority")
+    output.table(columns, rows, right=right)
+
+
+def _rate(lane: Lane) -> str:
+    if lane.rate is None:
+        return ""
+    return f"{lane.rate} (burst {lane.burst})" if lane.burst > 1 else lane.rate
+
+
+def _number(text: str, option: str) -> int | None:
+    if text.lower() in _NONE:
+        return None
+    try:
+        return msgspec.convert(text, int, strict=False)
+    except msgspec.ValidationError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor none", param_hint=option) from None
+
+
+def _priority(text: str) -> int:
+    named = PRIORITIES.get(text.upper())
+    if named is not None:
+        return named
+    number = _number(text, "--priority")
+    return 0 if number is None else number

@@ -1,0 +1,44 @@
+"""`duetime replay`: an intent, or the whole system, as it was at a moment."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from duetime.cli.args import server, time_args
+from duetime.cli.ui import output, render
+from duetime.client.app.times import moment_of
+from duetime.clock import SystemClock
+
+
+def replay(
+    id: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="This intent; else the whole system.", show_default=False),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help='As of then: a time, or "1h ago".')
+    ] = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show the life of an intent, or the state of the system, as of a moment, read from the log.
+
+    Examples:
+
+      duetime replay order-7
+
+      duetime replay --at "today 9:00"
+    """
+    now_ms = SystemClock().now_ms()
+    moment = None if at is None else moment_of(time_args.moment(at, now_ms))
+    if id is None and moment is None:
+        moment = moment_of(now_ms)
+    answer = server.sent(url, token, lambda client: client.replay(id, at=moment))
+    if as_json:
+        output.json(msgspec.Raw(answer))
+    else:
+        render.document(msgspec.json.decode(answer))

@@ -1,0 +1,105 @@
+"""`duetime timeline`: what will fire, slot by slot, and whether it will be on time."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from duetime.cli.args import server, time_args
+from duetime.cli.ui import bars, output, render
+from duetime.client.app.times import moment_of
+from duetime.clock import SystemClock
+from duetime.plain import plain
+
+# How wide it is where nobody says it.
+PIPED_COLUMNS = 80
+_DAY = len("2030-01-31")
+
+
+def timeline(
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From then; else from now.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Until then; else as long as the server says.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option("--slots", min=1, help="So many slots.")] = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Show what will fire, slot by slot: when, how many, and the busiest tier and queue.
+
+    Examples:
+
+      duetime timeline --to "in 24h" --slots 24
+    """
+    now_ms = SystemClock().now_ms()
+    first = None if since is None else moment_of(time_args.moment(since, now_ms))
+    last = None if until is None else moment_of(time_args.moment(until, now_ms))
+    answer = server.sent(url, token, lambda client: client.timeline(since=first, until=last, slots=slots))
+    if as_json:
+        output.json(msgspec.Raw(answer))
+        return
+    show(msgspec.json.decode(answer))
+
+
+def show(found: dict[str, Any]) -> None:
+    """The sentence, then the slots in which something fires, then what can be done."""
+    narrative = found.get("narrative", "")
+    if narrative:
+        output.text(narrative)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
+    lines = chart(found.get("slots", []), found.get("slotMs", 0), columns)
+    for line in ["", *lines, ""] if lines else [""]:
+        output.text(line)
+    names = ("start", "end", "total", "risk")
+    output.facts({name: render.cell(found[name]) for name in names if name in found})
+    late_ms = found.get("predictedLatenessMs", {})
+    capacity: list[Mapping[str, Any]] = [
+        {"name": each["name"], "per second": each["perSecond"], "late ms": late_ms.get(each["name"])}
+        for each in found.get("capacity", [])
+    ]
+    if capacity:
+        output.text("")
+        output.title("what can be done")
+        render.objects(capacity)
+
+
+def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
+    """A line for each slot in which something fires, and one for all that are empty in between."""
+    busy = [slot for slot in slots if slot["count"]]
+    if not busy:
+        return []
+    names = iter(labels(busy))
+    rows: list[tuple[str, float | None, str]] = []
+    for some, group in itertools.groupby(slots, key=lambda slot: bool(slot["count"])):
+        if some:
+            rows += [(next(names), slot["count"], _busiest(slot)) for slot in group]
+        else:
+            rows.append((f"{'':<{_DAY}} nothing for {time_args.span(slot_ms * len(list(group)))}", None, ""))
+    shown, counts, notes = zip(*rows, strict=True)
+    return bars.chart(shown, counts, columns, notes)
+
+
+def _busiest(slot: dict[str, Any]) -> str:
+    """The tier and the queue that most of a slot is for."""
+    groups = (slot.get("byTier", {}), slot.get("byQueue", {}))
+    return plain(" ".join(max(group, key=group.__getitem__) for group in groups if group))
+
+
+def labels(slots: list[dict[str, Any]]) -> list[str]:
+    """When each slot begins; the day only where it changes."""
+    shown, day = [], ""
+    for slot in slots:
+        at = str(slot.get("at", ""))
+        date, _, clock = at.partition("T")
+        shown.append(f"{date if date != day else '':<{_DAY}} {clock[:8]}Z")
+        day = date
+    return shown

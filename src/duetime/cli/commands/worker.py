@@ -1,0 +1,185 @@
+"""`duetime worker`: runs the functions of an App for a server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duetime import config, limits, wiring
+from duetime.cli import supervisor
+from duetime.cli.ui import output
+from duetime.client.app.app import App
+from duetime.client.execution.reports import keep_logs
+from duetime.client.execution.schemas import listed
+from duetime.client.http.address import token_of, url_of
+from duetime.client.worker import app_loader as targets
+from duetime.errors import BadConfig
+from duetime.plain import log_to_stderr
+
+if TYPE_CHECKING:
+    from duetime.client.worker.worker import Worker
+    from duetime.client.worker.worker_options import WorkerOptions
+
+_CREDITS = limits.CREDITS_MAX // 2
+
+
+ServersOption = Annotated[
+    list[str] | None,
+    typer.Option("--server", metavar="URL", help="http:// or grpc://host:port; may be repeated."),
+]
+QueuesOption = Annotated[
+    str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
+]
+EntitiesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--entities", metavar="A,B", help="Only these types; else all, or none where --queues is given."
+    ),
+]
+LogsOption = Annotated[
+    bool, typer.Option("--logs/--no-logs", help="Keep what functions log with their intents.")
+]
+
+
+def worker(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The App: module:variable, as myapp:app.")],
+    servers: ServersOption = None,
+    queues: QueuesOption = None,
+    entities: EntitiesOption = None,
+    logs: LogsOption = True,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, max=_CREDITS, help="So many at a time, of each process.")
+    ] = limits.WORKER_CONCURRENCY,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=256, help="Worker processes, watched over.")
+    ] = 1,
+    token: Annotated[str | None, typer.Option("--token", help="Else DUETIME_TOKEN.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else host and pid.")] = None,
+    drain: Annotated[
+        float,
+        typer.Option("--drain", metavar="SECONDS", min=0, help="How long stopping may take."),
+    ] = 30.0,
+    grpc_port: Annotated[
+        int | None, typer.Option("--grpc-port", min=1, max=65_535, help="Else one above the port of HTTP.")
+    ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start anew when a source file changes. For development.")
+    ] = False,
+    supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
+) -> None:
+    """Run the functions of an App for a server.
+
+    `async def` runs on the loop, `def` in threads, CPU-bound functions in processes.
+
+    SIGTERM or Ctrl-C: it takes nothing more, finishes what runs within --drain, hands the rest back at once
+    and exits with 0. A second one stops it at once. A lost connection is made anew by itself.
+
+    Examples:
+
+      duetime worker myapp:app
+
+      duetime worker myapp:app --server http://jobs:7928 --queues email,default --processes 2
+
+      duetime worker myapp:app --reload
+    """
+    log_to_stderr()
+    token = token_of(token)
+    if not supervised and (processes > 1 or reload):
+        if not reload:
+            targets.sources_of(targets.load(target), _names(queues), _names(entities))  # said once, and here
+        code = supervisor.supervise(_command(sys.argv[1:]), processes, reload=reload)
+        raise typer.Exit(code)
+    app = targets.load(target)
+    options = _options(app, servers, token, grpc_port)
+    options.queues, options.entities = targets.sources_of(app, _names(queues), _names(entities))
+    options.functions = listed(app.functions, options.queues, options.entities)
+    if logs:
+        app.functions.reports.keeps_logs = True
+        keep_logs()
+    options.concurrency, options.drain_s = concurrency, drain
+    options.name = name or f"{socket.gethostname()}:{os.getpid()}"
+    output.words(
+        f"Worker {options.name}: {_shown(options)}; {concurrency} at a time; "
+        f"{', '.join(server.address for server in options.servers)}"
+    )
+    code = asyncio.run(_run(wiring.worker(app, options), supervised))
+    output.words("Stopped.")
+    _exit(code)
+
+
+async def _run(worker: Worker, supervised: bool) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Not by the loop: a function may block it.
+        signal.signal(number, lambda *_: worker.stop())
+    if supervised:
+        threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
+    await worker.run()
+    return 0
+
+
+def _watch_parent(worker: Worker) -> None:
+    """Whoever watches over this process holds the other end of its stdin: when that is gone, it leaves."""
+    sys.stdin.buffer.read()
+    worker.stop()
+
+
+def _exit(code: int) -> None:
+    """At once: a thread that does not end is not waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    logging.shutdown()
+    os._exit(code)
+
+
+def _names(queues: str | None) -> list[str] | None:
+    if queues is None:
+        return None
+    names = [name.strip() for name in queues.split(",") if name.strip()]
+    if not names:
+        raise BadConfig("--queues or --entities names nothing.", hint="Write --queues email,default.")
+    return names
+
+
+def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: int | None) -> WorkerOptions:
+    try:
+        from duetime.client.worker.worker_connection import address_of
+        from duetime.client.worker.worker_options import Server, WorkerOptions
+    except ModuleNotFoundError as error:
+        raise BadConfig(
+            f"A worker needs the package {error.name!r}.", hint="Install it: pip install 'duetime[grpc]'."
+        ) from error
+    remote = "://" in app.where
+    urls = servers or [app.where if remote else config.client_url()]
+    addresses = [address_of(url, grpc_port) for url in urls]
+    first = urls[0]
+    if first.startswith("http"):  # functions schedule where the work comes from
+        app.rewire(url_of(first), token=token)
+        remote = True
+    return WorkerOptions(
+        name="",
+        servers=[Server(address, token) for address in addresses],
+        queues=[],
+        concurrency=limits.WORKER_CONCURRENCY,
+        drain_s=30.0,
+        start_app=remote,
+    )
+
+
+def _shown(options: WorkerOptions) -> str:
+    """What it works on."""
+    found = [f"queues {', '.join(options.queues)}"] if options.queues else []
+    found += [f"entities {', '.join(options.entities)}"] if options.entities else []
+    return "; ".join(found)
+
+
+def _command(arguments: list[str]) -> list[str]:
+    """This command line, for one process of several."""
+    return [sys.executable, "-m", "duetime", *arguments, "--supervised"]

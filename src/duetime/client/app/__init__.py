@@ -1,0 +1,1 @@
+"""The App and what users hold of it: tasks, entities, handles, plans."""

@@ -1,0 +1,328 @@
+"""The App: what users hold. Functions are registered on it, intents are scheduled through it.
+
+One implementation for async and plain programs: everything is a coroutine on one loop. `async with app`
+uses the caller's loop; `with app` starts a loop in a thread of its own. Calls return a `Call`, to be
+awaited or waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from duetime.client.app.backend import Reads
+from duetime.client.app.background import Background
+from duetime.client.app.call import Call, check_process
+from duetime.client.app.control import Context
+from duetime.client.app.entity import EntityType
+from duetime.client.app.groups import Grouping
+from duetime.client.app.handle import Handle
+from duetime.client.app.ids import Ids
+from duetime.client.app.payload import Signature, encode
+from duetime.client.app.plan import Options, Plan, choice, make_terms
+from duetime.client.app.recurring import Recurring, Schedules
+from duetime.client.app.task import P, R, Task
+from duetime.client.execution.functions import Functions
+from duetime.client.execution.handlers import Decision
+from duetime.client.remote.replies import id_of
+from duetime.errors import Closed, InvalidField, UnknownTask
+from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Item, Status
+from duetime.protocol.terms import Bare, Terms
+from duetime.protocol.terms import Task as TaskTarget
+from duetime.protocol.view import Overview, View
+
+if TYPE_CHECKING:
+    from duetime.clock import Clock
+    from duetime.config import Config
+
+T = TypeVar("T")
+DefaultHandler = Callable[[Any, Context], Any]
+# What a caller may ask for; the other commands are the engine's own.
+ASKABLE = (Cancel, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane)
+
+
+class _TaskDecorator(Protocol):
+    """`@app.task(...)` with options: keeps the types of the function it is put on."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Any, /) -> Any: ...
+
+
+class App(Recurring, Grouping):
+    """Durable work in a data folder, in `":memory:"`, or on a server (`"http://localhost:7928"`).
+
+    On a server this process only schedules and looks: its workers run the functions. See the guide.
+    """
+
+    any_queue = False
+    """Whether a worker may be given queues that no function names."""
+
+    def __init__(
+        self,
+        where: str | os.PathLike[str] = "duetime-data",
+        *,
+        token: str | None = None,
+        config: Config | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`token`: for a server; else DUETIME_TOKEN."""
+        super().__init__()
+        self._observers: list[Callable[[Change], None]] = []
+        self.schedules = Schedules(self)
+        self.functions = Functions()
+        self.functions.reports.parents = lambda id: self.handle(id).parents()
+        self.rewire(where, token=token, config=config, clock=clock)
+        self._ids = Ids()
+        self.new_id = self._ids.new
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
+        self._background: Background | None = None
+
+    def rewire(
+        self,
+        where: str | os.PathLike[str],
+        *,
+        token: str | None = None,
+        config: Config | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Put the app, with all its functions, on another place: how tests run it in memory."""
+        from duetime import wiring  # picked when an app is made, so importing it costs no engine
+
+        if getattr(self, "_loop", None) is not None:
+            raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
+        self.where = os.fspath(where)
+        self._wired = wiring.wire(self.where, self.functions, config, clock, token)
+        self.functions.bounds = self._wired
+        self.default_tier = self._wired.default_tier
+        self.payload_bytes_max = self._wired.payload_bytes_max
+
+    # Registering.
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        cpu_bound: bool = False,
+        on_error: Decision | None = None,
+        **options: Any,
+    ) -> _TaskDecorator: ...
+    def task(  # type: ignore[misc]  # mypy does not match **options of an overload
+        self,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        cpu_bound: bool = False,
+        on_error: Decision | None = None,
+        **options: Any,
+    ) -> Any:
+        """Make a function a task: `async def` on the loop, `def` in a thread, `cpu_bound` in a process."""
+        defaults = Options().merged(**options)
+        make_terms(TaskTarget(name or "task", queue), defaults, self.default_tier)  # said where it is written
+        if function is not None and not inspect.isroutine(function):
+            raise InvalidField(f"{function!r} is not a function.", hint="Write @app.task(name=...).")
+
+        def register(function: Callable[..., Any]) -> Task[..., Any]:
+            title = name or f"{_module_of(function)}.{function.__qualname__}"
+            if title in self.functions.tasks:
+                raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
+            signature = Signature(function, title)
+            self.functions.add(title, queue, function, signature, on_error, cpu_bound)
+            return Task(self, function, TaskTarget(title, queue), signature, defaults, title)
+
+        return register if function is None else register(function)
+
+    @overload
+    def entity(self, cls: type, /, *, name: str | None = None, **options: Any) -> EntityType: ...
+    @overload
+    def entity(self, *, name: str | None = None, **options: Any) -> Callable[[type], EntityType]: ...
+    def entity(self, cls: Any = None, /, *, name: str | None = None, **options: Any) -> Any:  # type: ignore[misc]
+        """Make a class an entity type: an instance is made with the id for each message."""
+        defaults = Options().merged(**options)
+
+        def register(cls: type) -> EntityType:
+            title = name or cls.__name__
+            if title in self.functions.entities:
+                raise InvalidField(f"Two entity types are named {title!r}.", hint="Give one of them a name.")
+            entity = self.functions.entities[title] = EntityType(self, cls, title, defaults)
+            return entity
+
+        return register if cls is None else register(cls)
+
+    def default(self, function: DefaultHandler) -> DefaultHandler:
+        """The handler of bare intents: called with the payload and the context."""
+        self.functions.set_bare(function)
+        return function
+
+    def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
+        """Call a function with every transition. It must be quick: it runs between two batches."""
+        self._observers.append(observer)
+        if self._loop is not None:
+            self.backend.observe(observer)
+        return observer
+
+    # Scheduling what has no function of its own.
+
+    def schedule(self, payload: Any = None, **options: Any) -> Call[Handle[Any]]:
+        """A bare intent: the default handler gets the payload when its time has come."""
+        return self.call(self._schedule_bare(payload, Options().merged(**options)))
+
+    def handle(self, id: str) -> Handle[Any]:
+        """A handle on an intent by its id."""
+        return Handle(self, id)
+
+    def find(
+        self, status: str | None = None, queue: str | None = None, limit: int = 100, before_seq: int = 1 << 62
+    ) -> Call[list[View]]:
+        """Intents, newest first."""
+        return self.call(self._find_page(status, queue, limit, before_seq))
+
+    def overview(self) -> Call[Overview]:
+        """The engine in numbers."""
+        return self.call(self._overview())
+
+    def ask(self, command: Command) -> Call[Any]:
+        """A command of the protocol: pause, resume, resize, patch ..."""
+        if not isinstance(command, ASKABLE):
+            names = ", ".join(kind.__name__ for kind in ASKABLE)
+            raise InvalidField(f"{type(command).__name__} is not for callers.", hint=f"Ask for {names}.")
+        return self.call(self._ask(command))
+
+    # Life.
+
+    async def start(self) -> App:
+        """Open the folder, recover, and begin. Functions must be registered before."""
+        if self._loop is not None:
+            raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
+        self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
+        try:
+            # Made now and not before: a program that only imports an app touches no folder.
+            self.backend = self._wired.make_backend()
+            self.reads: Reads = self._wired.reads_of(self.backend)
+            for observer in self._observers:
+                self.backend.observe(observer)
+            await self.backend.start()
+            self._wired.listen(self.backend)
+            try:
+                await self._put_rules(report=not self._wired.remote)
+            except BaseException:
+                await self.backend.close(0)
+                raise
+        except BaseException:
+            self._loop = None
+            raise
+        return self
+
+    async def stop(self, drain_ms: int | None = None) -> None:
+        """Finish what runs (within the deadline), write everything down, let go of the folder."""
+        if self._loop is None:
+            return
+        try:
+            await self.backend.close(drain_ms)
+        except asyncio.CancelledError:
+            raise  # it goes on; whoever calls again waits for it
+        except BaseException:
+            self._ended()
+            raise
+        self._ended()
+
+    def _ended(self) -> None:
+        self._loop = None
+        self.reads.end()
+        self.functions.shutdown()
+
+    async def __aenter__(self) -> App:
+        return await self.start()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    def __enter__(self) -> App:
+        if self._loop is not None:
+            raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
+        background = Background("duetime")
+        background.start(self.start)
+        self._background = background
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        background, self._background = self._background, None
+        if background is not None and self._pid == os.getpid():
+            background.stop(self.stop())
+
+    # For the parts of the client.
+
+    def queues(self) -> list[str]:
+        """The queues there are functions for."""
+        return sorted(set(self.functions.queues.values()))
+
+    def _task(self, function: Callable[..., Any]) -> Task[..., Any]:
+        made: Task[..., Any] = self.task(function)
+        return made
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
+        return Call(coroutine, self._running_loop)
+
+    async def submit_many(self, terms: Terms, items: Iterable[Item]) -> list[str]:
+        replies = await self.backend.submit((terms,), items, terms.ack)
+        return [id_of(reply) for reply in replies]
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise Closed("The app is not started.")
+        check_process(self._pid)
+        return self._loop
+
+    async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
+        if self.functions.bare is None and not self._wired.remote:  # which says by itself that it takes none
+            raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
+        terms = make_terms(Bare(), options, self.default_tier)
+        plan = Plan(terms, options, self.payload_bytes_max)
+        now_ms = self.backend.now_ms()
+        body = b"" if payload is None else encode(payload, "The payload")
+        fresh = options.id is None
+        item = plan.item(options.id or self.new_id(now_ms), fresh, now_ms, body)
+        reply = await self.backend.submit_one(plan.terms, item, plan.terms.ack)
+        return Handle(self, id_of(reply))
+
+    async def _find_page(
+        self, status: str | None, queue: str | None, limit: int, before_seq: int
+    ) -> list[View]:
+        if limit < 1:
+            raise InvalidField(f"limit={limit!r} must be at least 1.")
+        statuses = None if status is None else (choice(Status, status, "status"),)
+        lane = None if queue is None else f"task:{queue}"
+        return await self.reads.page(statuses, lane, before_seq, limit)
+
+    async def _overview(self) -> Overview:
+        return await self.reads.overview()
+
+    async def _ask(self, command: Command) -> Any:
+        return await self.backend.ask(command)
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    """The function's module, by the name it has when it is imported and not run as a script."""
+    module = function.__module__
+    if module != "__main__":
+        return module
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return Path(file).stem if file else module

@@ -1,0 +1,84 @@
+"""Entities: one at a time, in order. A class whose methods are the messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from duetime.client.app.call import Call
+from duetime.client.app.handle import Handle
+from duetime.client.app.payload import Signature
+from duetime.client.app.plan import Options
+from duetime.client.app.task import Planned
+from duetime.errors import InvalidField, UnknownTask
+from duetime.protocol.terms import Entity
+
+if TYPE_CHECKING:
+    from duetime.client.app.app import App
+
+
+class EntityType:
+    """A class of entities. `accounts("42").tell("deposit", 500)` runs `Account("42").deposit(500)`."""
+
+    def __init__(self, app: App, cls: type, name: str, options: Options) -> None:
+        self._app = app
+        self._options = options
+        self.name = name
+        self.cls = cls
+        self.messages = {
+            message: Signature(_unbound(method), f"{name}.{message}")
+            for message, method in inspect.getmembers(cls, inspect.isfunction)
+            if not message.startswith("_")
+        }
+
+    def __call__(self, id: str) -> EntityRef:
+        """The entity with this id."""
+        if not isinstance(id, str):
+            raise InvalidField(f"The id {id!r} of {self.name} is not text.", hint="Use str(id).")
+        return EntityRef(self, id)
+
+    def method(self, id: str, message: str) -> Callable[..., Any]:
+        """One entity's method. The entity is made when it is called: its maker may fail as any function."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return getattr(self.cls(id), message)(*args, **kwargs)
+
+        return call
+
+    def planned(self, id: str, message: str, options: Options | None = None) -> Planned[..., Any]:
+        signature = self.messages.get(message)
+        if signature is None:
+            known = ", ".join(sorted(self.messages))
+            raise UnknownTask(f"{self.name} takes no message {message!r}.", hint=f"It takes: {known}.")
+        target = Entity(self.name, id, message)
+        merged = options if options is not None else self._options
+        return Planned(self._app, target, signature, merged, f"{self.name}.{message}")
+
+
+class EntityRef:
+    """One entity, by id."""
+
+    def __init__(self, type: EntityType, id: str) -> None:
+        self._type = type
+        self.id = id
+
+    def tell(self, message: str, *args: Any, **kwargs: Any) -> Call[Handle[Any]]:
+        """Send a message: it runs after all that were accepted before it."""
+        return self._type.planned(self.id, message).schedule(*args, **kwargs)
+
+    def message(self, message: str, **options: Any) -> Planned[..., Any]:
+        """A message with options (delay, key, deadline ...), to be scheduled."""
+        return self._type.planned(self.id, message, self._type._options.merged(**options))
+
+
+def _unbound(method: Any) -> Any:
+    """The method's parameters without `self`."""
+
+    def shown() -> None: ...
+
+    signature = inspect.signature(method)
+    shown.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+    shown.__annotations__ = dict(getattr(method, "__annotations__", {}))
+    shown.__module__ = method.__module__
+    return shown

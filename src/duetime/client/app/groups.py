@@ -1,0 +1,194 @@
+"""Calls that hang together: one after the other (a chain), or many with a callback (a group).
+
+The same with an engine in this process or behind a server, for programs and for functions that run. All of it
+is handed in together, and written in one append where it fits one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.client.app.backend import Backend, Reads
+from duetime.client.app.call import Call
+from duetime.client.app.control import current
+from duetime.client.app.handle import Handle, Parent
+from duetime.client.app.plan import Plan, choice, raise_for
+from duetime.client.app.task import Bound
+from duetime.client.remote.replies import id_of
+from duetime.errors import DuetimeError, InvalidField
+from duetime.protocol import bounds
+from duetime.protocol.command import Cancel
+from duetime.protocol.intent import Item, Ties, member_id
+from duetime.protocol.reply import Reply
+from duetime.protocol.terms import AfterOn, Terms
+
+if TYPE_CHECKING:
+    from duetime.client.app.app import App
+
+_identity = id
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Chain(Handle[R], Generic[R]):
+    """A handle on the last call of a chain; `steps` are all of them, in order."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, app: App, ids: list[str], calls: list[Bound[Any]]) -> None:
+        super().__init__(app, ids[-1], calls[-1].returns)
+        self.steps: tuple[Handle[Any], ...] = tuple(
+            Handle(app, id, call.returns) for id, call in zip(ids, calls, strict=True)
+        )
+
+
+class GroupProgress(Struct, frozen=True):
+    """How far a group is."""
+
+    members: int
+    joined: int
+    ended: int
+    left: int
+
+
+class Group(Handle[R], Generic[R]):
+    """A handle on the callback of a group."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, app: App, id: str, returns: Any, size: int) -> None:
+        super().__init__(app, id, returns)
+        self.size = size
+
+    def member(self, number: int) -> Handle[Any]:
+        """A handle on one of the members, by the order in which they were given."""
+        if not 0 <= number < self.size:
+            raise InvalidField(f"There is no member {number}: there are {self.size}.")
+        return Handle(self._app, member_id(self.id, number))
+
+    def progress(self) -> Call[GroupProgress]:
+        """How many members have ended."""
+        return self._app.call(self._progress())
+
+    async def _progress(self) -> GroupProgress:
+        view = await self._view()
+        return GroupProgress(view.members, view.joined, view.members - view.left, view.left)
+
+
+class Grouping:
+    """The part of an app that schedules calls together."""
+
+    backend: Backend
+    reads: Reads
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
+        raise AssertionError("the app has the loop")
+
+    def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
+        """One after the other, each when the one before is acknowledged: `app.chain(a.bind(1), b.bind())`."""
+        _check_bound("chain", calls)
+        return self.call(self._chain(list(calls)))
+
+    def group(
+        self, members: Iterable[Bound[Any]], then: Bound[R], *, on: str = "SUCCESS", id: str | None = None
+    ) -> Call[Group[R]]:
+        """All members, and `then` once when all are acknowledged; with `on="END"`, when all have ended.
+
+        With an `id` of your own the same call may be repeated: what is there already is not made again.
+        """
+        found = list(members)
+        _check_bound("group", (*found, then))
+        return self.call(self._group(found, then, on, id))
+
+    def parents(self) -> Call[list[Parent]]:
+        """In a running function: how those ended that it came after, or its members, in order."""
+        return Handle[Any](cast("App", self), current().intent_id).parents()
+
+    async def _chain(self, calls: list[Bound[Any]]) -> Chain[Any]:
+        if not calls:
+            raise InvalidField("There is nothing in the chain.")
+        app, batch = cast("App", self), _Batch(self.backend.now_ms())
+        for call in calls:
+            plan = call.plan()
+            id = plan.options.id
+            item = batch.item(call, plan, app.new_id(batch.now_ms) if id is None else id, id is None)
+            if item.key is not None or item.ties is not None:  # another intent may be given for it
+                raise InvalidField("A step of a chain has no other key than its id.", hint="Give it an id.")
+            if batch.items:
+                item = replace(item, after=tuple(dict.fromkeys((*item.after, batch.items[-1].id))))
+                raise_for(bounds.item(item))
+            batch.items.append(item)
+        ids = [id_of(reply) for reply in await batch.submit(self.backend)]
+        return Chain(app, ids, calls)
+
+    async def _group(self, members: list[Bound[Any]], then: Bound[R], on: str, id: str | None) -> Group[R]:
+        app, size = cast("App", self), len(members)
+        batch = _Batch(self.backend.now_ms())
+        said = id if id is not None else then.plan().options.id
+        group = app.new_id(batch.now_ms) if said is None else said
+        last = then.with_options(after_on=choice(AfterOn, on, "on").name) if size else then
+        callback = batch.item(last, last.plan(), group, said is None)
+        if size:
+            batch.tie(callback, last, Ties(members=size))
+        else:
+            batch.items.append(callback)
+        for number, member in enumerate(members):
+            plan = member.plan()
+            if plan.options.id is not None:
+                raise InvalidField("The id of a member is the group's to give.", hint="Leave it out.")
+            item = batch.item(member, plan, member_id(group, number), said is None)
+            batch.tie(item, member, Ties(group=group))
+        try:
+            for reply in await batch.submit(self.backend):
+                id_of(reply)
+        except DuetimeError:
+            if said is None:  # nobody knows its name, so nobody could go on with it
+                with contextlib.suppress(DuetimeError):
+                    await self.backend.ask(Cancel(group, tree=True))
+            raise
+        return Group(app, group, then.returns, size)
+
+
+def _check_bound(what: str, calls: Sequence[Any]) -> None:
+    """All are calls not made yet; one who has scheduled or made them already is told how to write it."""
+    for each in calls:
+        if not isinstance(each, Bound):
+            if isinstance(each, Coroutine):
+                each.close()  # it would never be awaited
+            raise InvalidField(
+                f"A {what} takes calls that are not scheduled yet; {type(each).__name__} is not one.",
+                hint="Write task.bind(...) instead of task.schedule(...) or task(...).",
+            )
+
+
+class _Batch:
+    """Items of several functions, to be submitted together."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.items: list[Item] = []
+        self._terms: list[Terms] = []
+        self._places: dict[int, int] = {}
+
+    def item(self, call: Bound[Any], plan: Plan, id: str, fresh: bool) -> Item:
+        item = plan.item(id, fresh, self.now_ms, call.payload)
+        place = self._places.setdefault(_identity(plan.terms), len(self._terms))
+        if place == len(self._terms):
+            self._terms.append(plan.terms)
+        return replace(item, terms=place) if place else item
+
+    def tie(self, item: Item, call: Bound[Any], ties: Ties) -> None:
+        if item.ties is not None:
+            ties = replace(ties, claim=item.ties.claim)  # to be refused with its reason
+        tied = replace(item, ties=ties, fingerprint=call.plan().fingerprint(call.payload))
+        raise_for(bounds.item(tied))
+        self.items.append(tied)
+
+    def submit(self, backend: Backend) -> Awaitable[list[Reply]]:
+        ack = max(terms.ack for terms in self._terms)
+        return backend.submit(tuple(self._terms), tuple(self.items), ack)

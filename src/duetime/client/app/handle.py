@@ -1,0 +1,161 @@
+"""A handle on one intent: its result, its status, its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from duetime.client.app.call import Call
+from duetime.client.app.payload import decode
+from duetime.client.app.plan import Retry
+from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
+from duetime.errors import NoSuchIntent, NotAcked, ResultGone, WaitTimedOut
+from duetime.protocol.command import Cancel, FireNow, Patch, Revive
+from duetime.protocol.intent import Entry, Status
+from duetime.protocol.view import View, Why
+
+if TYPE_CHECKING:
+    from duetime.client.app.app import App
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+# How many parents are asked for at a time.
+_PAGE = 500
+
+
+class Parent(Struct, frozen=True):
+    """How one of those ended that an intent came after, or a member of its group."""
+
+    id: str
+    status: Status | None
+    """None: it is forgotten."""
+    result: Any
+
+
+class Handle(Generic[R]):
+    """Names one intent. Costs nothing to keep; can be made again from the id with `app.handle(id)`."""
+
+    __slots__ = ("_app", "_returns", "id")
+
+    def __init__(self, app: App, id: str, returns: Any = Any) -> None:
+        self._app = app
+        self._returns = returns
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"Handle({self.id!r})"
+
+    def result(self, timeout: Delay | None = None) -> Call[R]:
+        """What the function returned, once it has ended. Ended otherwise: `NotAcked` says how and why."""
+        return self._app.call(self._result(timeout))
+
+    def status(self) -> Call[Status]:
+        """Where it is in its life."""
+        return self._app.call(self._status())
+
+    def view(self) -> Call[View]:
+        """Everything about it."""
+        return self._app.call(self._view())
+
+    def why(self) -> Call[Why]:
+        """Why it has not run yet, in a sentence."""
+        return self._app.call(self._why())
+
+    def history(self) -> Call[list[Entry]]:
+        """Every step of its life, with times."""
+        return self._app.call(self._history())
+
+    def logs(self) -> Call[list[str]]:
+        """What its newest attempt that has ended logged, line by line."""
+        return self._app.call(self._logs())
+
+    def cancel(self, *, tree: bool = False) -> Call[View]:
+        """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
+        return self._app.call(self._ask(Cancel(self.id, tree=tree)))
+
+    def parents(self) -> Call[list[Parent]]:
+        """How those ended that it came after, or the members of its group, in order."""
+        return self._app.call(self._parents())
+
+    def patch(
+        self,
+        *,
+        at: Moment | None = None,
+        deadline: Moment | None = None,
+        priority: int | None = None,
+        tags: dict[str, str] | None = None,
+        retry: Retry | None = None,
+    ) -> Call[View]:
+        """Change it while it waits; what is not named stays as it is."""
+        command = Patch(
+            self.id,
+            execute_at_ms=None if at is None else moment_ms(at),
+            deadline_ms=None if deadline is None else moment_ms(deadline),
+            priority=priority,
+            tags=tags,
+            redelivery=None if retry is None else retry.policy(),
+        )
+        return self._app.call(self._ask(command))
+
+    def fire(self) -> Call[View]:
+        """Make it due now."""
+        return self._app.call(self._ask(FireNow(self.id)))
+
+    def revive(self) -> Call[View]:
+        """Try a dead letter again, with a new budget of attempts."""
+        return self._app.call(self._ask(Revive(self.id)))
+
+    async def _result(self, timeout: Delay | None) -> R:
+        limit_s = None if timeout is None else delay_ms(timeout) / 1000
+        try:
+            async with asyncio.timeout(limit_s):
+                view = await self._app.backend.wait(self.id)
+        except TimeoutError:
+            raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
+        if view.status is not Status.ACKED:
+            error = view.last_error
+            reason = f": {error.kind}: {error.message}." if error is not None else "."
+            raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
+        if view.result_gone:
+            raise ResultGone(f"The result of {self.id!r} is not shown any more: its time is over.", view=view)
+        value: R = decode(view.result, self._returns) if view.result is not None else None  # type: ignore[assignment]
+        return value
+
+    async def _status(self) -> Status:
+        return (await self._view()).status
+
+    async def _view(self) -> View:
+        return self._there(await self._app.reads.get(self.id))
+
+    async def _why(self) -> Why:
+        return self._there(await self._app.reads.why(self.id))
+
+    async def _history(self) -> list[Entry]:
+        return self._there(await self._app.reads.history(self.id))
+
+    async def _logs(self) -> list[str]:
+        return self._there(await self._app.reads.logs(self.id))
+
+    async def _parents(self) -> list[Parent]:
+        found: list[Parent] = []
+        while True:
+            some = self._there(await self._app.reads.parents(self.id, len(found), _PAGE))
+            found += [
+                Parent(each.id, each.status, None if each.result is None else decode(each.result, Any))
+                for each in some
+            ]
+            if not some:
+                return found
+
+    async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> View:
+        await self._app.backend.ask(command)
+        return await self._view()
+
+    def _there(self, found: T | None) -> T:
+        if found is None:
+            raise NoSuchIntent(f"There is no intent with the id {self.id!r}.")
+        return found

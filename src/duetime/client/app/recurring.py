@@ -1,0 +1,202 @@
+"""What happens again and again: rules put on functions, and the schedules that are kept behind the app.
+
+A rule in the program is put when the app is started: a new one is made, a changed one replaces the old. One
+that is no longer in the program is not dropped by itself, because another program may keep it: it is named
+in the log and in `app.orphans`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from msgspec import Struct
+
+from duetime.client.app.backend import Backend
+from duetime.client.app.call import Call
+from duetime.client.app.plan import choice
+from duetime.client.app.task import P, R, Task
+from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms, moment_of
+from duetime.errors import InvalidField
+from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
+from duetime.protocol.view import View
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from duetime.client.app.app import App
+
+T = TypeVar("T")
+
+# Whose schedules an app may miss in its program.
+SOURCE = "app"
+_ID_CHARS_MAX = 96
+_logger = logging.getLogger("duetime")
+
+
+class RuleDecorator(Protocol):
+    """Puts a rule on a task, or makes a function a task first: keeps the types of the function."""
+
+    @overload
+    def __call__(self, function: Task[P, R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Any, /) -> Any: ...
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """When, and what becomes of ticks that overlap or whose time has passed."""
+
+    id: str
+    cron: str = ""
+    every: Delay | None = None
+    zone: str = "UTC"
+    jitter: Delay = 0
+    start: Moment | None = None
+    end: Moment | None = None
+    overlap: str = "ALLOW"
+    misfire: str = "ONCE"
+    catch_up: int = 1
+
+    def schedule(self, task: Task[..., Any], payload: bytes, source: str) -> Schedule:
+        """The schedule of a function by this rule."""
+        return Schedule(
+            id=self.id,
+            terms=task.terms(),
+            payload=payload,
+            cron=self.cron,
+            every_ms=0 if self.every is None else delay_ms(self.every),
+            zone=self.zone,
+            jitter_ms=delay_ms(self.jitter),
+            start_ms=0 if self.start is None else moment_ms(self.start),
+            end_ms=0 if self.end is None else moment_ms(self.end),
+            overlap=choice(Overlap, self.overlap, "overlap"),
+            misfire=choice(Misfire, self.misfire, "misfire"),
+            catch_up=self.catch_up,
+            source=source,
+        )
+
+
+class Schedules:
+    """`app.schedules`: what is kept behind the app, whoever put it there."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def put(
+        self,
+        task: Task[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        **rule: Any,
+    ) -> Call[Timetable]:
+        """Run a function by a rule (`cron` or `every`), or change the rule. See `Rule`."""
+        rule.setdefault("id", id_of(task.name))
+        schedule = _rule(rule).schedule(task, task.payload(args, kwargs or {}), "")
+        return self._call(lambda backend: backend.put_schedule(schedule))
+
+    def list(self) -> Call[Sequence[Timetable]]:
+        """All of them, by id."""
+        return self._call(lambda backend: backend.schedules())
+
+    def get(self, id: str) -> Call[Timetable]:
+        return self._call(lambda backend: backend.schedule(id))
+
+    def pause(self, id: str) -> Call[Timetable]:
+        """No more ticks until it is resumed."""
+        return self._call(lambda backend: backend.pause_schedule(id))
+
+    def resume(self, id: str) -> Call[Timetable]:
+        """Ticks again, from now on: those of the pause are gone."""
+        return self._call(lambda backend: backend.resume_schedule(id))
+
+    def trigger(self, id: str) -> Call[View]:
+        """Make an intent of it now, besides its ticks."""
+        return self._call(lambda backend: backend.trigger_schedule(id))
+
+    def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
+        """When it will tick next."""
+
+        async def moments(backend: Backend) -> Sequence[datetime]:
+            return [moment_of(time_ms) for time_ms in await backend.next_ticks(id, count)]
+
+        return self._call(moments)
+
+    def delete(self, id: str) -> Call[Timetable]:
+        """Forget it. What it made goes on."""
+        return self._call(lambda backend: backend.drop_schedule(id))
+
+    def _call(self, ask: Callable[[Backend], Coroutine[Any, Any, T]]) -> Call[T]:
+        async def asked() -> T:
+            return await ask(self._app.backend)
+
+        return self._app.call(asked())
+
+
+class Recurring:
+    """The part of an app that knows rules."""
+
+    backend: Backend
+
+    def __init__(self) -> None:
+        self._rules: dict[str, tuple[Rule, Task[..., Any], bytes]] = {}
+        self.orphans: tuple[str, ...] = ()
+        """Schedules of a program that are kept and no longer in it, since the last start."""
+
+    def cron(self, rule: str, *, zone: str = "UTC", **options: Any) -> RuleDecorator:
+        """Run a task by a cron rule: `@app.cron("0 9 * * MON-FRI", zone="Europe/Paris")`."""
+        return self._recur({"cron": rule, "zone": zone, **options})
+
+    def every(self, delay: Delay, **options: Any) -> RuleDecorator:
+        """Run a task again and again: `@app.every("5m")`, counted from `start` or from 1970."""
+        return self._recur({"every": delay, **options})
+
+    def _recur(self, fields: dict[str, Any]) -> RuleDecorator:
+        args, kwargs = fields.pop("args", ()), fields.pop("kwargs", None) or {}
+
+        def register(function: Any, /) -> Any:
+            task = function if isinstance(function, Task) else self._task(function)
+            rule = _rule({"id": id_of(task.name), **fields})
+            payload = task.payload(args, kwargs)
+            rule.schedule(task, payload, SOURCE)  # what is wrong is said where it is written
+            if rule.id in self._rules:
+                raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
+            self._rules[rule.id] = (rule, task, payload)
+            return task
+
+        return register
+
+    def _task(self, function: Callable[..., Any]) -> Task[..., Any]:
+        raise AssertionError("the app makes tasks")
+
+    async def _put_rules(self, report: bool) -> None:
+        """Put what is in the program; name what is kept and no longer in it."""
+        for rule, task, payload in self._rules.values():
+            await self.backend.put_schedule(rule.schedule(task, payload, SOURCE))
+        if not report:
+            return
+        kept = [table for table in await self.backend.schedules() if table.schedule.source == SOURCE]
+        self.orphans = tuple(table.id for table in kept if table.id not in self._rules)
+        for id in self.orphans:
+            _logger.warning(
+                "The schedule %r is kept, but no longer in the program; app.schedules.delete drops it.", id
+            )
+
+
+def id_of(name: str) -> str:
+    """A schedule's id out of a function's name."""
+    return re.sub(r"[^A-Za-z0-9_.:-]+", "-", name)[-_ID_CHARS_MAX:]
+
+
+def _rule(fields: dict[str, Any]) -> Rule:
+    unknown = fields.keys() - set(Rule.__struct_fields__)
+    if unknown:
+        names = ", ".join(Rule.__struct_fields__)
+        raise InvalidField(f"There is no option {sorted(unknown)[0]!r}.", hint=f"Options are: {names}.")
+    if bool(fields.get("cron")) == (fields.get("every") is not None):
+        raise InvalidField("A schedule has exactly one of cron and every.")
+    return Rule(**fields)

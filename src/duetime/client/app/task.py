@@ -1,0 +1,196 @@
+"""A function that can be scheduled. Its types go through: what it takes is what `schedule` takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from duetime.client.app.call import Call
+from duetime.client.app.handle import Handle
+from duetime.client.app.payload import Signature
+from duetime.client.app.plan import PER_INTENT, Options, Plan, make_terms
+from duetime.client.app.times import Delay, Moment
+from duetime.client.remote.replies import id_of
+from duetime.errors import InvalidField
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import Target, Terms
+
+if TYPE_CHECKING:
+    from duetime.client.app.app import App
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Calls of one `schedule_many` that are made ready in one go: some milliseconds of work.
+_SLICE = 1_000
+
+
+class Planned(Generic[P, R]):
+    """A function with options: when, on what terms. Make it once and use it often."""
+
+    def __init__(
+        self,
+        app: App,
+        target: Target,
+        signature: Signature,
+        options: Options,
+        name: str,
+        base: Planned[P, R] | None = None,
+    ) -> None:
+        """`base` has the same terms, so that both share one object for them."""
+        self._app = app
+        self._base = base
+        self._target = target
+        self._signature = signature
+        self._options = options
+        self._plan: Plan | None = None
+        self.name = name
+
+    def schedule(self, *args: P.args, **kwargs: P.kwargs) -> Call[Handle[R]]:
+        """Make it happen with these arguments."""
+        return self._app.call(self._schedule(args, kwargs))
+
+    def schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> Call[list[Handle[R]]]:
+        """One intent for each tuple of arguments, written together. Refused ones raise after the rest."""
+        return self._app.call(self._schedule_many(calls))
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """The call without making it happen: for `app.chain` and `app.group`."""
+        return Bound(self, self._signature.encode(args, kwargs), self._signature.returns)
+
+    def at(self, moment: Moment) -> Planned[P, R]:
+        """The same at a moment: an aware datetime, ISO-8601 text, or seconds since 1970."""
+        return self.options(at=moment, delay=None)
+
+    def delay(self, delay: Delay) -> Planned[P, R]:
+        """The same after a while: "30d", "1h30m", a timedelta, or seconds."""
+        return self.options(delay=delay, at=None)
+
+    def options(self, **options: Any) -> Planned[P, R]:
+        """The same on other terms: see `Options`."""
+        merged = self._options.merged(**options)
+        same_terms = options.keys() <= PER_INTENT
+        base = (self._base or self) if same_terms else None
+        return Planned(self._app, self._target, self._signature, merged, self.name, base)
+
+    def terms(self) -> Terms:
+        """On what terms its intents are made."""
+        return make_terms(self._target, self._options, self._app.default_tier)
+
+    def payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """These arguments, as its intents carry them."""
+        return self._signature.encode(tuple(args), dict(kwargs))
+
+    def prepare(
+        self, id: str, args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int
+    ) -> tuple[Terms, Item]:
+        """A call that is not sent yet: checked, and ready to be kept. `id`: where the options name none."""
+        plan, payload = self._ready(), self.payload(args, kwargs)
+        own = plan.options.id
+        return plan.terms, plan.item(id if own is None else own, own is None, now_ms, payload)
+
+    def _ready(self) -> Plan:
+        plan = self._plan
+        if plan is None:
+            app, base = self._app, self._base
+            terms = (
+                base._ready().terms
+                if base is not None
+                else make_terms(self._target, self._options, app.default_tier)
+            )
+            plan = self._plan = Plan(terms, self._options, app.payload_bytes_max)
+        return plan
+
+    async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
+        plan = self._plan or self._ready()
+        app, signature, terms = self._app, self._signature, plan.terms
+        payload = signature.encode(args, kwargs)
+        backend = app.backend
+        now_ms = backend.now_ms()
+        id = plan.options.id
+        item = plan.item(app.new_id(now_ms) if id is None else id, id is None, now_ms, payload)
+        reply = await backend.submit_one(terms, item, terms.ack)
+        return Handle(app, id_of(reply), signature.returns)
+
+    async def _schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> list[Handle[R]]:
+        plan = self._ready()
+        said = plan.options
+        if any(each is not None for each in (said.id, said.key, said.unique, said.collapse_key)):
+            raise InvalidField("One id or key cannot name many intents.", hint="Schedule them one by one.")
+        app, encode, item = self._app, self._signature.encode, plan.item
+        new_id, now_ms = app.new_id, app.backend.now_ms()
+        nothing: dict[str, Any] = {}
+        payloads: list[bytes] = []
+        source = iter(calls)
+        while part := list(islice(source, _SLICE)):
+            if not all(isinstance(args, tuple | list) for args in part):
+                raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
+            payloads += [encode(args, nothing) for args in part]
+            await _others(len(part))
+        if not payloads:
+            return []
+        item(new_id(now_ms), True, now_ms, max(payloads, key=len))  # all fit, or none is sent
+        items: list[Item] = []
+        for start in range(0, len(payloads), _SLICE):
+            made = payloads[start : start + _SLICE]
+            items += [item(new_id(now_ms), True, now_ms, payload) for payload in made]
+            await _others(len(made))
+        ids = await app.submit_many(plan.terms, items)
+        returns = self._signature.returns
+        return [Handle(app, id, returns) for id in ids]
+
+
+async def _others(count: int) -> None:
+    """Behind a whole slice, others have their turn."""
+    if count == _SLICE:
+        await asyncio.sleep(0)  # tidy: a turn of the loop
+
+
+class Bound(Generic[R]):
+    """A function with its arguments and options, not scheduled yet."""
+
+    __slots__ = ("_planned", "payload", "returns")
+
+    def __init__(self, planned: Planned[..., R], payload: bytes, returns: Any) -> None:
+        self._planned = planned
+        self.payload = payload
+        self.returns = returns
+
+    def __repr__(self) -> str:
+        return f"Bound({self._planned.name!r})"
+
+    def with_options(self, **options: Any) -> Bound[R]:
+        """The same on other terms."""
+        return Bound(self._planned.options(**options), self.payload, self.returns)
+
+    def plan(self) -> Plan:
+        """Its options made ready; the same object for all calls of one function."""
+        return self._planned._ready()
+
+
+class Task(Planned[P, R]):
+    """A decorated function. Call it to run it here and now; schedule it to have it done."""
+
+    def __init__(
+        self,
+        app: App,
+        function: Callable[P, Any],
+        target: Target,
+        signature: Signature,
+        options: Options,
+        name: str,
+    ) -> None:
+        super().__init__(app, target, signature, options, name)
+        self.function = function
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", name)
+        self.__qualname__ = getattr(function, "__qualname__", name)
+        self.__module__ = function.__module__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Task({self.name!r})"

@@ -1,0 +1,1 @@
+"""Running users' functions: handlers, processes, progress reports, schemas."""

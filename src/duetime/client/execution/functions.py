@@ -1,0 +1,135 @@
+"""The functions of an app: which handler runs which delivery, and the threads and processes they share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Protocol
+
+from duetime.client.app.payload import Signature
+from duetime.client.execution.handlers import BareHandler, Decision, FunctionHandler, ProcessHandler
+from duetime.client.execution.processes import Processes
+from duetime.client.execution.reports import Reports
+from duetime.errors import InvalidField
+from duetime.protocol.effect import Deliver
+from duetime.protocol.terms import Entity, Task
+
+if TYPE_CHECKING:
+    from duetime.client.app.entity import EntityType
+
+
+class Bounds(Protocol):
+    """What functions may use, as the configuration says."""
+
+    result_bytes_max: int
+    threads: int
+    processes: int
+
+
+class Functions:
+    """What an app can run."""
+
+    def __init__(self) -> None:
+        self.reports = Reports()
+        self.tasks: dict[str, FunctionHandler] = {}
+        self.queues: dict[str, str] = {}
+        """The queue of each task."""
+        self.entities: dict[str, EntityType] = {}
+        self.bare: FunctionHandler | None = None
+        self.bounds: Bounds
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes: Processes | None = None
+
+    def add(
+        self,
+        name: str,
+        queue: str,
+        function: Callable[..., Any],
+        signature: Signature,
+        decide: Decision | None,
+        cpu_bound: bool,
+    ) -> None:
+        """A task."""
+        self.tasks[name] = self._handler(function, signature, decide, cpu_bound)
+        self.queues[name] = queue
+
+    def set_bare(self, function: Callable[..., Any]) -> None:
+        """What takes intents without a target."""
+        pool = None if inspect.iscoroutinefunction(function) else self._pool
+        self.bare = BareHandler(
+            function,
+            Signature(function, function.__qualname__),
+            pool,
+            None,
+            self.bounds.result_bytes_max,
+            self.bounds.threads,
+            self.reports,
+        )
+
+    def find(self, delivery: Deliver) -> FunctionHandler | None:
+        """The handler for a delivery."""
+        target = delivery.terms.target
+        if type(target) is Task:
+            return self.tasks.get(target.name)
+        if type(target) is Entity:
+            return self._entity_handler(target)
+        return self.bare
+
+    def messages(self, kind: str) -> list[str]:
+        """What entities of a type take."""
+        entity = self.entities.get(kind)
+        return sorted(entity.messages) if entity is not None else []
+
+    def widen(self, threads: int) -> None:
+        """Plain functions may use so many threads, if that is more than was set."""
+        self.bounds.threads = max(threads, self.bounds.threads)
+        for handler in self.tasks.values():
+            if not isinstance(handler, ProcessHandler):
+                handler.workers = self.bounds.threads
+
+    def kill(self) -> None:
+        """End the processes that run functions, whatever they do."""
+        if self._processes is not None:
+            self._processes.kill_all()
+
+    def shutdown(self) -> None:
+        for pool in (self._threads, self._processes):
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+        self._threads = self._processes = None
+
+    def _entity_handler(self, target: Entity) -> FunctionHandler | None:
+        entity = self.entities.get(target.kind)
+        signature = entity.messages.get(target.message) if entity is not None else None
+        if entity is None or signature is None:
+            return None
+        pool = None if inspect.iscoroutinefunction(getattr(entity.cls, target.message)) else self._pool
+        method = entity.method(target.id, target.message)
+        limit, threads = self.bounds.result_bytes_max, self.bounds.threads
+        return FunctionHandler(method, signature, pool, None, limit, threads, self.reports)
+
+    def _handler(
+        self, function: Callable[..., Any], signature: Signature, decide: Decision | None, cpu_bound: bool
+    ) -> FunctionHandler:
+        limit, reports = self.bounds.result_bytes_max, self.reports
+        if cpu_bound:
+            if inspect.iscoroutinefunction(function):
+                raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
+            workers = self.bounds.processes
+            if not workers:
+                raise InvalidField("engine.processes is 0.", hint="Allow at least one for cpu_bound tasks.")
+            pools = self._pool_of_processes
+            return ProcessHandler(function, signature, pools, decide, limit, workers, reports)
+        pool = None if inspect.iscoroutinefunction(function) else self._pool
+        return FunctionHandler(function, signature, pool, decide, limit, self.bounds.threads, reports)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.bounds.threads, "duetime-task")
+        return self._threads
+
+    def _pool_of_processes(self) -> Processes:
+        if self._processes is None:
+            self._processes = Processes(self.bounds.processes)
+        return self._processes

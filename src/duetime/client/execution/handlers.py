@@ -1,0 +1,273 @@
+"""Running users' functions: payload in, outcome out. Every way a function may end has its outcome."""
+
+from __future__ import annotations
+
+import contextvars
+import importlib
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, current_context
+from duetime.client.app.payload import Signature, decode, encode
+from duetime.client.app.times import delay_ms
+from duetime.client.execution.processes import Ticker, tell
+from duetime.client.execution.reports import Reports, Running, Word, keep_logs
+from duetime.errors import InvalidField
+from duetime.plain import log_to_stderr
+from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
+from duetime.protocol.effect import Deliver
+from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
+
+# Asked about an error: None for the policy's delay, or one of the exceptions that say what to do.
+Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | None]
+
+_DONE = Done()
+_logger = logging.getLogger("duetime")
+_NO_TAGS: dict[str, str] = {}
+
+
+class FunctionHandler:
+    """One function: where it runs, how its arguments come back, what its errors mean."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        pool: Callable[[], Executor] | None,
+        decide: Decision | None,
+        result_bytes_max: int,
+        workers: int,
+        reports: Reports,
+    ) -> None:
+        """`pool` gives the executor the function runs in; None: it is a coroutine function on the loop."""
+        self._function = function
+        self.signature = signature
+        self._pool = pool
+        self._decide = decide
+        self.workers = workers
+        """How many calls its executor runs at a time."""
+        self._result_bytes_max = result_bytes_max
+        self._reports = reports
+
+    @property
+    def executor(self) -> Executor | None:
+        return None if self._pool is None else self._pool()
+
+    async def run(self, delivery: Deliver) -> Outcome:
+        try:
+            token = current_context.set(running(delivery, self._reports))
+            try:
+                args, kwargs = self._arguments(delivery)
+                value = await self._function(*args, **kwargs)
+            finally:
+                current_context.reset(token)
+        except Exception as error:
+            return self.outcome(delivery, None, error)
+        return _DONE if value is None else self._done(delivery, value)
+
+    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self._run_in_thread, (delivery,)
+
+    def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome:
+        if error is None:
+            return _DONE if value is None else self._done(delivery, value)
+        outcome = self._outcome_of(delivery, error)
+        if not isinstance(outcome, Snoozed):
+            last = delivery.attempt >= delivery.terms.redelivery.max_attempts
+            # What the function says itself is worth a line; what it did not foresee, a traceback.
+            said = (
+                outcome.message
+                if isinstance(error, Reject | RetryAfter) and isinstance(outcome, Rejected | Failed)
+                else None
+            )
+            # Said in its context, so that it stands in the log of the attempt, too.
+            token = current_context.set(running(delivery, self._reports))
+            _logger.log(
+                logging.ERROR if last or isinstance(outcome, Rejected) else logging.WARNING,
+                "Intent %s failed, attempt %d of %d%s",
+                delivery.id,
+                delivery.attempt,
+                delivery.terms.redelivery.max_attempts,
+                "." if said is None else f": {said}",
+                exc_info=error if said is None else None,
+            )
+            current_context.reset(token)
+        return outcome
+
+    def _outcome_of(self, delivery: Deliver, error: BaseException) -> Outcome:
+        if self._decide is not None and not isinstance(error, Snooze | Reject | RetryAfter):
+            try:
+                error = self._decide(error, context_of(delivery)) or error
+            except BaseException as broken:
+                error = broken
+        try:
+            return outcome_of(error)
+        except Exception as broken:  # a delay that is none, an error that cannot say what it is
+            return Failed(type(broken).__name__, clean(f"{type(error).__name__} could not be read: {broken}"))
+
+    def _done(self, delivery: Deliver, value: Any) -> Outcome:
+        return self._bounded(_done_with(value, f"The result of {delivery.id}"))
+
+    def _bounded(self, outcome: Outcome) -> Outcome:
+        """The outcome, unless its result is too large to be kept."""
+        if isinstance(outcome, Done) and outcome.result and len(outcome.result) > self._result_bytes_max:
+            size = len(outcome.result)
+            return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
+        return outcome
+
+    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
+        try:
+            return self.signature.decode(delivery.payload)
+        except Exception as error:
+            raise Reject(f"the payload does not fit the function: {error}") from error
+
+    def _run_in_thread(self, delivery: Deliver) -> Any:
+        # In a context of its own: what it leaves there is not for the next one in this thread.
+        return contextvars.Context().run(self._call, delivery)
+
+    def _call(self, delivery: Deliver) -> Any:
+        current_context.set(running(delivery, self._reports))
+        args, kwargs = self._arguments(delivery)
+        return self._function(*args, **kwargs)
+
+
+class _Job(msgspec.Struct, array_like=True):
+    """A call for another process: the function by its name, its arguments, its context."""
+
+    module: str
+    qualname: str
+    payload: bytes
+    context: Context
+    keeps_logs: bool
+
+
+def run_in_process(body: bytes) -> bytes:
+    """Runs in another process: finds the function by its name. Only names and data cross over, both ways."""
+    job = msgspec.msgpack.decode(body, type=_Job)
+    context, reports = job.context, Reports()
+    place = (context.intent_id, context.delivery)
+    if job.keeps_logs:
+        log_to_stderr()
+        keep_logs()
+    ticker = Ticker(partial(_tell_newest, reports))
+    reports.on_news(ticker.news)
+    try:
+        found: Any = importlib.import_module(job.module)
+        for name in job.qualname.split("."):
+            found = getattr(found, name)
+        function = getattr(found, "function", found)  # the name may be bound to the task around it
+        args, kwargs = Signature(function, job.qualname).decode(job.payload)
+        told = Running(**msgspec.structs.asdict(context), reports=reports)
+        value = contextvars.Context().run(_in_context, told, partial(function, *args, **kwargs))
+        outcome = _DONE if value is None else _done_with(value, f"The result of {job.qualname}")
+    except (Exception, SystemExit) as error:
+        outcome = outcome_of(error)
+    ticker.stop()
+    return msgspec.msgpack.encode((outcome, reports.text(place)))
+
+
+def _tell_newest(reports: Reports) -> None:
+    for word in reports.take().values():
+        tell(msgspec.msgpack.encode(word))
+
+
+def _in_context(context: Context, call: Callable[[], Any]) -> Any:
+    current_context.set(context)
+    return call()
+
+
+class ProcessHandler(FunctionHandler):
+    """A function in another process: its outcome comes back as data."""
+
+    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        function, reports = self._function, self._reports
+        job = _Job(
+            function.__module__,
+            function.__qualname__,
+            delivery.payload,
+            context_of(delivery),
+            reports.keeps_logs,
+        )
+        place = (delivery.id, delivery.delivery)
+
+        def hear(word: bytes) -> None:
+            reports.progress(place, msgspec.msgpack.decode(word, type=Word))
+
+        return run_in_process, (msgspec.msgpack.encode(job), hear)
+
+    def _done(self, delivery: Deliver, value: Any) -> Outcome:
+        outcome, log = msgspec.msgpack.decode(value, type=tuple[Outcome, str | None])
+        if log is not None:
+            self._reports.log((delivery.id, delivery.delivery), log)
+        if isinstance(outcome, Failed) and outcome.delay_ms < 0:
+            # The exception itself stayed in its process; the decision gets its name and its words.
+            return self.outcome(delivery, None, RuntimeError(f"{outcome.kind}: {outcome.message}"))
+        return self._bounded(outcome)
+
+
+class BareHandler(FunctionHandler):
+    """The default handler takes the payload as one value, and the context."""
+
+    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
+        payload = decode(delivery.payload) if delivery.payload else None
+        return [payload, context_of(delivery)], {}
+
+
+def running(delivery: Deliver, reports: Reports) -> Running:
+    """The context of a function that runs."""
+    return Running(*_told(delivery), reports=reports)
+
+
+def context_of(delivery: Deliver) -> Context:
+    return Context(*_told(delivery))
+
+
+def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, str], str | None]:
+    """What a function may know of its delivery, as a context names it."""
+    terms = delivery.terms
+    return (
+        delivery.id,
+        delivery.delivery,
+        delivery.attempt,
+        terms.redelivery.max_attempts,
+        delivery.execute_at_ms,
+        delivery.late_ms,
+        terms.tags or _NO_TAGS,
+        delivery.traceparent,
+    )
+
+
+def _done_with(value: Any, what: str) -> Outcome:
+    """What a function that returned this came to: what cannot be stored today cannot be tomorrow."""
+    try:
+        return Done(encode(value, what))
+    except InvalidField as error:
+        return Rejected("result", clean(error.message))
+    except Exception as error:  # a value whose own way to JSON fails
+        return Rejected("result", clean(f"the result cannot be stored: {type(error).__name__}: {error}"))
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """What an exception means."""
+    if isinstance(error, Snooze):
+        return Snoozed(min(delay_ms(error.delay), RETRY_DELAY_MS_MAX))
+    text = clean(str(error))
+    if isinstance(error, Reject):
+        return Rejected("rejected", text or "the function rejected it")
+    if isinstance(error, RetryAfter):
+        return Failed("retry-after", text, delay_ms=min(delay_ms(error.delay), RETRY_DELAY_MS_MAX))
+    if isinstance(error, BrokenProcessPool):
+        return Lost("the process that ran it died")
+    kind = clean(type(error).__name__)
+    return Failed(kind, text or kind)
+
+
+def clean(text: str) -> str:
+    """Words that can be stored: of bounded length, and without what is not text."""
+    return text[:ERROR_CHARS_MAX].encode("utf-8", "backslashreplace").decode()[:ERROR_CHARS_MAX]

@@ -1,0 +1,156 @@
+"""What payload a function takes, as JSON Schema: a worker tells it to servers, which check payloads with it.
+
+The rule: a schema never refuses what the function would take. What JSON Schema cannot say is left open, and
+so is everything whose meaning is not the same here and there (patterns, formats, lengths of bytes).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from duetime.client.app.payload import PLAIN_SCHEMAS, Signature, wrong_for
+from duetime.client.execution.functions import Functions
+from duetime.client.worker.worker_options import Listed
+from duetime.protocol.said import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX
+
+# These mean the same to msgspec and to a validator; everything else is left out.
+_KEPT = frozenset(
+    {
+        "$ref", "type", "enum", "const", "anyOf", "properties", "required", "additionalProperties", "items",
+        "prefixItems", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+        "minLength", "maxLength", "minProperties", "maxProperties",
+    }
+)  # fmt: skip
+_NAMED = ("properties", "$defs")
+_LISTED = ("anyOf", "prefixItems")
+_SIGNATURE_CHARS_MAX = 500
+
+
+def listed(functions: Functions, queues: list[str], entities: list[str]) -> list[Listed]:
+    """The functions of an app in these queues, and the messages that entities of these types take."""
+    found = [
+        _listed(name, handler.signature, functions.queues[name], None)
+        for name, handler in sorted(functions.tasks.items())
+        if functions.queues[name] in queues
+    ]
+    for kind in entities:
+        for message, signature in sorted(functions.entities[kind].messages.items()):
+            found.append(_listed(message, signature, None, kind))
+    return [each for each in found if len(each.name) <= NAME_CHARS_MAX][:FUNCTIONS_MAX]
+
+
+def _listed(name: str, signature: Signature, queue: str | None, entity: str | None) -> Listed:
+    try:
+        schema = msgspec.json.encode(schema_of(signature))
+    except Exception:  # a type of the user's that cannot be looked at: it is not checked
+        schema = b""
+    if len(schema) > FUNCTION_BYTES_MAX:
+        schema = b""
+    text = inspect.cleandoc(str(signature.signature))[:_SIGNATURE_CHARS_MAX]
+    return Listed(name, queue, entity, text, schema)
+
+
+def schema_of(signature: Signature) -> dict[str, Any]:
+    """The schema of a payload: `[[1, 2], {"name": 3}]` are the arguments by place and by name."""
+    defs: dict[str, Any] = {}
+    places: list[Any] = []
+    names: dict[str, Any] = {}
+    rules: list[dict[str, Any]] = []
+    more_places = more_names = False
+    for p in signature.signature.parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            more_places = True
+        elif p.kind is p.VAR_KEYWORD:
+            more_names = True
+        else:
+            schema = _parameter(signature.hints.get(p.name, Any), p.default, defs)
+            if p.kind is not p.KEYWORD_ONLY:
+                places.append(schema)
+            if p.kind is not p.POSITIONAL_ONLY:
+                names[p.name] = schema
+            rules += _rules(p, len(places) - 1)
+    args: dict[str, Any] = {"type": "array"}
+    if places:  # an empty list is not allowed there
+        args["prefixItems"] = places
+    if not more_places:
+        args["maxItems"] = len(places)
+    kwargs: dict[str, Any] = {"type": "object", "properties": names}
+    if not more_names:
+        kwargs["additionalProperties"] = False
+    whole: dict[str, Any] = {
+        "type": "array", "minItems": 1, "maxItems": 2, "prefixItems": [args, kwargs],
+    }  # fmt: skip
+    if rules:
+        whole["allOf"] = rules
+    if defs:
+        whole["$defs"] = defs
+    return whole
+
+
+def _rules(p: inspect.Parameter, place: int) -> Iterator[dict[str, Any]]:
+    """That a parameter is there, and not twice. A server shows the description to whoever got it wrong."""
+    by_place: dict[str, Any] = {"prefixItems": [{"type": "array", "minItems": place + 1}]}
+    by_name: dict[str, Any] = {"minItems": 2, "prefixItems": [True, {"type": "object", "required": [p.name]}]}
+    if p.default is p.empty:
+        ways = [by_place] if p.kind is not p.KEYWORD_ONLY else []
+        ways += [by_name] if p.kind is not p.POSITIONAL_ONLY else []
+        yield {"description": f"the argument {p.name!r} is missing", "anyOf": ways}
+    if p.kind is p.POSITIONAL_OR_KEYWORD:
+        twice = {"allOf": [by_place, by_name]}
+        yield {"description": f"the argument {p.name!r} is given twice", "not": twice}
+
+
+def _parameter(kind: Any, default: Any, defs: dict[str, Any]) -> Any:
+    """The schema of one parameter; `True` where anything may come."""
+    try:
+        plain = PLAIN_SCHEMAS.get(kind)
+    except TypeError:  # a type that cannot be hashed
+        return True
+    if plain is not None:
+        # Plain values are handed on as they are: whatever the client lets through, the function takes.
+        return True if type(default) in wrong_for(kind, inspect.Parameter.empty) else plain
+    if kind in (Any, object, inspect.Parameter.empty):
+        return True
+    try:
+        (schema,), found = msgspec.json.schema_components(
+            [kind], schema_hook=lambda other: {}, ref_template="#/$defs/{name}"
+        )
+    except Exception:  # JSON Schema has no words for it
+        return True
+    for name, each in found.items():
+        clean = _clean(each)
+        if defs.setdefault(name, clean) != clean:  # two types of one name: one of them is not looked at
+            return True
+    schema = _clean(schema)
+    if default is None and isinstance(schema, dict):
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema
+
+
+def _clean(schema: Any) -> Any:
+    """A schema with only what means the same here and there."""
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("format") == "decimal":  # also read from numbers
+        return {"type": ["string", "number"]}
+    if schema.get("type") == "integer":  # `1.0` is one to a validator and to JSON, and `true` is not
+        schema = {name: value for name, value in schema.items() if name != "format"}
+    kept = {name: value for name, value in schema.items() if name in _KEPT}
+    if "contentEncoding" in schema or "format" in schema:
+        kept.pop("minLength", None), kept.pop("maxLength", None)
+    for name in _NAMED:
+        if name in kept:
+            kept[name] = {each: _clean(inner) for each, inner in kept[name].items()}
+    for name in _LISTED:
+        if kept.get(name):
+            kept[name] = [_clean(inner) for inner in kept[name]]
+        else:
+            kept.pop(name, None)
+    for name in ("items", "additionalProperties"):
+        if name in kept:
+            kept[name] = _clean(kept[name])
+    return kept

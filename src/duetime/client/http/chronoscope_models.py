@@ -1,0 +1,88 @@
+"""What a server tells of itself: the chronoscope and the timeline, as they are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duetime.client.http.models import Model
+
+
+class Permits(Model, frozen=True):
+    """A tier's permits: free ones, all, those it has of others, those others have of it."""
+
+    available: int = 0
+    max: int = 0
+    borrowed: int = 0
+    lent: int = 0
+
+
+class Lateness(Model, frozen=True):
+    """How late the first hand-overs of the last minutes were; None when there were none."""
+
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    bound_ms: int = 0
+    count: int = 0
+
+
+class Tier(Model, frozen=True):
+    """One tier."""
+
+    tier: str
+    pending: int = 0
+    ready: int = 0
+    running: int = 0
+    permits: Permits = Permits()
+    backpressure: str = ""
+    load: float = 0.0
+    lateness: Lateness = Lateness()
+    borrows: int = 0
+
+
+class Chronoscope(Model, frozen=True):
+    """The engine from inside."""
+
+    tiers: list[Tier]
+    counts: dict[str, int] = {}
+    cohorts: int = 0
+    borrows: int = 0
+    borrowed_now: int = 0
+    lanes: list[dict[str, Any]] = []
+    more_lanes: int = 0
+    entities: int = 0
+    epoch: int = 0
+    log: dict[str, Any] = {}
+    store: dict[str, Any] = {}
+
+
+class Slot(Model, frozen=True):
+    """One slot of time, and what will fire in it."""
+
+    at: str
+    count: int = 0
+    by_tier: dict[str, int] = {}
+    by_queue: dict[str, int] = {}
+    capacity: int = 0
+    predicted_lateness_ms: float = 0.0
+
+
+class Peak(Model, frozen=True):
+    """The busiest slot."""
+
+    at: str
+    count: int = 0
+    per_second: float = 0.0
+
+
+class Timeline(Model, frozen=True):
+    """What is to come, and whether it will be on time."""
+
+    slots: list[Slot]
+    total: int = 0
+    slot_ms: int = 0
+    peak: Peak | None = None
+    capacity: list[dict[str, Any]] = []
+    predicted_lateness_ms: dict[str, float] = {}
+    risk: str = ""
+    narrative: str = ""

@@ -1,0 +1,368 @@
+"""A typed client of Duetime's HTTP API, for async and plain programs alike.
+
+`async with Client(url) as client: await client.get(id)`, or `with Client(url) as client:
+client.get(id).wait()`. Errors are those of `duetime.errors`, the same a program that embeds the engine sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar, Unpack
+
+import msgspec
+from msgspec.structs import replace
+
+from duetime.client.app.background import Background
+from duetime.client.app.call import Call, check_process
+from duetime.client.app.payload import encode
+from duetime.client.app.stream import Stream
+from duetime.client.app.times import Moment
+from duetime.client.http import chronoscope_models, models
+from duetime.client.http import prediction_models as forecast
+from duetime.client.http.dead_letters import DeadLetters
+from duetime.client.http.groups import ServerGroups
+from duetime.client.http.request_types import (
+    Changes,
+    Filter,
+    LaneChanges,
+    NewIntent,
+    Revival,
+    body,
+    path,
+    query,
+    revision,
+    written,
+)
+from duetime.client.http.schedules import ServerSchedules
+from duetime.client.http.sse import Event
+from duetime.client.http.transport import Request, Transport
+from duetime.errors import BadQuery, Closed, InvalidField
+
+T = TypeVar("T")
+PAGE_MAX = 500
+# How long a cut stream of events tries to come back before it gives up.
+RECONNECT_S = 60.0
+
+
+class Client:
+    """One server. Without arguments: DUETIME_URL (or http://localhost:7928) and DUETIME_TOKEN.
+
+    `tries`: how often a request is sent when the connection breaks or the server says "not now";
+    writes are safe to repeat, because each carries an id. `tls`: for https with an authority of your own.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        tries: int = 5,
+        timeout_s: float = 60.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._transport = Transport(url, token, tries=tries, timeout_s=timeout_s, tls=tls)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
+        self._background: Background | None = None
+        self.url = self._transport.url
+        self.dead_letters = DeadLetters(self)
+        self.schedules = ServerSchedules(self)
+        self.groups = ServerGroups(self)
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    # Life.
+
+    async def __aenter__(self) -> Client:
+        await self._open()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._close()
+
+    def __enter__(self) -> Client:
+        background = Background("duetime-client")
+        background.start(self._open)
+        self._background = background
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._background is not None:
+            background, self._background = self._background, None
+            if self._pid == os.getpid():
+                background.stop(self._close())
+
+    async def _open(self) -> None:
+        if self._loop is not None:
+            raise InvalidField("The client is open already.", hint="Open it once; it can be shared.")
+        await self._transport.open()
+        self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
+
+    async def _close(self) -> None:
+        self._loop = None
+        await self._transport.close()
+
+    # Intents.
+
+    def create(self, **fields: Unpack[NewIntent]) -> Call[models.Intent]:
+        """A new intent, or the one its idempotency key names."""
+        return self.ask(Request("POST", "/v1/intents", body=body(fields)), models.Intent)
+
+    def create_many(self, many: Iterable[NewIntent]) -> Call[models.Batch]:
+        """Many at once: written together, each answered for itself, in order. Nothing is raised for one."""
+        items = encode([written(each) for each in many], "The request")
+        return self.ask(Request("POST", "/v1/intents/batch", body=items), models.Batch)
+
+    def get(self, id: str) -> Call[models.Intent]:
+        """Everything about one intent."""
+        return self.ask(Request("GET", path("intents", id)), models.Intent)
+
+    def logs(self, id: str) -> Call[models.Logs]:
+        """What its newest attempt that has ended logged."""
+        return self.ask(Request("GET", path("intents", id, "logs")), models.Logs)
+
+    def functions(self) -> Call[models.FunctionList]:
+        """The functions of the server's workers, with what they take."""
+        return self.ask(Request("GET", "/v1/admin/functions"), models.FunctionList)
+
+    def list(
+        self, *, order: str = "newest", limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
+    ) -> Call[models.Page]:
+        """A page of intents: the newest first, or `order="due"`."""
+        return self.call(self.page("/v1/intents", query(filter, order=order), limit, cursor))
+
+    def every(self, *, order: str = "newest", **filter: Unpack[Filter]) -> Stream[models.Intent]:
+        """All of them, page after page: `async for`, or plain `for`."""
+        return self.stream(self.pages("/v1/intents", query(filter, order=order)))
+
+    def history(self, id: str) -> Call[models.History]:
+        """Every step of its life, with times."""
+        return self.ask(Request("GET", path("intents", id, "history")), models.History)
+
+    def why(self, id: str) -> Call[models.Why]:
+        """Why it has not run yet, in a sentence."""
+        return self.ask(Request("GET", path("intents", id, "why")), models.Why)
+
+    def patch(
+        self, id: str, *, expected_revision: int | None = None, **changes: Unpack[Changes]
+    ) -> Call[models.Intent]:
+        """Change it while it waits; what is not named stays as it is."""
+        headers = revision(expected_revision)
+        request = Request("PATCH", path("intents", id), body=body(changes), headers=headers)
+        return self.ask(request, models.Intent)
+
+    def cancel(
+        self, id: str, *, tree: bool = False, expected_revision: int | None = None
+    ) -> Call[models.Intent]:
+        """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
+        return self._post(path("intents", id, "cancel"), {"tree": True} if tree else {}, expected_revision)
+
+    def parents(self, id: str) -> Call[Sequence[models.Parent]]:
+        """How those ended that it came after, or the members of its group, in order."""
+        return self.call(self.groups.parents(id))
+
+    def fire_now(self, id: str, *, expected_revision: int | None = None) -> Call[models.Intent]:
+        """Make it due at once."""
+        return self._post(path("intents", id, "fire-now"), {}, expected_revision)
+
+    def revive(
+        self, id: str, *, expected_revision: int | None = None, **changes: Unpack[Revival]
+    ) -> Call[models.Intent]:
+        """Try a dead letter again, with a new budget of attempts."""
+        return self._post(path("intents", id, "revive"), dict(changes), expected_revision)
+
+    # The server.
+
+    def health(self, *, deep: bool = False) -> Call[models.Health]:
+        """Whether it is on time. A server that is down says so in its answer, which is no error."""
+        return self.ask(Request("GET", "/health/deep" if deep else "/health", welcome=(503,)), models.Health)
+
+    def metrics(self) -> Call[str]:
+        """The counters and histograms, as Prometheus reads them."""
+        return self.call(self._metrics())
+
+    def chronoscope(self) -> Call[chronoscope_models.Chronoscope]:
+        """The engine from inside: tiers, permits, lateness, log and store."""
+        return self.ask(Request("GET", "/v1/admin/chronoscope"), chronoscope_models.Chronoscope)
+
+    def timeline(
+        self, *, since: Moment | None = None, until: Moment | None = None, slots: int | None = None
+    ) -> Call[chronoscope_models.Timeline]:
+        """What will fire, slot by slot, and whether it will be on time."""
+        pairs = query({}, since=since, until=until, slots=slots)
+        return self.ask(Request("GET", "/v1/admin/timeline", pairs), chronoscope_models.Timeline)
+
+    def predictions(self) -> Call[forecast.Predictions]:
+        """How long functions take, and what an order by that would gain."""
+        return self.ask(Request("GET", "/v1/admin/predictions"), forecast.Predictions)
+
+    def autoscale(
+        self, queue: str | None = None, *, target_seconds: int | None = None
+    ) -> Call[forecast.Autoscale]:
+        """How many workers each queue needs, or one of them, to be done within a time."""
+        pairs = query({}, queue=queue, target_seconds=target_seconds)
+        return self.ask(Request("GET", "/v1/admin/autoscale", pairs), forecast.Autoscale)
+
+    def resize(self, tier: str, concurrency: int) -> Call[dict[str, Any]]:
+        """Give a tier another number of delivery permits, at once."""
+        request = Request("PATCH", path("admin", "tiers", tier), body=body({"concurrency": concurrency}))
+        return self.ask(request, dict[str, Any])
+
+    def lanes(self, *, entities: bool = True) -> Call[Sequence[models.Lane]]:
+        """The lanes that hold something or have settings, by name; those of single entities too, or not."""
+        return self.call(self._lanes(entities))
+
+    def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[models.Lane]:
+        """Give a lane, as `task:default`, other limits, at once; what is not named stays as it is."""
+        request = Request("PATCH", path("admin", "lanes", lane), body=body(changes))
+        return self.ask(request, models.Lane)
+
+    def pause(self, lane: str) -> Call[dict[str, Any]]:
+        """Hand out nothing more of a lane, as `task:default`."""
+        return self.ask(Request("POST", path("admin", "lanes", lane, "pause")), dict[str, Any])
+
+    def resume(self, lane: str) -> Call[dict[str, Any]]:
+        """Hand out a lane's intents again."""
+        return self.ask(Request("POST", path("admin", "lanes", lane, "resume")), dict[str, Any])
+
+    def segments(self) -> Call[Sequence[models.Segment]]:
+        """The segments of the log, oldest first."""
+        return self.call(self._listed("/v1/admin/log/segments", "segments", models.Segment))
+
+    def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[dict[str, Any]]:
+        """The life of an intent, or the state of the system, as of a moment."""
+        pairs = query({}, intent_id=id, at=at)
+        return self.ask(Request("GET", "/v1/admin/replay", pairs), dict[str, Any])
+
+    def events(
+        self,
+        *,
+        intent_id: str | None = None,
+        after: str | None = None,
+        reconnect_s: float = RECONNECT_S,
+        **filter: Unpack[Filter],
+    ) -> Stream[models.Transition]:
+        """Transitions as they happen, for as long as you read. A cut connection is taken up where it broke;
+        `after` an `event_id` begins behind an earlier event."""
+        pairs = query(filter, intent_id=intent_id)
+        request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
+        return self.stream(self._events(request, reconnect_s, after or ""))
+
+    # How it is done.
+
+    def ask(self, request: Request, kind: Any) -> Call[Any]:
+        """Any request; its answer as this type."""
+        return self.call(self._ask(request, kind))
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
+        return Call(coroutine, self._running_loop)
+
+    def stream(self, generator: AsyncGenerator[T, None]) -> Stream[T]:
+        return Stream(generator, self._running_loop)
+
+    def read(self, answer: bytes, kind: Any) -> Any:
+        """An answer's body as this type."""
+        return self._transport.read(answer, kind)
+
+    def _post(self, where: str, fields: dict[str, Any], expected: int | None) -> Call[models.Intent]:
+        said = body(fields) if fields else None
+        return self.ask(Request("POST", where, body=said, headers=revision(expected)), models.Intent)
+
+    async def _ask(self, request: Request, kind: Any) -> Any:
+        return self.read(await self._transport.send(request), kind)
+
+    async def _metrics(self) -> str:
+        request = Request("GET", "/metrics", accept="text/plain")
+        return (await self._transport.send(request)).decode()
+
+    async def _lanes(self, entities: bool) -> Sequence[models.Lane]:
+        found = lanes_of(self._transport, entities=entities)
+        return [msgspec.convert(lane, models.Lane) async for lane in found]
+
+    def lanes_as_shown(self, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
+        """The lanes with all that the server says of them."""
+        return lanes_of(self._transport, entities=entities)
+
+    async def _listed(self, where: str, name: str, kind: type[T]) -> Sequence[T]:
+        answer = await self._ask(Request("GET", where), dict[str, Any])
+        return [msgspec.convert(each, kind) for each in answer[name]]
+
+    async def page(
+        self, where: str, pairs: Sequence[tuple[str, str]], limit: int, cursor: str | None
+    ) -> models.Page:
+        """One page. A server looks only so far in one request: ask again until the page is full."""
+        items: list[models.Intent] = []
+        while True:
+            asked = [*pairs, *query({}, limit=limit - len(items), cursor=cursor)]
+            page: Any = await self._ask(Request("GET", where, asked), models.Page)
+            if not isinstance(page, models.Page):  # `read` is another's, who takes pages as they were sent
+                return page  # type: ignore[no-any-return]
+            items += page.items
+            cursor = page.next_cursor
+            if not page.partial or cursor is None:
+                return models.Page(items, cursor)
+
+    async def pages(
+        self, where: str, pairs: Sequence[tuple[str, str]]
+    ) -> AsyncGenerator[models.Intent, None]:
+        cursor: tuple[tuple[str, str], ...] = ()
+        while True:
+            request = Request("GET", where, [*pairs, ("limit", str(PAGE_MAX)), *cursor])
+            page = self._transport.read(await self._transport.send(request), models.Page)
+            for intent in page.items:
+                yield intent
+            if page.next_cursor is None:
+                return
+            cursor = (("cursor", page.next_cursor),)
+
+    async def _events(
+        self, request: Request, reconnect_s: float, after: str
+    ) -> AsyncGenerator[models.Transition, None]:
+        async with aclosing(self._transport.events(request, reconnect_s, last_id=after)) as events:
+            async for event in events:
+                found = transition(event)
+                if found is not None:
+                    yield found
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise Closed(
+                "The client is not open.", hint="Use it inside `with client:` or `async with client:`."
+            )
+        check_process(self._pid)
+        return self._loop
+
+
+async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
+    """The lanes of a server as it shows them, page after page. An older one knows no pages: it shows all."""
+    where, cursor = "/v1/admin/lanes", None
+    while True:
+        asked = query({}, cursor=cursor, entities=None if entities else "false")
+        try:
+            answer = await transport.send(Request("GET", where, asked))
+        except BadQuery:
+            if cursor is not None:
+                raise
+            answer = await transport.send(Request("GET", where))
+        page = transport.read(answer, dict[str, Any])
+        for lane in page["lanes"]:
+            if entities or not lane["name"].startswith("entity:"):
+                yield lane
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            return
+
+
+def transition(event: Event) -> models.Transition | None:
+    """What an event says; None for one this version does not know."""
+    if event.kind == "transition":
+        found = msgspec.json.decode(event.data, type=models.Transition)
+        return replace(found, event_id=event.id)
+    if event.kind == "gap":
+        return models.Transition(intent_id="", status="", gap=True, event_id=event.id)
+    return None

@@ -1,0 +1,55 @@
+"""A server's dead letters: look through them, try many again, or let go of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Unpack
+
+from duetime.client.app.call import Call
+from duetime.client.app.stream import Stream
+from duetime.client.http import models
+from duetime.client.http.request_types import Filter, body, filter_body, query
+from duetime.client.http.transport import Request
+from duetime.errors import InvalidField
+
+if TYPE_CHECKING:
+    from duetime.client.http.client import Client
+
+_PATH = "/v1/admin/dead-letters"
+
+
+class DeadLetters:
+    """`client.dead_letters`: the same filters as `client.list`, and many at once."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(
+        self, *, limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
+    ) -> Call[models.Page]:
+        """A page of them, the newest first."""
+        return self._client.call(self._client.page(_PATH, query(filter), limit, cursor))
+
+    def every(self, **filter: Unpack[Filter]) -> Stream[models.Intent]:
+        """All of them, page after page."""
+        return self._client.stream(self._client.pages(_PATH, query(filter)))
+
+    def revive(
+        self, ids: Iterable[str] | None = None, *, limit: int | None = None, **filter: Unpack[Filter]
+    ) -> Call[models.Bulk]:
+        """Try them again: those named, or at most `limit` that the filter finds."""
+        return self._many("revive", ids, limit, filter)
+
+    def purge(
+        self, ids: Iterable[str] | None = None, *, limit: int | None = None, **filter: Unpack[Filter]
+    ) -> Call[models.Bulk]:
+        """Forget them for good: those named, or at most `limit` that the filter finds."""
+        return self._many("purge", ids, limit, filter)
+
+    def _many(self, verb: str, ids: Iterable[str] | None, limit: int | None, filter: Filter) -> Call[Any]:
+        if ids is not None and (filter or limit is not None):
+            raise InvalidField("Both ids and a filter are given.", hint="Give one of them.")
+        said: dict[str, Any] = {"filter": filter_body(filter)} if ids is None else {"intentIds": [*ids]}
+        if limit is not None:
+            said["limit"] = limit
+        return self._client.ask(Request("POST", f"{_PATH}/{verb}", body=body(said)), models.Bulk)

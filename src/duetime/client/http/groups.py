@@ -1,0 +1,65 @@
+"""Groups on a server: made, filled up, looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from duetime.client.app.call import Call
+from duetime.client.app.payload import encode
+from duetime.client.http import models
+from duetime.client.http.request_types import NewIntent, path, written
+from duetime.client.http.transport import Request
+
+if TYPE_CHECKING:
+    from duetime.client.http.client import Client
+
+_PAGE_MAX = 500
+
+
+class ServerGroups:
+    """`client.groups`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(
+        self,
+        then: NewIntent,
+        members: Iterable[NewIntent] = (),
+        *,
+        group_id: str | None = None,
+        size: int | None = None,
+        on: str = "SUCCESS",
+    ) -> Call[models.MadeGroup]:
+        """Members, and what happens when all have ended. With an id of your own it may be repeated."""
+        fields: dict[str, Any] = {"then": written(then), "on": on, "members": [written(m) for m in members]}
+        if group_id is not None:
+            fields["groupId"] = group_id
+        if size is not None:
+            fields["size"] = size
+        request = Request("POST", "/v1/groups", body=encode(fields, "The request"))
+        return self._client.ask(request, models.MadeGroup)
+
+    def add(self, group_id: str, first: int, members: Iterable[NewIntent]) -> Call[models.MadeGroup]:
+        """More members; `first` is the number of the first of them."""
+        fields = {"first": first, "members": [written(each) for each in members]}
+        request = Request("POST", path("groups", group_id, "members"), body=encode(fields, "The request"))
+        return self._client.ask(request, models.MadeGroup)
+
+    def get(self, group_id: str) -> Call[models.Group]:
+        """How far it is."""
+        return self._client.ask(Request("GET", path("groups", group_id)), models.Group)
+
+    async def parents(self, id: str) -> Sequence[models.Parent]:
+        """All pages of those an intent came after."""
+        found: list[models.Parent] = []
+        cursor: str | None = "0"
+        while cursor is not None:
+            pairs = [("limit", str(_PAGE_MAX)), ("cursor", cursor)]
+            page = await self._client.ask(
+                Request("GET", path("intents", id, "parents"), pairs), models.Parents
+            )
+            found += page.items
+            cursor = page.next_cursor
+        return found

@@ -1,0 +1,96 @@
+"""What a server tells of how long things take, and of how many workers it could use, as it is sent."""
+
+from __future__ import annotations
+
+from duetime.client.http.models import Model
+
+
+class FunctionForecast(Model, frozen=True):
+    """How long one function takes."""
+
+    function: str
+    count: int = 0
+    mean_ms: float = 0.0
+    p50_ms: float = 0.0
+    p90_ms: float = 0.0
+    p99_ms: float = 0.0
+    sketch_error: float = 0.0
+    model_error: float | None = None
+    suggested_timeout_ms: int | None = None
+
+
+class Replayed(Model, frozen=True):
+    """How long jobs took from when they were due to their end."""
+
+    mean_ms: float = 0.0
+    p99_ms: float = 0.0
+
+
+class Gain(Model, frozen=True):
+    """What the order by prediction gains on the same jobs."""
+
+    jobs: int = 0
+    servers: int = 0
+    fifo: Replayed = Replayed()
+    expected: Replayed = Replayed()
+    mean_gain: float = 0.0
+    p99_gain: float = 0.0
+
+
+class LaneForecast(Model, frozen=True):
+    """A lane whose order is up to predictions, or might be."""
+
+    lane: str
+    order: str = ""
+    source: str = ""
+    gain: Gain | None = None
+
+
+class ModelForecast(Model, frozen=True):
+    """The model of durations."""
+
+    state: str
+    detail: str = ""
+    version: str | None = None
+    trained_at: str | None = None
+    rows: int = 0
+    model_error: float | None = None
+    sketch_error: float | None = None
+    pid: int | None = None
+
+
+class Predictions(Model, frozen=True):
+    """Everything that is known of durations."""
+
+    functions: list[FunctionForecast] = []
+    more_functions: int = 0
+    lanes: list[LaneForecast] = []
+    model: ModelForecast = ModelForecast(state="")
+    predicted: dict[str, int] = {}
+
+
+class QueueSignal(Model, frozen=True):
+    """One queue, as an autoscaler wants it."""
+
+    queue: str
+    lane: str = ""
+    backlog: int = 0
+    coming: int = 0
+    running: int = 0
+    workers: int = 0
+    capacity: int = 0
+    expected_ms: float = 0.0
+    measured: bool = False
+    work_seconds: float = 0.0
+    drain_seconds: float | None = None
+    lateness_risk: float = 0.0
+    risk: str = ""
+    suggested_workers: int = 0
+    narrative: str = ""
+
+
+class Autoscale(Model, frozen=True):
+    """All queues that workers or subscribers ask for."""
+
+    target_seconds: float = 0.0
+    queues: list[QueueSignal] = []

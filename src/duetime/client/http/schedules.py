@@ -1,0 +1,86 @@
+"""A server's schedules: make, look at, pause, trigger and drop them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duetime.client.app.call import Call
+from duetime.client.http import models
+from duetime.client.http.request_types import body, camel, moment_text, path, revision, written
+from duetime.client.http.transport import Request
+from duetime.errors import InvalidField
+
+if TYPE_CHECKING:
+    from duetime.client.http.client import Client
+
+
+class _All(Struct):
+    schedules: list[models.Schedule]
+
+
+class _Next(Struct):
+    times: list[datetime]
+
+
+class ServerSchedules:
+    """`client.schedules`: rules that make intents again and again."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def put(
+        self, id: str, *, intent: Mapping[str, Any], expected_revision: int | None = None, **rule: Any
+    ) -> Call[models.Schedule]:
+        """Make a schedule or change its rule: `cron` or `every_ms`, `zone`, `jitter_ms`, `start`, `end`,
+        `overlap`, `misfire`, `catch_up`; `intent` is what each tick makes, in the names of `create`."""
+        if ("cron" in rule) == ("every_ms" in rule):
+            raise InvalidField("A schedule has exactly one of cron and every_ms.")
+        fields = {camel(name): value for name, value in rule.items() if value is not None}
+        for name in ("start", "end"):
+            if name in fields:
+                fields[name] = moment_text(fields[name])
+        fields["intent"] = written(intent)
+        request = Request(
+            "PUT", path("schedules", id), body=body(fields), headers=revision(expected_revision)
+        )
+        return self._client.ask(request, models.Schedule)
+
+    def list(self) -> Call[Sequence[models.Schedule]]:
+        """All of them, by id."""
+        return self._client.call(self._list())
+
+    def get(self, id: str) -> Call[models.Schedule]:
+        return self._client.ask(Request("GET", path("schedules", id)), models.Schedule)
+
+    def pause(self, id: str) -> Call[models.Schedule]:
+        """No more ticks until it is resumed."""
+        return self._client.ask(Request("POST", path("schedules", id, "pause")), models.Schedule)
+
+    def resume(self, id: str) -> Call[models.Schedule]:
+        """Ticks again, from now on: those of the pause are gone."""
+        return self._client.ask(Request("POST", path("schedules", id, "resume")), models.Schedule)
+
+    def trigger(self, id: str) -> Call[models.Intent]:
+        """Make an intent of it now, besides its ticks."""
+        return self._client.ask(Request("POST", path("schedules", id, "trigger")), models.Intent)
+
+    def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
+        """When it will tick next."""
+        return self._client.call(self._next(id, count))
+
+    def delete(self, id: str) -> Call[models.Schedule]:
+        """Forget it. What it made goes on."""
+        return self._client.ask(Request("DELETE", path("schedules", id)), models.Schedule)
+
+    async def _list(self) -> Sequence[models.Schedule]:
+        found: _All = await self._client.ask(Request("GET", "/v1/schedules"), _All)
+        return found.schedules
+
+    async def _next(self, id: str, count: int) -> Sequence[datetime]:
+        request = Request("GET", path("schedules", id, "next"), [("count", str(count))])
+        found: _Next = await self._client.ask(request, _Next)
+        return found.times

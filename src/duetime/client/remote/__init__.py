@@ -1,0 +1,1 @@
+"""The backend of an App on a server."""

@@ -1,0 +1,275 @@
+"""The backend of `App("http://...")`: the same calls, done by a server.
+
+Functions registered on such an app are not run in this process: the server hands their intents to workers
+that ask for the queue. Registering them is what gives `schedule` their names and signatures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from duetime.client.app.times import moment_ms
+from duetime.client.http import models
+from duetime.client.http.client import lanes_of, transition
+from duetime.client.http.request_types import path, query, revision
+from duetime.client.http.transport import Request, Transport
+from duetime.client.remote import translate
+from duetime.client.remote.schedules import RemoteSchedules
+from duetime.client.remote.submitter import Submits
+from duetime.client.remote.translate import RawIntent, RawPage
+from duetime.client.remote.waiter import Ends
+from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
+from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
+from duetime.protocol.effect import Change
+from duetime.protocol.intent import Entry, Item, Status
+from duetime.protocol.reply import Reply
+from duetime.protocol.terms import AckLevel, Terms, Tier
+from duetime.protocol.view import LaneView, Overview, Parent, TierView, View, Why
+
+_PAGE_MAX = 500
+_SEQ_MAX = 1 << 62
+# Watching goes on for as long as the app does.
+_FOREVER_S = float("inf")
+_logger = logging.getLogger("duetime")
+
+
+class RemoteBackend(RemoteSchedules):
+    """One server, spoken to in the words of the protocol."""
+
+    def __init__(self, url: str, token: str | None, now_ms: Callable[[], int]) -> None:
+        self._transport = Transport(url, token)
+        self._clock = now_ms
+        self._asked_ms = 0
+        self._ends = Ends(self._transport, self._view)
+        self._submits = Submits(self._transport)
+        self._observers: list[Callable[[Change], None]] = []
+        self._watch: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> None:
+        """Say hello: a wrong address or token is known now and not at the first use."""
+        await self._transport.open()
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._transport.send(Request("GET", "/v1/intents", [("limit", "1")]))
+        except BaseException:
+            await self._transport.close()
+            raise
+        self._watch_if_wanted()
+
+    async def close(self, drain_ms: int | None = None) -> None:
+        await self._ends.close()
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+            self._watch = None
+        await self._transport.close()
+
+    async def quiet(self) -> None:
+        """Nothing runs here."""
+
+    def now_ms(self) -> int:
+        """The moment of asking: delays are counted from it until they are sent, in the same step."""
+        self._asked_ms = self._clock()
+        return self._asked_ms
+
+    # New intents.
+
+    async def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Reply:
+        return await self._submits.one(terms, item, self._asked_ms)
+
+    async def submit(self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel) -> list[Reply]:
+        return await self._submits.many(terms, items, self._asked_ms)
+
+    async def send_bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:
+        """Intents that are JSON already, each named by a key; what was said against each, if anything."""
+        return await self._submits.bodies(bodies)
+
+    # Changes.
+
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
+        fields: dict[str, Any] | None = None
+        method, expected = "POST", getattr(command, "revision", 0)
+        match command:
+            case Cancel(id):
+                where, fields = path("intents", id, "cancel"), {"tree": True} if command.tree else None
+            case FireNow(id):
+                where = path("intents", id, "fire-now")
+            case Revive(id):
+                where, fields = path("intents", id, "revive"), translate.revive_fields(command)
+            case Patch(id):
+                method, where = "PATCH", path("intents", id)
+                fields = translate.patch_fields(command)
+            case Pause(lane):
+                where = path("admin", "lanes", lane, "pause")
+            case Resume(lane):
+                where = path("admin", "lanes", lane, "resume")
+            case SetLane(lane, settings):
+                method, where = "PATCH", path("admin", "lanes", lane)
+                fields = translate.lane_fields(settings)
+            case Resize(tier, permits):
+                method, where = "PATCH", path("admin", "tiers", Tier(tier).name)
+                fields = {"concurrency": permits}
+            case _:
+                raise InvalidField(f"{type(command).__name__} is not for callers of a server.")
+        body = msgspec.json.encode(fields) if fields else None
+        headers = revision(expected or None)
+        answer = await self._transport.send(Request(method, where, body=body, headers=headers))
+        if isinstance(command, Cancel | FireNow | Revive | Patch):
+            return translate.view_of(self._transport.read(answer, RawIntent))
+        return None
+
+    # What is there.
+
+    async def get(self, id: str) -> View | None:
+        try:
+            return await self._view(id)
+        except NoSuchIntent:
+            return None
+
+    async def why(self, id: str) -> Why | None:
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "why")))
+        except NoSuchIntent:
+            return None
+        found = self._transport.read(answer, models.Why)
+        return Why(found.code, found.sentence, found.data)
+
+    async def history(self, id: str) -> list[Entry] | None:
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "history")))
+        except NoSuchIntent:
+            return None
+        return [translate.entry_of(each) for each in self._transport.read(answer, models.History).entries]
+
+    async def logs(self, id: str) -> list[str] | None:
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "logs")))
+        except NoSuchIntent:
+            return None
+        return self._transport.read(answer, models.Logs).lines
+
+    async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
+        pairs = [("cursor", str(first)), ("limit", str(min(limit, _PAGE_MAX)))]
+        try:
+            answer = await self._transport.send(Request("GET", path("intents", id, "parents"), pairs))
+        except NoSuchIntent:
+            return None
+        return translate.parents_of(self._transport.read(answer, translate.RawParents))
+
+    async def page(
+        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
+    ) -> list[View]:
+        if before_seq != _SEQ_MAX:
+            raise InvalidField(
+                "A server's list does not go on by before_seq.",
+                hint="Ask for more at once, or use Client.every().",
+            )
+        filter: dict[str, Any] = {}
+        if statuses is not None:
+            filter["status"] = [status.name for status in statuses]
+        if lane is not None:
+            filter["queue"] = lane.removeprefix("task:")
+        found: list[View] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            pairs = query(filter, limit=min(limit - len(found), _PAGE_MAX), cursor=cursor)
+            answer = await self._transport.send(Request("GET", "/v1/intents", pairs))
+            page = self._transport.read(answer, RawPage)
+            found += [translate.view_of(each) for each in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    async def overview(self) -> Overview:
+        answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))
+        return overview_of(self._transport.read(answer, dict[str, Any]))
+
+    async def lanes(self) -> list[LaneView]:
+        found = [msgspec.convert(each, models.Lane) async for each in lanes_of(self._transport)]
+        return [
+            LaneView(n.name, n.serial, n.pushed, n.paused, n.pending, n.ready, n.running, n.consumers)
+            for n in found
+        ]
+
+    def end(self) -> None:
+        """Nothing more: reading needs the same connections as everything else."""
+
+    async def wait(self, id: str) -> View:
+        return await self._ends.wait(id)
+
+    async def _view(self, id: str) -> View:
+        answer = await self._transport.send(Request("GET", path("intents", id)))
+        return translate.view_of(self._transport.read(answer, RawIntent))
+
+    # Watching.
+
+    def observe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `observer` with every transition, as the server tells of it."""
+        self._observers.append(observer)
+        if self._loop is not None:  # of which the caller's thread need not be
+            self._loop.call_soon_threadsafe(self._watch_if_wanted)
+
+        def stop() -> None:
+            with contextlib.suppress(ValueError):
+                self._observers.remove(observer)
+
+        return stop
+
+    def _watch_if_wanted(self) -> None:
+        if self._observers and self._watch is None and self._transport.is_open:
+            self._watch = asyncio.get_running_loop().create_task(self._watch_events())
+
+    async def _watch_events(self) -> None:
+        request = Request("GET", "/v1/events", accept="text/event-stream")
+        try:
+            async with contextlib.aclosing(self._transport.events(request, _FOREVER_S)) as events:
+                async for event in events:
+                    found = transition(event)
+                    if found is not None and found.gap:
+                        _logger.warning("Some transitions were not kept by the server: observers miss them.")
+                    elif found is not None:
+                        self._tell(translate.change_of(found))
+        except DuetimeError as error:
+            _logger.error("Observers are told nothing more: %s", error)
+
+    def _tell(self, change: Change) -> None:
+        for observer in tuple(self._observers):
+            try:
+                observer(change)
+            except Exception:
+                _logger.exception("An observer failed.")
+
+
+def overview_of(shown: dict[str, Any]) -> Overview:
+    """A server's chronoscope as an App's overview. What a server does not tell is 0."""
+    tiers = []
+    for tier in shown["tiers"]:
+        permits = tier["permits"]
+        used = permits["max"] - permits["available"]
+        tiers.append(TierView(tier["tier"], permits["max"], used, permits["lent"], tier.get("borrows", 0)))
+    return Overview(
+        at_ms=_moment(shown, "at"),
+        records=shown.get("records", 0),
+        epoch=shown.get("epoch", 0),
+        counts=shown["counts"],
+        tiers=tuple(tiers),
+        lanes=len(shown.get("lanes", ())) + shown.get("moreLanes", 0),
+        entities=shown.get("entities", 0),
+        cohorts=shown.get("cohorts", 0),
+        stale_outcomes=shown.get("staleOutcomes", 0),
+        next_ms=_moment(shown, "next") or None,
+    )
+
+
+def _moment(shown: dict[str, Any], name: str) -> int:
+    """A moment that is shown as text, or in milliseconds."""
+    text = shown.get(name)
+    return moment_ms(text) if isinstance(text, str) else shown.get(f"{name}Ms") or 0

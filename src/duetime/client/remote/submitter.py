@@ -1,0 +1,292 @@
+"""New intents on their way to a server: alone, gathered while others are on their way, or many at once.
+
+A caller who is alone sends at once. Those who come while answers are awaited go together in the next request,
+as a group commit does it with the disk: sixty callers cost a server little more than one. Each is answered
+for itself; where a request fails as a whole, everybody in it asks again alone and hears what is said of him.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from duetime.client.http.problems import Problem, error_of
+from duetime.client.http.transport import NOT_NOW, Request, Transport
+from duetime.client.remote import translate
+from duetime.errors import DuetimeError, IdExists, Unreachable
+from duetime.protocol.intent import Intent, Item, Status
+from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.terms import Terms
+
+# What goes into one request of a batch: well within what a server takes.
+ITEMS_MAX, BYTES_MAX = 2_000, 2 * 1024 * 1024
+# What an intent takes beside its payload, about.
+_HEAD_BYTES = 512
+# So many are written down before the loop may do something else.
+_STEP = 100
+# Requests with gathered intents that are on their way at once.
+_OUT_MAX = 4
+# Terms whose JSON is kept; a program has some dozens.
+_TERMS_KEPT = 256
+# Who made an intent knows what is in it; more than its name is not worth sending.
+_BRIEF = {"Prefer": "return=minimal"}
+
+_encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
+
+
+class _Named(Struct, rename="camel"):
+    """All that is needed of an answer."""
+
+    intent_id: str
+
+
+class _Made(Struct):
+    """What became of one intent of a batch."""
+
+    intent: _Named | None = None
+    error: Problem | None = None
+
+
+class _Batch(Struct):
+    items: list[_Made]
+
+
+class _Waiting(Struct, eq=False):
+    """An intent that goes with the next request."""
+
+    terms: Terms
+    item: Item
+    body: bytes
+    reply: asyncio.Future[Reply]
+
+
+class Submits:
+    """How new intents go to one server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._texts: dict[int, tuple[Terms, bytes]] = {}
+        self._waiting: deque[_Waiting] = deque()
+        self._out = 0
+        self._going = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def one(self, terms: Terms, item: Item, asked_ms: int) -> Reply:
+        """Submit one; a refusal is raised."""
+        body = self._body(terms, item, asked_ms)
+        if self._out or self._waiting:
+            return await self._in_company(terms, item, body)
+        self._out += 1
+        try:
+            return await self._alone(terms, item, body)
+        finally:
+            self._out -= 1
+            self._go_soon()
+
+    async def many(self, terms: Sequence[Terms], items: Iterable[Item], asked_ms: int) -> list[Reply]:
+        """Submit many, in order. The next request is written while the server works on the one before, and
+        an answer is read while it works on the next."""
+        replies: list[Reply] = []
+        sent: asyncio.Task[bytes] | None = None
+        before: list[Item] = []
+        try:
+            for part in parts(items, _size):
+                request = await self._written(terms, part, asked_ms)
+                answer = await sent if sent is not None else None
+                sent = asyncio.create_task(self._transport.send(request))
+                if answer is not None:
+                    await asyncio.sleep(0)  # first the next one goes out
+                    replies += self._replies(terms, before, answer)
+                before = part
+            if sent is not None:
+                replies += self._replies(terms, before, await sent)
+        finally:
+            if sent is not None:
+                sent.cancel()
+        return replies
+
+    async def bodies(self, bodies: Iterable[bytes]) -> list[DuetimeError | None]:
+        """Submit what is JSON already; what was said against each, if anything."""
+        said: list[DuetimeError | None] = []
+        for part in parts(bodies, len):
+            batch = self._transport.read(await self._transport.send(_batch(part)), _Batch)
+            said += [None if each.error is None else error_of(each.error) for each in batch.items]
+        return said
+
+    # One.
+
+    async def _alone(self, terms: Terms, item: Item, body: bytes) -> Reply:
+        request = Request("POST", "/v1/intents", body=body, named=not _names_itself(item))
+        try:
+            answer = await self._transport.send(request)
+        except IdExists:
+            if not item.fresh:
+                raise
+            # Nobody else makes our ids: an earlier try of this request arrived, and its answer did not.
+            return _taken(item.id, terms, item)
+        return _taken(self._transport.read(answer, _Named).intent_id, terms, item)
+
+    async def _in_company(self, terms: Terms, item: Item, body: bytes) -> Reply:
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(terms, item, body, reply))
+        self._go_soon()
+        return await reply
+
+    def _go_soon(self) -> None:
+        """At the end of this pass of the loop, so that all who are about to ask are there."""
+        if self._waiting and not self._going and self._out < _OUT_MAX:
+            self._going = True
+            asyncio.get_running_loop().call_soon(self._go)
+
+    def _go(self) -> None:
+        self._going = False
+        together: list[_Waiting] = []
+        size = 0
+        while self._waiting and len(together) < ITEMS_MAX:
+            size += len(self._waiting[0].body)
+            if together and size > BYTES_MAX:
+                break
+            waiting = self._waiting.popleft()
+            if not waiting.reply.done():  # who is gone wants nothing any more
+                together.append(waiting)
+        if together:
+            self._out += 1
+            task = asyncio.get_running_loop().create_task(self._together(together))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _together(self, together: list[_Waiting]) -> None:
+        try:
+            if len(together) == 1:
+                await self._settle_alone(together[0])
+            else:
+                await self._settle(together)
+        finally:
+            self._out -= 1
+            self._go_soon()
+            for each in together:
+                if not each.reply.done():
+                    each.reply.cancel()  # the app was closed
+
+    async def _settle(self, together: list[_Waiting]) -> None:
+        try:
+            named = not all(_names_itself(each.item) for each in together)
+            request = _batch([each.body for each in together], named)
+            batch = self._transport.read(await self._transport.send(request), _Batch)
+        except Unreachable as error:
+            for each in together:
+                _fail(each, error)
+            return
+        except DuetimeError:
+            await asyncio.gather(*map(self._settle_alone, together))
+            return
+        again = []
+        for each, made in zip(together, batch.items, strict=True):
+            if made.intent is not None:
+                _settle(each, made.intent.intent_id)
+                continue
+            assert made.error is not None, "a batch says of each intent what became of it"
+            problem = error_of(made.error)
+            if isinstance(problem, IdExists) and each.item.fresh:
+                _settle(each, each.item.id)  # an earlier try of this request arrived
+            elif made.error.status in NOT_NOW:
+                again.append(each)
+            else:
+                _fail(each, problem)
+        await asyncio.gather(*map(self._settle_alone, again))
+
+    async def _settle_alone(self, waiting: _Waiting) -> None:
+        try:
+            reply = await self._alone(waiting.terms, waiting.item, waiting.body)
+        except Exception as error:
+            _fail(waiting, error)
+        else:
+            if not waiting.reply.done():
+                waiting.reply.set_result(reply)
+
+    # Many.
+
+    async def _written(self, terms: Sequence[Terms], items: Sequence[Item], asked_ms: int) -> Request:
+        bodies: list[bytes] = []
+        for place, item in enumerate(items):
+            if not place % _STEP:
+                await asyncio.sleep(0)  # the one before goes out, piece by piece
+            bodies.append(self._body(terms[item.terms], item, asked_ms))
+        return _batch(bodies, not all(map(_names_itself, items)))
+
+    def _replies(self, terms: Sequence[Terms], items: Sequence[Item], answer: bytes) -> list[Reply]:
+        batch = self._transport.read(answer, _Batch)
+        replies: list[Reply] = []
+        for item, made in zip(items, batch.items, strict=True):
+            if made.intent is not None:
+                replies.append(_taken(made.intent.intent_id, terms[item.terms], item))
+                continue
+            assert made.error is not None, "a batch says of each intent what became of it"
+            error = error_of(made.error)
+            if isinstance(error, IdExists) and item.fresh:
+                replies.append(_taken(item.id, terms[item.terms], item))
+            else:
+                replies.append(Refusal(type(error).__name__, error.message, error.details))
+        return replies
+
+    def _body(self, terms: Terms, item: Item, asked_ms: int) -> bytes:
+        """An intent's JSON: what its terms say is written once."""
+        kept = self._texts.get(id(terms))
+        if kept is None or kept[0] is not terms:
+            kept = terms, _encode(translate.terms_fields(terms))[:-1] + b","
+            if len(self._texts) >= _TERMS_KEPT:
+                self._texts.clear()
+            self._texts[id(terms)] = kept
+        return kept[1] + _encode(translate.item_fields(item, asked_ms))[1:]
+
+
+def parts(things: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """The same in order, cut so that each part is small enough for one request."""
+    part: list[T] = []
+    size = 0
+    for thing in things:
+        more = size_of(thing)
+        if len(part) >= ITEMS_MAX or (part and size + more > BYTES_MAX):
+            yield part
+            part, size = [], 0
+        part.append(thing)
+        size += more
+    if part:
+        yield part
+
+
+def _size(item: Item) -> int:
+    return len(item.payload) + _HEAD_BYTES
+
+
+def _batch(bodies: Sequence[bytes], named: bool = True) -> Request:
+    body = b"[" + b",".join(bodies) + b"]"
+    return Request("POST", "/v1/intents/batch", body=body, headers=_BRIEF, named=named)
+
+
+def _taken(id: str, terms: Terms, item: Item) -> Intent:
+    """What is known here of an intent the server has: its name. Who wants to know more asks for it."""
+    at_ms = item.execute_at_ms
+    return Intent(0, id, terms, item.payload, Status.SCHEDULED, at_ms, at_ms, 0, 0)
+
+
+def _names_itself(item: Item) -> bool:
+    """Whether it is safe to send again because of its id alone: a second one of the id is refused. A key or a
+    tie may be answered for before the id is looked at."""
+    return item.fresh and item.key is None and item.ties is None
+
+
+def _settle(waiting: _Waiting, id: str) -> None:
+    if not waiting.reply.done():
+        waiting.reply.set_result(_taken(id, waiting.terms, waiting.item))
+
+
+def _fail(waiting: _Waiting, error: Exception) -> None:
+    if not waiting.reply.done():
+        waiting.reply.set_exception(error)

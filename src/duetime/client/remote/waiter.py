@@ -1,0 +1,121 @@
+"""Waiting for intents of a server to end: told by its events, never by asking again and again.
+
+A few waits have a stream of their own, which brings only what concerns them. When there are many they share
+one that tells of everything that ends: one connection, however many wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from duetime.client.http.client import RECONNECT_S, transition
+from duetime.client.http.transport import Request, Transport
+from duetime.errors import Closed, DuetimeError
+from duetime.protocol.intent import FINAL
+from duetime.protocol.view import View
+
+# More waits than this share a connection.
+OWN_STREAMS_MAX = 8
+_ENDS = ",".join(sorted(status.name for status in FINAL))
+
+
+class Ends:
+    """Who waits for which intent."""
+
+    def __init__(self, transport: Transport, view: Callable[[str], Awaitable[View]]) -> None:
+        self._transport = transport
+        self._view = view
+        self._own = 0
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._shared: asyncio.Task[None] | None = None
+        self._listening: asyncio.Future[None] | None = None
+
+    async def wait(self, id: str) -> View:
+        """The intent, once it has ended."""
+        while True:
+            view = await self._view(id)
+            if view.final:
+                return view
+            if self._own < OWN_STREAMS_MAX:
+                await self._told_alone(id)
+            else:
+                await self._told_with_others(id)
+
+    async def close(self) -> None:
+        if self._shared is not None:
+            self._shared.cancel()
+            await asyncio.gather(self._shared, return_exceptions=True)
+        self._fail(Closed("The app was closed while waiting for an intent; the intent itself goes on."))
+
+    async def _told_alone(self, id: str) -> None:
+        """Until an event says that it ended, or a look does: it may have ended before we listened."""
+        pairs = [("intentId", id), ("status", _ENDS)]
+        request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
+        self._own += 1
+        try:
+            async with aclosing(self._transport.events(request, RECONNECT_S, self._ended(id))) as events:
+                async for _ in events:
+                    return
+        finally:
+            self._own -= 1
+
+    def _ended(self, id: str) -> Callable[[], Awaitable[bool]]:
+        async def look() -> bool:
+            return (await self._view(id)).final
+
+        return look
+
+    async def _told_with_others(self, id: str) -> None:
+        loop = asyncio.get_running_loop()
+        if self._shared is None or self._shared.done():
+            self._listening = loop.create_future()
+            self._shared = loop.create_task(self._listen(self._listening))
+        told: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(id, []).append(told)
+        try:
+            assert self._listening is not None
+            await asyncio.shield(self._listening)
+            if not (await self._view(id)).final:
+                await told
+        finally:
+            waiting = self._waiting.get(id)
+            if waiting is not None and told in waiting:
+                waiting.remove(told)
+                if not waiting:
+                    del self._waiting[id]
+
+    async def _listen(self, listening: asyncio.Future[None]) -> None:
+        request = Request("GET", "/v1/events", [("status", _ENDS)], accept="text/event-stream")
+
+        async def connected() -> bool:
+            if not listening.done():
+                listening.set_result(None)
+            return False
+
+        try:
+            async with aclosing(self._transport.events(request, RECONNECT_S, connected)) as events:
+                async for event in events:
+                    found = transition(event)
+                    if found is not None:
+                        self._tell(found.intent_id if not found.gap else None)
+        except DuetimeError as error:
+            if not listening.done():
+                listening.set_exception(error)
+                listening.exception()  # perhaps nobody waits for it any more
+            self._fail(error)
+
+    def _tell(self, id: str | None) -> None:
+        """Wake who waits for this one; after a gap, everybody: any of them may have ended in it."""
+        for each in [id] if id is not None else list(self._waiting):
+            for told in self._waiting.pop(each, ()):
+                if not told.done():
+                    told.set_result(None)
+
+    def _fail(self, error: DuetimeError) -> None:
+        for waiting in self._waiting.values():
+            for told in waiting:
+                if not told.done():
+                    told.set_exception(error)
+        self._waiting.clear()

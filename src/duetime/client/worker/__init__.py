@@ -1,0 +1,1 @@
+"""The worker process: its connections to servers and its deliveries."""

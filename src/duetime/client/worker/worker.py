@@ -1,0 +1,396 @@
+"""A worker: takes deliveries from servers, runs the App's functions, says what came of them.
+
+Two threads. The functions' loop is in the main one; the connections (`Link`) live in another, with the signs
+of life. Between them go whole batches. As many deliveries are asked for as may run; with several queues or
+servers more may come than can run at once: what cannot begin within a second goes back for others to take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from duetime.client.app.app import App
+from duetime.client.execution.reports import Place, Word
+from duetime.client.worker.worker_connection import Link
+from duetime.client.worker.worker_options import Running, WorkerOptions
+from duetime.errors import DuetimeError
+from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
+from duetime.protocol.said import PROGRESS_MS
+from duetime.protocol.terms import Entity, type_lane
+
+# How long a delivery that cannot begin is kept from others.
+_SURPLUS_S = 1.0
+# How long the last words may take.
+_LEAVE_S = 3.0
+# How long a loop that a function blocks is waited for, after the time for finishing is over.
+_BLOCKED_S = 1.0
+# How soon to try again to start the app.
+_AGAIN_S = 1.0
+_BUSY = Snoozed(0, "its worker had no room for it")
+_STOPPED = Snoozed(0, "its worker stopped before it began")
+_UNFINISHED = Returned("its worker was stopped before it was done")
+EXIT_AT_ONCE = 1
+_logger = logging.getLogger("duetime.worker")
+
+
+class Worker:
+    """Runs from `run` to `stop`."""
+
+    def __init__(self, app: App, channel: Running, options: WorkerOptions) -> None:
+        self._app = app
+        self._channel = channel
+        self._options = options
+        self._links = [Link(each.address, each.token, options, self) for each in options.servers]
+        self._open: dict[Link, int] = {}
+        self._held: dict[Place, Link] = {}
+        self._orphans: dict[str, int] = {}
+        self._late: set[Place] = set()
+        self._left: set[Place] = set()
+        self._waiting: deque[tuple[Deliver, float]] = deque()
+        self._surplus: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._signals = 0
+        self._error: Exception | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._started = not options.start_app
+        self._ready = threading.Event()
+
+    async def run(self) -> None:
+        """Work until stopped. What is unfinished then has been handed back. A thread that still runs cannot
+        be stopped: its delivery is handed back by the server when the connection ends with this process."""
+        self._loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._channel.open(self._settle)
+        self._app.functions.reports.on_news(self._news)
+        thread = threading.Thread(target=self._run_links, name="duetime-links", daemon=True)
+        thread.start()
+        self._ready.wait()
+        if self._signals:
+            self._on_links(self._drain_links)
+            self._stop_taking()
+        await self._stop.wait()
+        if self._error is None:
+            await self._finish()
+        if not self._left:
+            self._on_links(self._links_loop.stop)
+            thread.join()
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
+        await self._app.stop()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Take nothing more, finish what runs, leave; called again: at once. From any thread, or a signal."""
+        self._signals += 1
+        if self._signals > 1:
+            _logger.warning("Stopped at once; %d are left without an outcome.", len(self._held))
+            self._app.functions.kill()
+            os._exit(EXIT_AT_ONCE)
+        if self._ready.is_set():
+            self._on_links(self._drain_links)
+            self._loop.call_soon_threadsafe(self._stop_taking)
+
+    # In the links' thread.
+
+    def _run_links(self) -> None:
+        self._links_loop = loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        tasks = [loop.create_task(link.run()) for link in self._links]
+        loop.call_soon(self._ready.set)
+        try:
+            loop.run_forever()
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        finally:
+            loop.close()
+
+    def _drain_links(self) -> None:
+        for link in self._links:
+            link.drain()
+        self._links_loop.call_later(self._options.drain_s + _BLOCKED_S, self._force)
+
+    def _force(self) -> None:
+        """The time is over. If a function still blocks the other loop, go without it. The server hands back
+        what is held when the connection ends, so not before the function has ended with this process."""
+        if not self._loop_answers():
+            _logger.warning("A function blocks the loop; leaving without it. Its delivery is handed back.")
+            self._app.functions.kill()
+            os._exit(0)
+
+    def _loop_answers(self) -> bool:
+        answered = threading.Event()
+        self._loop.call_soon_threadsafe(answered.set)
+        return answered.wait(_BLOCKED_S)
+
+    async def _leave_links(self) -> None:
+        await asyncio.gather(*(link.finish(_LEAVE_S, stay=bool(self._left)) for link in self._links))
+
+    def opened(self, link: Link, credits_max: int) -> None:
+        self._loop.call_soon_threadsafe(self._on_opened, link, credits_max)
+
+    def closed(self, link: Link, number: int) -> None:
+        self._loop.call_soon_threadsafe(self._on_closed, link, number)
+
+    def arrived(self, link: Link, deliveries: list[Deliver]) -> None:
+        self._loop.call_soon_threadsafe(self._on_arrived, link, deliveries)
+
+    def aborted(self, link: Link, aborts: list[tuple[Abort, str]]) -> None:
+        self._loop.call_soon_threadsafe(self._on_aborted, aborts)
+
+    def refused(self, link: Link, error: Exception) -> None:
+        self._loop.call_soon_threadsafe(self._on_refused, error)
+
+    def _report_soon(self) -> None:
+        """Functions said how far they are: gather what others say for a while, and tell it together."""
+        self._links_loop.call_later(PROGRESS_MS / 1000, self._report)
+
+    def _report(self) -> None:
+        by_link: dict[Link, dict[Place, Word]] = {}
+        for place, word in self._app.functions.reports.take().items():
+            link = self._held.get(place)
+            if link is not None:
+                by_link.setdefault(link, {})[place] = word
+        for link, words in by_link.items():
+            link.report(words)
+
+    # From any thread.
+
+    def _news(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+            self._links_loop.call_soon_threadsafe(self._report_soon)
+
+    # On the functions' loop.
+
+    def _on_links(self, call: Callable[[], object]) -> None:
+        self._links_loop.call_soon_threadsafe(call)
+
+    def _on_opened(self, link: Link, credits_max: int) -> None:
+        link.credits = dict.fromkeys(self._options.sources, 0)
+        self._open[link] = credits_max
+        if self._started:
+            self._ask()
+        elif self._starting is None:
+            self._starting = self._loop.create_task(self._start_app())
+
+    async def _start_app(self) -> None:
+        """Functions may schedule others. Work that does not is not held up by it."""
+        said = False
+        while not self._stopping:
+            try:
+                await self._app.start()
+            except DuetimeError as error:
+                if not error.retryable:
+                    self._on_refused(error)
+                    return
+                if not said:
+                    _logger.warning("Functions cannot schedule others yet: %s", error)
+                    said = self._started = True
+                    self._ask()
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                break
+        self._started = True
+        self._ask()
+
+    def _on_closed(self, link: Link, number: int) -> None:
+        """What it delivered goes on: its server may take the outcome when it is back."""
+        self._open.pop(link, None)
+        kept = [place for place, by in self._held.items() if by is link]
+        self._orphans.update(kept)
+        link.holding = number, kept
+
+    def _on_refused(self, error: Exception) -> None:
+        self._error = error
+        self._stop.set()
+
+    def _on_arrived(self, link: Link, deliveries: list[Deliver]) -> None:
+        held, credits = self._held, link.credits
+        if self._orphans:
+            self._forget_orphans(deliveries)
+        for each in deliveries:
+            held[each.id, each.delivery] = link
+            lane = each.terms.lane
+            if lane not in credits:
+                target = each.terms.target
+                assert type(target) is Entity, "only what was asked for comes"
+                lane = type_lane(target.kind)
+            credits[lane] -= 1
+        if self._stopping:
+            self._give_back(deliveries, _STOPPED)
+            return
+        room = max(0, self._options.concurrency - self._channel.running() - len(self._waiting))
+        now_s = self._loop.time()
+        for each in deliveries[:room]:
+            self._channel.deliver(each, now_s)
+        if len(deliveries) > room:
+            self._waiting.extend((each, now_s) for each in deliveries[room:])
+            self._watch_surplus()
+        self._channel.flush()
+
+    def _forget_orphans(self, deliveries: list[Deliver]) -> None:
+        """An intent came again: whatever comes of its earlier delivery is not wanted any more."""
+        for each in deliveries:
+            earlier = self._orphans.pop(each.id, 0)
+            if 0 < earlier < each.delivery and self._held.pop((each.id, earlier), None) is not None:
+                self._channel.abort(Abort(each.id, earlier, ""))
+
+    def _on_aborted(self, aborts: list[tuple[Abort, str]]) -> None:
+        for abort, reason in aborts:
+            place = (abort.id, abort.delivery)
+            if self._held.pop(place, None) is None:
+                continue
+            if reason == "cancelled":
+                _logger.info("Intent %s, delivery %d, is stopped: cancelled.", *place)
+            else:
+                _logger.warning("Intent %s, delivery %d, is stopped: its %s ran out.", *place, reason)
+                self._late.add(place)
+            for entry in self._waiting:
+                if (entry[0].id, entry[0].delivery) == place:
+                    self._waiting.remove(entry)
+                    break
+            else:
+                self._channel.abort(abort)
+        self._go_on()
+
+    def _settle(self, settlements: list[Settlement]) -> None:
+        """Outcomes of functions."""
+        held = self._held
+        if self._late:
+            self._show_late(settlements)
+        if len(self._links) == 1:
+            wanted = [each for each in settlements if held.pop((each.id, each.delivery), None) is not None]
+            if wanted:
+                self._links[0].send(wanted, self._more())
+        else:
+            self._settle_each(settlements)
+        if self._orphans:
+            for each in settlements:
+                self._orphans.pop(each.id, None)
+        self._go_on()
+
+    def _show_late(self, settlements: list[Settlement]) -> None:
+        """Those of deliveries that were taken back are not even sent: they would be refused."""
+        for each in settlements:
+            place = (each.id, each.delivery)
+            if place in self._late:
+                self._late.discard(place)
+                if isinstance(each.outcome, Done):
+                    _logger.warning("The outcome of intent %s, delivery %d, came too late: not sent.", *place)
+
+    def _settle_each(self, settlements: list[Settlement]) -> None:
+        by_link: dict[Link, list[Settlement]] = {}
+        for each in settlements:
+            link = self._held.pop((each.id, each.delivery), None)
+            if link is not None:
+                by_link.setdefault(link, []).append(each)
+        for link, some in by_link.items():
+            link.send(some, {})
+
+    def _go_on(self) -> None:
+        """Something ended: begin what waits, and ask for more."""
+        if self._waiting:
+            room = self._options.concurrency - self._channel.running()
+            while self._waiting and room > 0:
+                self._channel.deliver(*self._waiting.popleft())
+                room -= 1
+            self._channel.flush()
+        if self._stopping:
+            if not self._held:
+                self._idle.set()
+        else:
+            self._ask()
+
+    # Credits.
+
+    def _ask(self) -> None:
+        for link in self._open:
+            if more := self._credits_for(link):
+                link.send([], more)
+
+    def _more(self) -> dict[str, int]:
+        """With outcomes of the only link."""
+        link = self._links[0]
+        return self._credits_for(link) if link in self._open else {}
+
+    def _credits_for(self, link: Link) -> dict[str, int]:
+        """As many as could run now; a server takes only so many from one connection."""
+        if self._stopping or not self._started:
+            return {}
+        held = len(self._held)
+        wanted = min(self._options.concurrency - held, (self._open[link] - held) // len(link.credits))
+        more: dict[str, int] = {}
+        for queue, had in link.credits.items():
+            if had < wanted:
+                more[queue] = wanted - had
+                link.credits[queue] = wanted
+        return more
+
+    # What came and cannot run.
+
+    def _watch_surplus(self) -> None:
+        if self._surplus is None and self._waiting:
+            at_s = self._waiting[0][1] + _SURPLUS_S
+            self._surplus = self._loop.call_at(at_s, self._look_at_surplus)
+
+    def _look_at_surplus(self) -> None:
+        self._surplus = None
+        late_s = self._loop.time() - _SURPLUS_S
+        back: list[Deliver] = []
+        while self._waiting and self._waiting[0][1] <= late_s:
+            back.append(self._waiting.popleft()[0])
+        self._give_back(back, _BUSY)
+        self._watch_surplus()
+
+    def _give_back(self, deliveries: list[Deliver], why: Snoozed) -> None:
+        by_link: dict[Link, list[Settlement]] = {}
+        for each in deliveries:
+            link = self._held.pop((each.id, each.delivery), None)
+            if link is not None:
+                by_link.setdefault(link, []).append(Settlement(each.id, each.delivery, why, waited_ms=-1))
+        for link, some in by_link.items():
+            link.send(some, {})
+
+    # Stopping.
+
+    def _stop_taking(self) -> None:
+        self._stopping = True
+        back = [each for each, _ in self._waiting] + self._channel.hand_back()
+        self._waiting.clear()
+        self._give_back(back, _STOPPED)
+        _logger.info("Stopping: %d are handed back, %d are being finished.", len(back), len(self._held))
+        if not self._held:
+            self._idle.set()
+        self._stop.set()
+
+    async def _finish(self) -> None:
+        try:
+            async with asyncio.timeout(self._options.drain_s):
+                await self._idle.wait()
+        except TimeoutError:
+            _logger.warning("%d were not finished in time: they are handed back.", len(self._held))
+        await self._channel.close()
+        self._left = self._channel.left() & self._held.keys()
+        left = self._return_held()
+        leaving = asyncio.run_coroutine_threadsafe(self._leave_links(), self._links_loop)
+        await asyncio.wrap_future(leaving)
+        _logger.info("Stopped; %d were handed back unfinished.", left)
+
+    def _return_held(self) -> int:
+        """Hand back everything that has no outcome yet and does not run; how many have no outcome."""
+        by_link: dict[Link, list[Settlement]] = {}
+        for (id, delivery), link in self._held.items():
+            if (id, delivery) not in self._left:
+                by_link.setdefault(link, []).append(Settlement(id, delivery, _UNFINISHED))
+        for link, some in by_link.items():
+            link.send(some, {})
+        return len(self._held)

@@ -1,0 +1,374 @@
+"""A worker's connection to one server. It lives on a loop of its own, in a thread of its own.
+
+So signs of life go out whatever the functions do to their loop: one that blocks it does not lose its lease.
+What is handed in from other threads waits in an outbox, and goes out together. A connection that breaks is
+made anew; outcomes that were not answered yet are said again, and the server takes each at most once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections import deque
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import grpc
+import grpc.aio
+
+from duetime.client.execution.reports import Place, Word
+from duetime.client.worker.delivery_codec import Unpacker, chunks, pack, reports
+from duetime.client.worker.worker_options import WorkerOptions
+from duetime.errors import BadConfig, Forbidden, NoToken
+from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.outcome import Settlement
+from duetime.v1 import deliveries_pb2 as pb
+from duetime.v1.stub import DuetimeStub
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    # A dead connection is noticed within half a minute, also when it is silent.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # Each connection of its own, and our own backoff between them.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+_AGAIN_S, _AGAIN_S_MAX = 0.1, 5.0
+_GRPC_PORT = 7929
+_EARLIER_MAX = 8
+# How long a server may take to say Welcome.
+_WELCOME_S = 30.0
+_logger = logging.getLogger("duetime.worker")
+
+
+class Taker(Protocol):
+    """Who takes what a link brings. Called in the link's thread."""
+
+    def opened(self, link: Link, credits_max: int) -> None: ...
+
+    def closed(self, link: Link, number: int) -> None: ...
+
+    def arrived(self, link: Link, deliveries: list[Deliver]) -> None: ...
+
+    def aborted(self, link: Link, aborts: list[tuple[Abort, str]]) -> None: ...
+
+    def refused(self, link: Link, error: Exception) -> None: ...
+
+
+class Link:
+    """Keeps one server connected, from `run` to `finish`."""
+
+    def __init__(self, address: str, token: str | None, options: WorkerOptions, taker: Taker) -> None:
+        self.address = address
+        self.credits: dict[str, int] = {}
+        """The taker's: asked for and not arrived, by the lane that was asked."""
+        self.credits_max = 0
+        self._token = token
+        self._options = options
+        self._taker = taker
+        self._outbox: deque[tuple[list[Settlement], dict[str, int]]] = deque()
+        self._nudged = False
+        self._number = 0
+        self._unanswered: dict[int, list[Settlement]] = {}
+        self._words: dict[Place, Word] = {}
+        self._unpacker = Unpacker()
+        self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
+        """What the server called this link's connections: it may settle what they hold."""
+        self.holding: tuple[int, list[Place]] = (0, [])
+        """The taker's: what it still had when a connection ended, and the number of that end. It is told by
+        another thread, perhaps after the next one has ended too: then it says nothing of that one."""
+        self._ends = 0
+        self._beat: asyncio.TimerHandle | None = None
+        self._beat_due = False
+        self._connected = False
+        self._ever = False
+        self._drain = self._drain_said = self._ending = self._stay = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._over = asyncio.Event()
+        self._left = asyncio.Event()
+
+    # From any thread.
+
+    def send(self, settlements: list[Settlement], credits: dict[str, int]) -> None:
+        """Outcomes and credits, to go out soon."""
+        self._outbox.append((settlements, credits))
+        if not self._nudged and self._loop is not None:
+            self._nudged = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+                self._loop.call_soon_threadsafe(self._nudge)
+
+    # On the link's loop.
+
+    def report(self, words: dict[Place, Word]) -> None:
+        """How far deliveries are, to go out soon."""
+        if self._connected:
+            self._words |= words
+            self._news.set()
+
+    async def run(self) -> None:
+        """Connect, and connect again, until it is finished."""
+        self._loop = asyncio.get_running_loop()
+        wait_s = _AGAIN_S
+        while True:
+            began_s = self._loop.time()
+            try:
+                reason = await self._connection()
+            except (OSError, grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError) as error:
+                reason = repr(error)
+            finally:
+                self._down()
+            if self._over.is_set():
+                return
+            if self._loop.time() - began_s > _AGAIN_S_MAX:
+                wait_s = _AGAIN_S
+            _logger.warning("No connection to %s (%s); trying again.", self.address, reason or "it ended")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s * random.uniform(0.7, 1.3)):
+                    await self._over.wait()
+                    return
+            wait_s = min(2 * wait_s, _AGAIN_S_MAX)
+
+    def drain(self) -> None:
+        """Take nothing more."""
+        self._drain = True
+        self._news.set()
+
+    async def finish(self, within_s: float, *, stay: bool = False) -> None:
+        """Say what is still to be said, hear the answers, and leave; or stay until the process ends."""
+        self._ending, self._stay = True, stay
+        self._over.set()
+        self._news.set()
+        if self._connected:
+            self._left.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self._left.wait()
+
+    async def _connection(self) -> str:
+        """One connection, to its end; what the server said about it."""
+        scheme, _, place = self.address.partition("://")
+        if scheme == "grpcs":
+            channel = grpc.aio.secure_channel(place, grpc.ssl_channel_credentials(), _OPTIONS)
+        else:
+            channel = grpc.aio.insecure_channel(place, _OPTIONS)
+        async with channel:
+            metadata = () if self._token is None else (("x-duetime-token", self._token),)
+            call: Any = DuetimeStub(channel).Deliveries(metadata=metadata)
+            hello = _hello(self._options)
+            if self._earlier:
+                self._name_earlier(hello)
+            writer: asyncio.Task[None] | None = None
+            try:
+                async with asyncio.timeout(_WELCOME_S):
+                    await call.write(pb.ClientMessage(hello=hello))
+                    first = await call.read()
+                if first is not grpc.aio.EOF:
+                    self._welcome(first.welcome)
+                    writer = asyncio.ensure_future(self._write(call))
+                    await self._read(call)
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                pass  # its status says more
+            finally:
+                if writer is not None:
+                    writer.cancel()
+                    await asyncio.gather(writer, return_exceptions=True)
+            code, details = await call.code(), await call.details()
+            self._check(code, details)
+            return "" if code is grpc.StatusCode.OK else f"{code.name.lower()}: {details}"
+
+    def _name_earlier(self, hello: pb.Hello) -> None:
+        """Say what earlier connections of this link were called, and what is left of them here."""
+        hello.earlier.extend(self._earlier)
+        number, held = self.holding
+        if number != self._ends:
+            return
+        waiting = tuple(self._outbox)  # in one step: another thread adds to it
+        outcomes = [*self._unanswered.values(), *(settlements for settlements, _ in waiting)]
+        places = {*held, *((each.id, each.delivery) for part in outcomes for each in part)}
+        hello.holding.SetInParent()
+        for id, delivery in sorted(places):
+            hello.holding.held.add(intent_id=id, delivery=delivery)
+
+    def _check(self, code: grpc.StatusCode, details: str) -> None:
+        """A token that is wrong from the beginning does not become right."""
+        if self._ever or code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+            return
+        kind = NoToken if code is grpc.StatusCode.UNAUTHENTICATED else Forbidden
+        self._over.set()
+        self._taker.refused(self, kind(f"{self.address} refuses this worker: {details}"))
+
+    def _welcome(self, welcome: pb.Welcome) -> None:
+        _logger.info("Connected to %s as %r.", self.address, welcome.consumer)
+        self._earlier.append(welcome.consumer)
+        self._ever = self._connected = True
+        self._drain_said = False
+        self._beat_ms = welcome.heartbeat_ms
+        self._arm()
+        # What went out and was not answered is said again, before anything else.
+        again = [each for part in self._unanswered.values() for each in part]
+        self._unanswered.clear()
+        while self._outbox:  # what another thread adds meanwhile is not lost
+            again += self._outbox.popleft()[0]
+        self._outbox.appendleft((again, {}))
+        self._news.set()
+        self._taker.opened(self, welcome.credits_max)
+
+    def _down(self) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+        if self._connected:
+            self._connected = False
+            self._words.clear()
+            self._ends += 1
+            self._taker.closed(self, self._ends)
+        self._left.set()
+
+    async def _read(self, call: Any) -> None:
+        while (message := await call.read()) is not grpc.aio.EOF:
+            match message.WhichOneof("message"):
+                case "deliveries":
+                    lease_ms = self._unpacker.lease_ms
+                    self._taker.arrived(self, self._unpacker.unpack(message.deliveries))
+                    if self._unpacker.lease_ms != lease_ms:
+                        self._arm()
+                case "ack_results":
+                    self._answered(message.ack_results)
+                case "aborts":
+                    aborts = [
+                        (Abort(each.intent_id, each.delivery, ""), each.reason)
+                        for each in message.aborts.aborts
+                    ]
+                    self._taker.aborted(self, aborts)
+                case "going_away":
+                    _logger.info("%s stops; outcomes are taken for a while.", self.address)
+
+    def _answered(self, results: pb.AckResults) -> None:
+        self._unanswered.pop(results.number, None)
+        for each in results.stale:
+            _logger.warning(
+                "The outcome of intent %s, delivery %d, came too late and was refused: "
+                "the delivery had been taken back.",
+                each.intent_id,
+                each.delivery,
+            )
+        if self._ending and not self._unanswered:
+            self._news.set()
+
+    async def _write(self, call: Any) -> None:
+        try:
+            await self._write_all(call)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            pass  # the connection is gone, and whoever reads learns why
+        except Exception:
+            _logger.exception("The connection to %s is given up.", self.address)
+            call.cancel()
+
+    async def _write_all(self, call: Any) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            self._nudged = False
+            if self._beat_due:
+                self._beat_due = False
+                await call.write(pb.ClientMessage(heartbeat=pb.Heartbeat()))
+            if self._outbox:
+                await self._empty(call)
+            if self._words:
+                words, self._words = self._words, {}
+                for message in reports(words):
+                    await call.write(message)
+            if self._drain and not self._drain_said:
+                self._drain_said = True
+                await call.write(pb.ClientMessage(drain=pb.Drain()))
+            if self._ending and not self._unanswered and not self._outbox:
+                if not self._stay:
+                    await call.done_writing()
+                    return
+                self._left.set()
+
+    async def _empty(self, call: Any) -> None:
+        settlements: list[Settlement] = []
+        credits: dict[str, int] = {}
+        while self._outbox:
+            some, more = self._outbox.popleft()
+            settlements += some
+            for queue, count in more.items():
+                credits[queue] = credits.get(queue, 0) + count
+        parts = list(chunks(settlements))
+        first = self._number + 1
+        self._number += len(parts)
+        # All of them before the first is written: a connection that breaks meanwhile loses none.
+        self._unanswered.update(enumerate(parts, first))
+        for number, part in enumerate(parts, first):
+            message = pack(part)
+            message.acks.number = number
+            if part[-1] is settlements[-1]:
+                message.acks.credits.extend(_credits(credits))
+            await call.write(message)
+        if not settlements and credits and not self._drain:
+            await call.write(pb.ClientMessage(credits=pb.Credits(credits=_credits(credits))))
+
+    def _nudge(self) -> None:
+        self._nudged = False
+        self._news.set()
+
+    # Signs of life: three within the shortest lease.
+
+    def _arm(self) -> None:
+        assert self._loop is not None
+        if self._beat is not None:
+            self._beat.cancel()
+        lease_ms = self._unpacker.lease_ms
+        every_ms = min(self._beat_ms, max(1, lease_ms // 3)) if lease_ms else self._beat_ms
+        self._beat = self._loop.call_later(every_ms / 1000, self._alive)
+
+    def _alive(self) -> None:
+        self._beat_due = True
+        self._news.set()
+        self._arm()
+
+
+def _credits(credits: dict[str, int]) -> list[pb.Credit]:
+    return [pb.Credit(source=_source(lane), credits=count) for lane, count in credits.items() if count]
+
+
+def _source(lane: str) -> pb.Source:
+    kind, _, name = lane.partition(":")
+    return pb.Source(queue=name) if kind == "task" else pb.Source(entity=name)
+
+
+def _hello(options: WorkerOptions) -> pb.Hello:
+    hello = pb.Hello(consumer=options.name, ack_mode=pb.ACK_MODE_MANUAL)
+    hello.credits.extend(pb.Credit(source=_source(lane)) for lane in options.sources)
+    for each in options.functions:
+        function = pb.Function(name=each.name, signature=each.signature, schema=each.schema.decode())
+        if each.entity is not None:
+            function.entity = each.entity
+        else:
+            function.queue = each.queue or ""
+        hello.functions.append(function)
+    return hello
+
+
+def address_of(url: str, grpc_port: int | None) -> str:
+    """Where a server takes workers: as given (grpc://), or beside its HTTP port."""
+    hint = "Write it as http://localhost:7928 or grpc://localhost:7929."
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadConfig(f"{url!r} is not the address of a server: {error}.", hint=hint) from error
+    host = parts.hostname
+    if not host or parts.scheme not in ("http", "https", "grpc", "grpcs"):
+        raise BadConfig(f"{url!r} is not the address of a server.", hint=hint)
+    host = f"[{host}]" if ":" in host else host
+    if parts.scheme.startswith("grpc"):
+        if port is None:
+            raise BadConfig(f"{url!r} names no port.", hint=hint)
+        return f"{parts.scheme}://{host}:{port}"
+    number = grpc_port if grpc_port is not None else _GRPC_PORT if port is None else port + 1
+    return f"{'grpcs' if parts.scheme == 'https' else 'grpc'}://{host}:{number}"

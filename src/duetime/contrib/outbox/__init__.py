@@ -1,0 +1,1 @@
+"""The outbox: rows in the application's database, and where they are relayed to."""

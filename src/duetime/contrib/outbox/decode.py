@@ -1,0 +1,34 @@
+"""A row's JSON as an engine takes it: read and checked by the very code of a server."""
+
+from __future__ import annotations
+
+import msgspec
+
+from duetime.api.codec.intent_decoder import Composer, Defaults
+from duetime.api.http import problems
+from duetime.errors import NotJson
+from duetime.protocol.intent import Item
+from duetime.protocol.terms import Terms, Tier
+from duetime.wire.intent import NewIntent
+
+_new = msgspec.json.Decoder(NewIntent)
+
+
+class Composing:
+    """Makes terms and items out of rows."""
+
+    def __init__(self, default_tier: str = "STANDARD", payload_bytes_max: int | None = None) -> None:
+        defaults = Defaults(tier=Tier[default_tier.upper()])
+        if payload_bytes_max is not None:
+            defaults = msgspec.structs.replace(defaults, payload_bytes_max=payload_bytes_max)
+        self._composer = Composer(defaults)
+
+    def item(self, body: bytes, now_ms: int) -> tuple[Terms, Item]:
+        """What is wrong with it is raised, with its place."""
+        try:
+            new = _new.decode(body)
+        except msgspec.ValidationError as error:
+            raise problems.invalid(str(error), "$", NewIntent) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise NotJson(f"It is not JSON: {error}.") from None
+        return self._composer.terms(new), self._composer.item(new, 0, now_ms)

@@ -1,0 +1,1 @@
+"""How long deliveries take: statistics, the model, and estimates from them."""

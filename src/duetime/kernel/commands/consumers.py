@@ -1,0 +1,82 @@
+"""Workers that pull: what they ask for, that they live, that they are gone. Owns `state.consumers`."""
+
+from __future__ import annotations
+
+from duetime.kernel.commands.settle import settle
+from duetime.kernel.state import State
+from duetime.protocol.checkpoint import Consumer
+from duetime.protocol.command import Beat, Demand, Leave
+from duetime.protocol.outcome import Lost
+from duetime.protocol.reply import Refusal
+
+
+def demand(state: State, command: Demand) -> Refusal | None:
+    """Credits for a lane. A pushed lane has no use for them."""
+    kind = command.lane.partition(":")[0]
+    if kind in state.settings.pushed:
+        return Refusal("InvalidField", f"Lane {command.lane!r} is handed out by the engine itself.")
+    consumer = _seen(state, command.consumer)
+    lane = state.lanes.get(command.lane) or state.open_lane(command.lane)
+    had = consumer.credits.get(command.lane, 0)
+    if command.credits > 0:
+        consumer.credits[command.lane] = had + command.credits
+        if not had:
+            lane.ask(command.consumer)
+    for track in lane.tracks:
+        state.stirred[track] = None
+    if command.lane in state.kinds:
+        state.eager[command.lane] = None
+    state.drop_if_idle(lane)
+    return None
+
+
+def end_claim(state: State, command: Demand) -> None:
+    """A claim takes what was ready and no more: the credits it did not use are void."""
+    consumer = state.consumers[command.consumer]
+    lane = state.lanes.get(command.lane)
+    if lane is not None and consumer.credits.pop(command.lane, 0):
+        lane.turns.remove(command.consumer)
+        state.drop_if_idle(lane)
+
+
+def beat(state: State, command: Beat) -> None:
+    """A sign of life: every lease of this consumer begins anew (see `advance`)."""
+    _seen(state, command.consumer)
+
+
+def leave(state: State, command: Leave) -> None:
+    """It is gone, and says so: what it held need not wait for its lease."""
+    consumer = state.consumers.pop(command.consumer, None)
+    if consumer is None:
+        return
+    void_credits(state, consumer)
+    held = state.out[command.consumer]
+    for intent in sorted(held.values(), key=lambda intent: intent.seq):
+        settle(state, intent, Lost(f"{command.consumer!r} left without an outcome"))
+    state.out.pop(command.consumer, None)
+
+
+def drop_connections(state: State) -> None:
+    """A new epoch: nobody is connected yet. Leases go on until they run out; who holds none is gone."""
+    for consumer in list(state.consumers.values()):
+        void_credits(state, consumer)
+        if not state.out[consumer.name]:
+            del state.consumers[consumer.name], state.out[consumer.name]
+
+
+def void_credits(state: State, consumer: Consumer) -> None:
+    """Hand it nothing more until it asks again."""
+    for name in list(consumer.credits):
+        lane = state.lanes[name]
+        lane.turns.remove(consumer.name)
+        state.drop_if_idle(lane)
+    consumer.credits.clear()
+
+
+def _seen(state: State, name: str) -> Consumer:
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        consumer = state.consumers[name] = Consumer(name, state.at_ms, {})
+        state.out.setdefault(name, {})
+    consumer.seen_at_ms = state.at_ms
+    return consumer

@@ -1,0 +1,1 @@
+"""Ready intents: lanes, tiers, limiters, fairness, entity types, and handing them out."""

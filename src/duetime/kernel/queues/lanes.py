@@ -1,0 +1,248 @@
+"""Ready intents in their order, and which of them may go next. Owns `Lane` and `Track`.
+
+A *lane* is a queue of ready intents that share order and limits. Inside a pushed one, each tier has a
+*track*, so that a tier out of permits does not stand in the way of another; a pulled one needs no permits and
+has one track for all. The order in a track is by rank: the moment an intent became due, less its priority as
+seconds of head start, plus a multiple of the time it is expected to take where that was put on its record;
+among equals by acceptance. So a long one lets shorter ones pass that come within that multiple, and none that
+come later: waiting always wins in the end. Where intents have fairness keys, the keys take turns (see
+`shares`). A serial lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while
+an intent that it handed out before has not ended.
+
+Entries may be stale (cancelled, patched); one counts only while its intent is due at that rank.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+
+from duetime.kernel.queues.fairness import Ready, Rows, Shares
+from duetime.limits import EXPECTED_FACTOR
+from duetime.protocol.intent import DUE, Intent
+from duetime.protocol.terms import PACKED_LANE, Limit
+
+# Ranks in a serial lane: who was there before comes first, then all by acceptance.
+_RANK_HOLDER = -1
+_RANK_SERIAL = 0
+# So many stand in a heap before a track has a queue.
+_FEW = 8
+# Shared by all tracks and lanes that have none, and never changed: an empty list takes 56 bytes.
+_NOTHING: list[Ready] = []
+_NOBODY: list[str] = []
+
+
+class Track:
+    """The ready intents of one tier in one lane (of all tiers, in a pulled or serial one).
+
+    One alone is kept without a place, a few stand in a heap. Where more wait, most come in the order in which
+    they go: those stand in a queue, and only the others in the heap. A queue of its own is large, and there
+    may be a million tracks with one intent each. Those with a fairness key stand in rows of their own, and
+    those without one are one more such row.
+    """
+
+    __slots__ = ("_heap", "_keyed", "_one", "_queue", "_rows", "lane", "listed", "out", "shares", "tier")
+
+    def __init__(self, lane: Lane, tier: int) -> None:
+        self.lane = lane
+        self.tier = tier
+        """0 where one track is for all tiers."""
+        self._queue: deque[Ready] | None = None
+        self._heap = _NOTHING
+        self._one: Intent | None = None
+        """While heap and queue are empty."""
+        self.listed: tuple[int, int] | Place | None = None
+        """The place under which the tier's heap knows this track, or the entry in the heap of its kind."""
+        self.out = 0
+        """Its pushed deliveries that are under way."""
+        self.shares: Shares | None = None
+        """From the first intent with a fairness key until the lane is empty."""
+        self._rows: Rows | None = None
+        self._keyed = False
+        """Whether `head` gave one of the rows."""
+
+    def __lt__(self, other: Track) -> bool:
+        """In a heap, a dropped lane's track may meet its successor's at the same place: either may go first,
+        for only one of them is listed there."""
+        return False
+
+    @property
+    def ready(self) -> list[Ready]:
+        """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
+        one = self._one
+        return [
+            *([(rank_of(one, self.lane.serial), one.seq, one)] if one is not None else ()),
+            *(self._queue or ()),
+            *self._heap,
+            *(self._rows or ()),
+        ]
+
+    def __len__(self) -> int:
+        keyed = self._rows.count if self._rows is not None else 0
+        return (self._one is not None) + len(self._queue or ()) + len(self._heap) + keyed
+
+    def share(self) -> Shares:
+        """The shares of this track, whose keys take turns from now on."""
+        if self.shares is None:
+            self.shares = Shares()
+            self._rows = Rows(self.shares, self.counts)
+        return self.shares
+
+    def unshare(self) -> None:
+        """Nobody waits here: everyone begins equal again."""
+        self.shares = self._rows = None
+        self._keyed = False
+
+    def push(self, intent: Intent) -> None:
+        serial = self.lane.serial
+        if self._rows is not None and intent.terms.fairness_key is not None:
+            self._rows.push((rank_of(intent, serial), intent.seq, intent))
+            return
+        queue, heap = self._queue, self._heap
+        if queue is None and not heap:
+            one = self._one
+            if one is None or one is intent:
+                self._one = intent
+                return
+            self._one = None
+            self._heap = heap = [(rank_of(one, serial), one.seq, one)]
+        entry = (rank_of(intent, serial), intent.seq, intent)
+        if queue is None:
+            if len(heap) < _FEW:
+                heappush(heap, entry)
+            else:
+                self._queue = deque((entry,))
+        elif queue[-1] < entry:
+            queue.append(entry)
+        else:
+            heappush(heap, entry)
+
+    def pop(self) -> None:
+        """Take out the entry that `head` gave."""
+        if self._keyed:
+            assert self._rows is not None
+            self._rows.pop()
+            return
+        if self._one is not None:
+            self._one = None
+            return
+        queue, heap = self._queue, self._heap
+        if queue is not None and (not heap or queue[0] < heap[0]):
+            queue.popleft()
+            if not queue:
+                self._queue = None
+        else:
+            heappop(heap)
+
+    def clear(self) -> None:
+        self._queue = self._one = None
+        self._heap = _NOTHING
+        self.unshare()
+
+    def head(self) -> Ready | None:
+        """The entry this track could hand out now, given its lane."""
+        lane = self.lane
+        serial = lane.serial
+        if lane.paused or (serial and lane.running):
+            return None
+        self._keyed = False
+        first: Ready | None = None
+        heap, one = self._heap, self._one
+        if one is not None:
+            if one.status is DUE and one.terms.lane == lane.name:
+                first = (rank_of(one, serial), one.seq, one)
+                if lane.holder is not None and lane.holder is not one:
+                    first = None
+            else:
+                self._one = None  # stale
+        while (queue := self._queue) is not None or heap:
+            entry = queue[0] if queue is not None and (not heap or queue[0] < heap[0]) else heap[0]
+            intent = entry[2]
+            if (
+                intent.status is DUE
+                and entry[0] == rank_of(intent, serial)
+                and intent.terms.lane == lane.name  # a dead letter may be revived into another lane
+            ):
+                first = entry if lane.holder is None or lane.holder is intent else None
+                break
+            self.pop()  # stale
+        if self._rows is None:
+            return first
+        keyed = self._rows.head()
+        first = self._rows.shares.first(keyed, first)
+        self._keyed = first is not None and first is keyed
+        return first
+
+    def counts(self, entry: Ready) -> bool:
+        """Whether an entry is not stale."""
+        intent, lane = entry[2], self.lane
+        return (
+            intent.status is DUE
+            and entry[0] == rank_of(intent, lane.serial)
+            and intent.terms.lane == lane.name
+        )
+
+
+Place = tuple[int, int, Track]
+"""A track by its first intent's rank and seq."""
+
+
+class Lane:
+    """What a lane allows, and what is under way in it."""
+
+    __slots__ = (
+        "holder", "limit", "name", "packed", "paused", "pauses", "pending", "polite", "pushed", "running",
+        "serial", "tracks", "turns",
+    )  # fmt: skip
+
+    def __init__(self, name: str, *, serial: bool, pushed: bool) -> None:
+        self.name = name
+        self.serial = serial
+        self.pushed = pushed
+        self.limit: Limit | None = None
+        """How many of it may go in a time, and at one time."""
+        self.packed = name.endswith(PACKED_LANE) and name.startswith("callback:")
+        """Whether its deliveries share permits."""
+        self.polite = name.startswith("callback:")
+        """Whether it leaves permits to others: one host that does not answer must not hold them all."""
+        self.paused = False
+        self.pauses: list[tuple[int, int]] | None = None
+        """The newest, from when until when; 0: it goes on."""
+        self.pending = 0
+        """Live intents; in a serial lane only those that are due, out or holding it (see `State.waiting`)."""
+        self.running = 0
+        self.holder: Intent | None = None
+        self.tracks: tuple[Track, ...] = ()
+        """One for all tiers, or those of the tiers that had something in it."""
+        self.turns = _NOBODY
+        """Consumers with credits, whose turn is next first. Grows by `ask` only."""
+
+    def ask(self, consumer: str) -> None:
+        """A consumer has credits now: its turn is last."""
+        self.turns = [*self.turns, consumer]
+
+    def track(self, tier: int) -> Track:
+        key = tier if self.pushed and not self.serial else 0
+        tracks = self.tracks
+        if tracks and tracks[0].tier == key:  # most lanes have one
+            return tracks[0]
+        for track in tracks:
+            if track.tier == key:
+                return track
+        track = Track(self, key)
+        self.tracks += (track,)
+        return track
+
+    def idle(self) -> bool:
+        """Whether it can be forgotten until somebody names it again."""
+        return not self.pending and not self.paused and not self.turns
+
+
+def rank_of(intent: Intent, serial: bool) -> int:
+    """An intent's place in its track: the smaller, the sooner."""
+    if serial:
+        return _RANK_HOLDER if intent.holds else _RANK_SERIAL
+    priority, expected_ms = intent.terms.priority, intent.expected_ms
+    if not priority and not expected_ms:
+        return intent.due_at_ms  # most have neither, and share the number
+    return intent.due_at_ms - 1000 * priority + EXPECTED_FACTOR * expected_ms

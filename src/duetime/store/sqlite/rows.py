@@ -1,0 +1,81 @@
+"""Intents as rows of the SQLite file, and how they get into it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import cast
+from zlib import crc32
+
+import msgspec
+
+from duetime.protocol.intent import Intent
+from duetime.store.sqlite import schema
+from duetime.store.store import HOT, Job, claim_of
+from duetime.trouble import store_told
+
+# Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
+# loop, it may wait some milliseconds, so statements are large. 15 columns x 2,000 is below SQLite's limit
+# of 32,766 variables.
+AT_ONCE = 2_000
+
+Columns = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int]
+Row = tuple[int, str, int, int, str, int, int, int, int, int, str | None, str | None, int, int, bytes]
+Value = int | str | bytes | None
+WIDTH = len(schema.COLUMNS)
+_ONE = f"({','.join('?' * WIDTH)})"
+_UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
+_UPSERT_FULL = _UPSERT + ",".join([_ONE] * AT_ONCE)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def columns(intent: Intent) -> Columns:
+    """What a row says besides its body: for look-ups, and to notice damage in either. `hot` is 1 for what the
+    kernel must hold, -1 for the rest with a story that the columns do not tell, else 0."""
+    terms, rare = intent.terms, intent.rare
+    status = intent.status
+    return (
+        intent.seq, intent.id, int(status), int(terms.tier), terms.lane, intent.wake_at_ms,
+        intent.execute_at_ms, intent.created_at_ms, intent.finished_at_ms, intent.ended,
+        rare.key if rare is not None else None, claim_of(intent) if rare is not None else None,
+        1 if status in HOT or intent.holds else 0 if rare is None or not (rare.history or rare.after) else -1,
+    )  # fmt: skip
+
+
+def add(rows: list[Value], intent: Intent) -> int:
+    """One row more, and its bytes. Rows are one behind the other, as SQLite is told of them: nothing is made
+    for each."""
+    body = _encode(intent)
+    rows += columns(intent)
+    rows += (crc32(body), body)
+    return len(body)
+
+
+def ids(rows: list[Value]) -> list[str]:
+    return cast("list[str]", rows[1::WIDTH])
+
+
+def in_room(path: Path, job: Job) -> Job:
+    """The job, telling errors of SQLite as ours: one that only lacks room is tried again."""
+
+    def run() -> None:
+        with store_told(path):
+            job()
+
+    return run
+
+
+def begin(writer: sqlite3.Connection) -> None:
+    writer.execute("BEGIN IMMEDIATE")
+
+
+def write(writer: sqlite3.Connection, rows: list[Value]) -> None:
+    for start in range(0, len(rows), AT_ONCE * WIDTH):
+        part = rows[start : start + AT_ONCE * WIDTH]
+        count = len(part) // WIDTH
+        writer.execute(_UPSERT_FULL if count == AT_ONCE else _UPSERT + ",".join([_ONE] * count), part)
+
+
+def commit(writer: sqlite3.Connection, body: bytes) -> None:
+    writer.execute("INSERT OR REPLACE INTO checkpoint (one, body, crc) VALUES (1, ?, ?)", (body, crc32(body)))
+    writer.execute("COMMIT")

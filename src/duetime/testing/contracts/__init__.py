@@ -1,0 +1,1 @@
+"""What every log, store and channel must do, as test classes to subclass."""

@@ -1,0 +1,1 @@
+"""The laws that the simulator checks, stated apart from the kernel."""

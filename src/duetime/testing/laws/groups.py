@@ -1,0 +1,163 @@
+"""The law of groups, stated once more: a callback goes once, when all of its members have ended, and then.
+
+What hangs on what is read off the items as they were sent; nothing is counted here.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from msgspec.structs import replace
+
+from duetime.protocol.command import Cancel, Command, Tick
+from duetime.protocol.intent import ACKED, BLOCKED, FINAL, Item, Status, Ties, member_id
+from duetime.protocol.record import Record
+from duetime.protocol.terms import AfterOn
+from duetime.testing.sim.observed import Seen
+
+
+def grow(random: Random, groups: Groups, item: Item, first: Item) -> list[Item]:
+    """What somebody sends of groups: a new callback with some members, or more members for one that waits."""
+    waiting = [id for id, members in groups.members.items() if groups.open(id)]
+    items: list[Item] = []
+    if waiting and random.random() < 0.6:
+        group = random.choice(waiting)
+        number = len(groups.members[group])
+        more = random.randint(1, groups.sizes[group] - number + random.choice((0, 0, 0, 1)))
+    else:
+        group, number = first.id, 0
+        size = random.randint(1, 5)
+        items.append(replace(first, ties=Ties(members=size), after=(), key=None))
+        more = random.choice((size, size, random.randint(0, size)))
+    number += random.choice((0,) * 20 + (1, -1))  # some lose count, or say it again
+    for each in range(max(0, number), number + more):
+        inner = random.choice((0,) * 9 + (1,))
+        after = () if inner else item.after
+        ties = Ties(group=group, members=inner)
+        items.append(replace(item, id=member_id(group, each), ties=ties, key=None, after=after))
+    return items
+
+
+class Groups:
+    """Every group, and what waits for what."""
+
+    def __init__(self, seen: dict[str, Seen]) -> None:
+        self._seen = seen
+        self.sizes: dict[str, int] = {}
+        self.members: dict[str, dict[str, None]] = {}
+        """By group: those that joined, in order."""
+        self._went: set[str] = set()
+        self._tree: set[str] = set()
+        """What may end with a cancelled tree, and of that what must."""
+        self._sure: set[str] = set()
+
+    def made(self, item: Item) -> None:
+        """An intent was made."""
+        ties = item.ties
+        self.sizes.pop(item.id, None)
+        self.members.pop(item.id, None)
+        self._went.discard(item.id)
+        if ties is None:
+            return
+        if ties.members:
+            self.sizes[item.id], self.members[item.id] = ties.members, {}
+        if ties.group is not None:
+            members = self.members[ties.group]
+            assert len(members) < self.sizes[ties.group], f"{item.id!r} is one too many"
+            assert item.id == member_id(ties.group, len(members)), f"{item.id!r} joined out of order"
+            assert self._seen[ties.group].status in (None, BLOCKED), f"{item.id!r} joined when all was over"
+            members[item.id] = None
+
+    def knows(self, item: Item) -> bool:
+        """Whether it was made before as this very part of a group."""
+        ties, seen = item.ties, self._seen[item.id]
+        if ties is None or seen.fingerprint != item.fingerprint:
+            return False
+        return (
+            self.sizes.get(item.id) == ties.members
+            if ties.members
+            else item.id in self.members[ties.group or ""]
+        )
+
+    def open(self, id: str) -> bool:
+        """Whether a group waits for more members."""
+        return self._seen[id].status is BLOCKED and len(self.members[id]) < self.sizes[id]
+
+    def unfilled(self) -> list[str]:
+        """The groups that wait for members which nobody has sent."""
+        return [id for id in self.sizes if self.open(id)]
+
+    def root(self, random: Random) -> str | None:
+        """Something that others hang on."""
+        waited = [id for each in self._seen.values() for id in each.after]
+        found = [*waited, *self.members, *(id for members in self.members.values() for id in members)]
+        return random.choice(found) if found else None
+
+    def goes_on(self, seen: Seen) -> None:
+        """A blocked intent is free: everything it waited for has ended, and so as it must."""
+        for parent in seen.after:
+            status, ends = self._seen[parent].status, self._seen[parent].ends
+            fits = ends > 0 if seen.after_on is AfterOn.END else status is ACKED
+            assert fits, f"{seen.id!r} goes on, and {parent!r} is {status}"
+        if seen.id not in self.sizes:
+            return
+        assert seen.id not in self._went, f"the callback {seen.id!r} goes on twice"
+        self._went.add(seen.id)
+        members = self.members[seen.id]
+        assert len(members) == self.sizes[seen.id], f"{seen.id!r} goes on with {len(members)} members"
+        for member in members:
+            member_status = self._seen[member].status
+            fits = member_status in FINAL if seen.after_on is AfterOn.END else member_status is ACKED
+            assert fits, f"the callback {seen.id!r} goes on, and {member!r} is {member_status}"
+
+    def may_die(self, seen: Seen) -> bool:
+        """Whether something it waited for ended as it must not have."""
+        if seen.after_on is AfterOn.END:
+            return False
+        waited = (*seen.after, *self.members.get(seen.id, ()))
+        return any(self._seen[id].ends and self._seen[id].status is not ACKED for id in waited)
+
+    def begin(self, record: Record) -> None:
+        """Before a record's changes are looked at: what hangs on one that is cancelled with its tree."""
+        command = record.command
+        root = command.id if isinstance(command, Cancel) and command.tree else None
+        self._tree = self._below(root, sure=False) if root is not None else set()
+        self._sure = self._below(root, sure=True) if root is not None else set()
+
+    def check_canceled(self, id: str, command: Command) -> None:
+        """Somebody said so, of it or of what it hangs on; or the next tick of its schedule did."""
+        said = (isinstance(command, Cancel) and command.id == id) or id in self._tree
+        assert said or (isinstance(command, Tick) and id.startswith(f"{command.id}@")), (
+            f"{id!r} was cancelled"
+        )
+
+    def _below(self, root: str, *, sure: bool) -> set[str]:
+        """What hangs on it, or may. What waits for one that ended once came after its revival; what waits for
+        nothing any more hangs on it only if it waited."""
+        found, todo = {root}, [root]
+        while todo:
+            id = todo.pop()
+            waiting = [
+                each.id
+                for each in self._seen.values()
+                if id in each.after and not (sure and (each.status is not BLOCKED or self._seen[id].ends))
+            ]
+            for below in (*waiting, *self.members.get(id, ())):
+                if below not in found:
+                    found.add(below)
+                    todo.append(below)
+        return found
+
+    def check(self, record: Record, refused: bool) -> None:
+        """After a record: nobody waits for what has ended, and nothing of a cancelled tree lives."""
+        for id, members in self.members.items():
+            if self._seen[id].status is BLOCKED and len(members) == self.sizes[id]:
+                live = [each for each in members if self._seen[each].status not in FINAL]
+                assert live, f"the callback {id!r} is stuck: all of its members have ended"
+        if self._sure and not refused:
+            live = sorted(id for id in self._sure if id in self._seen and self._lives(id))
+            assert not live, f"{live} live, and hang on {record.command!r}"
+
+    def _lives(self, id: str) -> bool:
+        status: Status | None = self._seen[id].status
+        return status not in FINAL

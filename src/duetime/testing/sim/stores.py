@@ -1,0 +1,56 @@
+"""Where the simulator's store lives: opened anew after each crash, with what its last checkpoint wrote."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from duetime.store.memory import MemoryStore
+from duetime.store.sqlite.store import SqliteStore
+from duetime.store.store import Store
+
+# Rows and folders in memory where the system has such a place: the simulator loses power, not the host.
+_FAST = Path("/dev/shm")
+
+
+class Shelf(Protocol):
+    """A store that can be opened again."""
+
+    def open(self) -> Store: ...
+
+    def close(self) -> None: ...
+
+
+class MemoryShelf:
+    """The reference store."""
+
+    def __init__(self) -> None:
+        self._store = MemoryStore(durable=True)
+
+    def open(self) -> Store:
+        self._store = self._store.reopen()
+        return self._store
+
+    def close(self) -> None:
+        pass
+
+
+class SqliteShelf:
+    """The embedded store, in a folder of its own."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="duetime-", dir=_FAST if _FAST.is_dir() else None))
+        self._store: SqliteStore | None = None
+
+    def open(self) -> Store:
+        if self._store is not None:
+            self._store.close()
+        self._store = SqliteStore(self._folder / "state.db")
+        return self._store
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,95 @@
+"""The JSON of operators: what is sent in and what is shown. The rules of `wire` hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from duetime import limits
+from duetime.wire.intent import KnownId, Name, Rate, Tags, TierName, Time
+from duetime.wire.shapes import In, Out
+
+OrderName = Literal["FIFO", "EXPECTED", "SHADOW"]
+
+
+class FilterIn(In, frozen=True):
+    """Which intents are meant: the same names as in the query of a list."""
+
+    status: str | None = None
+    tier: TierName | None = None
+    queue: Name | None = None
+    task: Name | None = None
+    entity: Annotated[str, Meta(description="TYPE, or TYPE/ID")] | None = None
+    tags: Tags | None = None
+    from_: Time | None = field(default=None, name="from")
+    to: Time | None = None
+
+
+class ManyDeadLetters(In, frozen=True):
+    """Dead letters by id, or by a filter."""
+
+    intent_ids: Annotated[list[KnownId], Meta(max_length=limits.BATCH_CREATE_MAX)] | None = None
+    filter: FilterIn | None = None
+    limit: Annotated[int, Meta(ge=1, le=limits.BATCH_CREATE_MAX)] = 1_000
+
+
+class LanePatch(In, frozen=True):
+    """What a lane allows from now on. What is left out stays; null takes a limit away."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType | None = UNSET
+    rate: Rate | UnsetType | None = UNSET
+    burst: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType = UNSET
+    pending_max: Annotated[int, Meta(ge=1, le=10**12)] | UnsetType | None = UNSET
+    priority: Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)] | UnsetType = UNSET
+    paused: bool | UnsetType = UNSET
+    order: (
+        Annotated[
+            OrderName,
+            Meta(description="Who goes first: in order of arrival, or the shorter first as predicted."),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class TierPatch(In, frozen=True):
+    """New numbers for a tier, at once."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=limits.PERMITS_MAX, description="Deliveries at one time.")]
+
+
+class FailedOut(Out, frozen=True):
+    intent_id: str
+    error_code: int
+    message: str
+
+
+class ManyOut(Out, frozen=True):
+    """What became of many at once."""
+
+    matched: int
+    done: int
+    failed: list[FailedOut]
+
+
+class TierOut(Out, frozen=True):
+    tier: str
+    concurrency: int
+
+
+class LaneOut(Out, frozen=True):
+    """A lane in numbers."""
+
+    name: str
+    paused: bool
+    pushed: bool
+    pending: int
+    ready: int
+    running: int
+    consumers: int
+    concurrency: int | None = None
+    rate: str | None = None
+    burst: int = 1
+    pending_max: int | None = None
+    priority: int = 0
+    order: OrderName = "FIFO"

@@ -1,0 +1,73 @@
+"""The JSON of groups: what is sent in and what is shown. The rules of `wire` hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from duetime import limits
+from duetime.wire.intent import AfterOnName, Id, IntentOut, NewIntent, Problem, StatusName
+from duetime.wire.shapes import In, Out
+
+Some = Annotated[list[NewIntent], Meta(max_length=limits.BATCH_CREATE_MAX)]
+
+
+class NewGroup(In, frozen=True):
+    """Members, and what happens when all of them have ended. Their ids are GROUP.0, GROUP.1 and so on."""
+
+    then: Annotated[NewIntent, Meta(description="The callback: an intent without an id of its own.")]
+    group_id: Id | None = None
+    members: Some = []
+    size: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=limits.GROUP_MEMBERS_MAX,
+                description="How many there will be, when not all are sent at once.",
+            ),
+        ]
+        | None
+    ) = None
+    on: AfterOnName = "SUCCESS"
+
+
+class MoreMembers(In, frozen=True):
+    """More members of a group."""
+
+    first: Annotated[
+        int, Meta(ge=0, lt=limits.GROUP_MEMBERS_MAX, description="The number of the first of them.")
+    ]
+    members: Annotated[Some, Meta(min_length=1)]
+
+
+class MemberErrorOut(Out, frozen=True):
+    """A member that was refused."""
+
+    intent_id: str
+    status: int
+    error: Problem
+
+
+class MadeGroupOut(Out, frozen=True):
+    """What became of the members that were sent; of those that were refused the first hundred."""
+
+    group_id: str
+    then: IntentOut
+    created: int
+    existing: int
+    failed: int
+    errors: list[MemberErrorOut]
+
+
+class GroupOut(Out, frozen=True):
+    """How far a group is."""
+
+    group_id: str
+    status: StatusName
+    """Of its callback."""
+    members: int
+    joined: int
+    ended: int
+    left: int

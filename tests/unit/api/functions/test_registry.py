@@ -1,0 +1,126 @@
+"""The book of functions: who says what, and what is checked by it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from duetime.api.functions.registry import Function, Functions, checked
+from duetime.errors import InvalidField
+from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX
+from duetime.protocol.terms import Entity, Stream, Task
+
+NUMBER = '{"type":"array","prefixItems":[{"type":"array","prefixItems":[{"type":"integer"}]}]}'
+TEXT = NUMBER.replace("integer", "string")
+
+
+def function(schema: str = NUMBER, name: str = "f", entity: str | None = None) -> Function:
+    (made,) = checked([Function(name, None if entity else "default", entity, "(a)", schema)])
+    return made
+
+
+def fits(book: Functions, payload: bytes) -> bool:
+    try:
+        book.check(Task("f"), payload)
+    except InvalidField:
+        return False
+    return True
+
+
+def test_what_all_say_is_checked_and_what_they_differ_in_is_not():
+    book = Functions()
+    assert fits(book, b'[["x"]]'), "nobody has said anything"
+    book.join("v", [function()])
+    assert not fits(book, b'[["x"]]') and fits(book, b"[[1]]")
+    book.join("w", [function(TEXT)])
+    assert fits(book, b'[["x"]]') and fits(book, b"[[1]]")
+    book.leave("v")
+    assert fits(book, b'[["x"]]') and not fits(book, b"[[1]]")
+    book.leave("w")
+    assert not fits(book, b"[[1]]"), "who was last is remembered"
+    book.join("v", [function()])
+    assert fits(book, b"[[1]]") and not fits(book, b'[["x"]]')
+
+
+def test_messages_to_entities_are_told_apart_from_tasks():
+    book = Functions()
+    book.join("w", [function(name="add", entity="cart")])
+    book.check(Task("add"), b'[["x"]]')
+    book.check(Stream("add"), b'[["x"]]')
+    with pytest.raises(InvalidField, match=r"does not fit cart\.add"):
+        book.check(Entity("cart", "7", "add"), b'[["x"]]')
+
+
+@pytest.mark.parametrize("schema", ["", "{", '{"type": 7}', '{"$ref": "#/nowhere"}'])
+def test_a_schema_that_cannot_be_used_checks_nothing(schema):
+    book = Functions()
+    book.join("w", [function(schema)])
+    assert fits(book, b'[["x"]]')
+    assert book.shown().functions[0].parameters is None
+
+
+def test_numbers_beyond_what_a_validator_holds_stop_nobody():
+    book = Functions()
+    book.join("w", [function()])
+    assert fits(book, b"[[" + b"9" * 100 + b"]]")
+
+
+def test_bounds():
+    assert checked([function("x" * (FUNCTION_BYTES_MAX + 1))])[0].schema == ""
+    with pytest.raises(InvalidField, match="at most"):
+        checked(function() for _ in range(FUNCTIONS_MAX + 1))
+    with pytest.raises(InvalidField, match="characters"):
+        checked([function(name="")])
+
+
+def test_a_book_has_an_end_and_those_whose_workers_left_go_first():
+    book = Functions()
+    book.join("w", [function("", "stays")])
+    book.join("v", [function("", f"f{number}") for number in range(FUNCTIONS_KEPT - 1)])
+    book.leave("v")
+    book.join("u", [function("", "new")])
+    names = {each.name for each in book.shown().functions}
+    assert len(names) == FUNCTIONS_KEPT and {"stays", "new"} <= names and "f0" not in names
+    assert msgspec.json.encode(book.shown())
+
+
+class TestUnknownMessages:
+    """A message that no connected worker takes is refused where its type is known."""
+
+    def refusal(self, book: Functions, message: str, kind: str = "cart") -> InvalidField | None:
+        try:
+            book.check(Entity(kind, "7", message), b"")
+        except InvalidField as error:
+            return error
+        return None
+
+    def test_it_is_refused_with_the_known_ones(self):
+        book = Functions()
+        book.join("w", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
+        assert self.refusal(book, "add") is None
+        error = self.refusal(book, "ad")
+        assert error is not None and error.code == 42208
+        assert "take no message 'ad'" in error.message and error.hint == "It takes: add, drop."
+        assert self.refusal(book, "anything", "order") is None, "nobody speaks of this type"
+
+    def test_what_any_of_the_workers_takes_is_taken(self):
+        book = Functions()
+        book.join("old", [function("", "add", "cart")], ["cart"])
+        book.join("new", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
+        assert self.refusal(book, "drop") is None
+        book.leave("new")
+        assert self.refusal(book, "drop") is not None
+        book.leave("old")
+        assert self.refusal(book, "drop") is None, "who comes next may take it"
+
+    def test_a_worker_that_lists_nothing_may_take_anything(self):
+        book = Functions()
+        book.join("one", [function("", "add", "cart")], ["cart"])
+        book.join("other", [], ["cart"])
+        assert self.refusal(book, "drop") is None
+
+    def test_a_long_list_is_cut(self):
+        book = Functions()
+        book.join("w", [function("", f"m{number:02}", "cart") for number in range(25)], ["cart"])
+        error = self.refusal(book, "x")
+        assert error is not None and error.hint.endswith("m19 and 5 more.")

@@ -1,0 +1,76 @@
+"""The pages need nothing from elsewhere, and their header allows nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from duetime.api.http.pages import Page, document_routes
+
+PAGES = ("docs.html", "home.html")
+
+
+@pytest.fixture(params=PAGES)
+def answer(request):
+    return asyncio.run(_get(Page(request.param)))
+
+
+async def _get(page: Page) -> Any:
+    return await page(None)  # type: ignore[arg-type]  # a page does not look at the call
+
+
+def header(answer: Any, name: bytes) -> str:
+    found: bytes = dict(answer.headers)[name]
+    return found.decode()
+
+
+def test_it_is_html(answer):
+    assert answer.status == 200 and answer.media_type == b"text/html; charset=utf-8"
+    assert answer.body.startswith(b"<!doctype html>") and b'lang="en"' in answer.body
+
+
+def test_nothing_comes_from_elsewhere(answer):
+    text = answer.body.decode()
+    assert not re.search(r"https?://|//cdn|@import|url\(", text)
+    assert not re.search(r"<(link|img|iframe|object|embed)\b", text)
+
+
+def test_the_policy_allows_its_own_script_and_style_only(answer):
+    policy = header(answer, b"content-security-policy")
+    assert "default-src 'none'" in policy and "connect-src 'self'" in policy
+    assert "unsafe" not in policy and "http" not in policy
+    for tag in ("script", "style"):
+        (part,) = re.findall(rf"<{tag}>(.*?)</{tag}>", answer.body.decode(), re.DOTALL)
+        digest = base64.b64encode(sha256(part.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_nothing_is_inline_that_the_policy_would_stop(answer):
+    markup = re.sub(r"<(script|style)>.*?</\1>", "", answer.body.decode(), flags=re.DOTALL)
+    assert not re.search(r"\son\w+=|\sstyle=|javascript:", markup)
+
+
+def test_nothing_is_put_in_as_markup(answer):
+    """What the server or a user says is text on the page, never HTML."""
+    assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", answer.body)
+
+
+def test_every_field_has_a_label(answer):
+    text = answer.body.decode()
+    labelled = set(re.findall(r'<label for="(\w+)"', text))
+    assert set(re.findall(r'<(?:input|select|textarea) id="(\w+)"', text)) <= labelled
+
+
+def test_both_are_made_for_light_and_dark(answer):
+    assert b"prefers-color-scheme: dark" in answer.body
+
+
+def test_the_pages_are_open_and_in_the_document():
+    routes = document_routes([])
+    assert {route.path for route in routes} == {"/openapi.json", "/docs", "/"}
+    assert all(route.role is None for route in routes)

@@ -1,0 +1,310 @@
+"""The stream channel: every delivery to the one who asked, with one outcome, none forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from duetime.channels.pull import Dropped, StreamChannel, Subscriber
+from duetime.clock import SystemClock
+from duetime.limits import STALL_MS
+from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
+from duetime.protocol.terms import Stream, Task, Terms
+
+STREAM = Terms(Stream("s"), "stream:s", timeout_ms=60_000)
+TASK = Terms(Task("t", "q"), "task:q", timeout_ms=50)
+
+
+class Rig:
+    """A channel whose outcomes are kept."""
+
+    def __init__(self) -> None:
+        self.channel = StreamChannel(SystemClock())
+        self.outcomes: dict[tuple[str, int], Outcome] = {}
+        self.waited_ms: dict[str, int] = {}
+        self.more = asyncio.Event()
+        self.channel.open(self._settle)
+
+    def _settle(self, settlements: list[Settlement]) -> None:
+        assert settlements, "nothing is not handed in"
+        for each in settlements:
+            place = (each.id, each.delivery)
+            assert place not in self.outcomes, f"{place} was answered twice"
+            self.outcomes[place] = each.outcome
+            self.waited_ms[each.id] = each.waited_ms
+        self.more.set()
+
+    def join(self, name: str = "me", *, auto: bool = False, credits: int = 9) -> Subscriber:
+        subscriber = self.channel.join(name, auto=auto)
+        subscriber.credits["stream:s"] = credits
+        return subscriber
+
+    def deliver(self, *ids: str, to: str = "me", terms: Terms = STREAM, deadline_ms: int = 0) -> None:
+        for id in ids:
+            delivery = Deliver(id, 1, 1, terms, b"{}", 0, 0, deadline_ms, None, to)
+            self.channel.deliver(delivery)
+        self.channel.flush()
+
+
+def run(test: Callable[[Rig], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(20):
+            await test(Rig())
+
+    asyncio.run(main())
+
+
+def ids(deliveries: list[Deliver]) -> list[str]:
+    return [each.id for each in deliveries]
+
+
+def test_each_gets_its_own_in_order():
+    async def test(rig: Rig) -> None:
+        me, you = rig.join("me"), rig.join("you")
+        rig.deliver("a", "b")
+        rig.deliver("c", to="you")
+        assert ids(me.take(9, 10_000)[0]) == ["a", "b"] and ids(you.take(9, 10_000)[0]) == ["c"]
+        assert me.take(9, 10_000) == ([], []) and not rig.outcomes
+        assert rig.channel.running() == 3 and me.credits["stream:s"] == 7
+
+    run(test)
+
+
+def test_a_parcel_has_bounds():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", "b", "c", "d")
+        assert ids(me.take(1, 10_000)[0]) == ["a"]
+        assert ids(me.take(9, 300)[0]) == ["b", "c"]  # a parcel is closed once it is full
+        assert ids(me.take(9, 1)[0]) == ["d"]
+
+    run(test)
+
+
+def test_auto_is_done_only_when_written():
+    async def test(rig: Rig) -> None:
+        me = rig.join(auto=True)
+        rig.deliver("a", "b")
+        taken, _ = me.take(1, 10_000)
+        assert not rig.outcomes
+        me.written(taken)
+        assert rig.outcomes == {("a", 1): Done()} and len(me) == 1
+
+    run(test)
+
+
+def test_manual_is_not_done_by_writing():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a")
+        me.written(me.take(9, 10_000)[0])
+        assert not rig.outcomes and len(me) == 1
+        places = [("a", 1), ("a", 2), ("stranger", 1)]
+        me.answered([Settlement(*place, Done()) for place in places])
+        assert not len(me) and not rig.outcomes  # whoever takes the outcome hands it in
+
+    run(test)
+
+
+def test_who_leaves_hands_back_only_what_was_never_written():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        rig.channel.leave(me)
+        rig.channel.leave(me)
+        assert rig.outcomes == {("waiting", 1): Snoozed(0)}  # the kernel makes the other one lost
+        assert rig.channel.running() == 0
+        rig.deliver("late")
+        assert rig.outcomes["late", 1] == Snoozed(0)
+
+    run(test)
+
+
+def test_who_drains_is_handed_nothing_more():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("held", "waiting")
+        me.take(1, 10_000)
+        me.drain()
+        rig.deliver("later")
+        assert rig.outcomes == {("waiting", 1): Snoozed(0), ("later", 1): Snoozed(0)}
+        assert me.take(9, 10_000) == ([], []) and me.places() == {("held", 1)}
+
+    run(test)
+
+
+def test_who_was_told_to_stop_hands_back_what_was_written_too():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        me.stopped()
+        back = Returned("its worker was stopped before it was done")
+        assert rig.outcomes == {("waiting", 1): Snoozed(0), ("written", 1): back}
+        me.stopped()
+        assert not len(me)
+
+    run(test)
+
+
+def test_who_has_a_new_connection_leaves_what_was_written_to_the_old_one():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        assert rig.channel.supersede("me") == {("written", 1)} and me.superseded
+        rig.deliver("later")
+        assert rig.outcomes == {("waiting", 1): Snoozed(0), ("later", 1): Snoozed(0)}
+        assert rig.channel.supersede("nobody") is None
+
+    run(test)
+
+
+def test_a_deadline_that_passed_is_not_delivered():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("late", deadline_ms=1)
+        rig.deliver("fine", deadline_ms=SystemClock().now_ms() + 60_000)
+        assert ids(me.take(9, 10_000)[0]) == ["fine"]
+        assert isinstance(rig.outcomes["late", 1], Expired)
+
+    run(test)
+
+
+def test_an_abort_reaches_only_what_was_written():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        for abort in (Abort("written", 2, "me"), Abort("written", 1, "you"), Abort("nobody", 1, "me")):
+            rig.channel.abort(abort)
+        assert len(me) == 2
+        rig.channel.abort(Abort("written", 1, "me"))
+        rig.channel.abort(Abort("waiting", 1, "me"))
+        assert me.take(9, 10_000) == ([], [Dropped("written", 1, "cancelled")])
+        assert not len(me) and not rig.outcomes
+
+    run(test)
+
+
+def test_a_timeout_does_not_count_while_the_loop_stands_still():
+    """The outcome that came meanwhile is heard only afterwards."""
+
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", terms=replace(STREAM, timeout_ms=1))
+        me.take(1, 10_000)
+        time.sleep(2 * STALL_MS / 1000)  # tidy: the loop stands still
+        await asyncio.wait([asyncio.ensure_future(rig.more.wait())], timeout=STALL_MS / 2000)
+        assert not rig.outcomes, "it has as much time again"
+        await rig.more.wait()
+        assert set(rig.outcomes) == {("a", 1)}
+
+    run(test)
+
+
+def test_a_stream_has_its_timeout_written_or_not_and_a_task_has_none_here():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        quick = replace(STREAM, timeout_ms=50)
+        rig.deliver("task", terms=TASK)
+        rig.deliver("long")
+        rig.deliver("written", "waiting", terms=quick)
+        assert ids(me.take(3, 10_000)[0]) == ["task", "long", "written"]
+        await rig.more.wait()
+        assert set(rig.outcomes) == {("written", 1), ("waiting", 1)}
+        for id, words in (("written", "no outcome within 50 ms"), ("waiting", "did not read it")):
+            outcome = rig.outcomes[id, 1]
+            assert isinstance(outcome, Failed) and outcome.kind == "timeout" and words in outcome.message
+        assert me.take(9, 10_000) == ([], [Dropped("written", 1, "timeout")])
+        assert me.places() == {("task", 1), ("long", 1)}
+
+    run(test)
+
+
+def test_leases_that_ran_out_are_dropped():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("kept", "lost", "waiting")
+        me.take(2, 10_000)
+        me.keep({("kept", 1)})
+        assert me.take(9, 10_000) == ([], [Dropped("lost", 1, "lease")])
+        assert me.places() == {("kept", 1)} and not rig.outcomes
+
+    run(test)
+
+
+def test_news_wake_who_waits():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        waiting = asyncio.create_task(me.news())
+        await asyncio.wait([waiting], timeout=0.02)
+        assert not waiting.done()
+        rig.deliver("a")
+        await waiting
+        await me.news()  # it is still there: nobody took it
+
+    run(test)
+
+
+def test_a_closed_channel_says_nothing_more():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("written", "waiting")
+        me.take(1, 10_000)
+        await rig.channel.close()
+        rig.deliver("late")
+        assert not rig.outcomes and rig.channel.running() == 0 and not len(me)
+
+    run(test)
+
+
+def waits(me: Subscriber, seconds: float) -> None:
+    """Everything that is out was put there so much earlier."""
+    for entry in me._out.values():
+        entry.put_s -= seconds
+
+
+def test_what_a_delivery_waited_here_is_added_to_what_it_waited_there():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", "b", "back")
+        waits(me, 2.0)
+        me.take(2, 10_000)
+        waits(me, 2.0)  # this is with the other side, which counts it
+        said = [Settlement("a", 1, Done(), waited_ms=30), Settlement("b", 1, Done(), waited_ms=-1)]
+        a, b = me.answered(said)
+        assert 2_030 <= a.waited_ms < 3_000 and b.waited_ms == -1
+        me.drain()
+        assert rig.waited_ms["back"] == -1, "it never went out"
+
+    run(test)
+
+
+def test_who_needs_no_outcome_has_waited_until_it_was_written():
+    async def test(rig: Rig) -> None:
+        me = rig.join(auto=True)
+        rig.deliver("a")
+        waits(me, 2.0)
+        me.written(me.take(9, 10_000)[0])
+        assert 2_000 <= rig.waited_ms["a"] < 3_000
+
+    run(test)
+
+
+def test_what_was_written_has_begun():
+    async def test(rig: Rig) -> None:
+        me = rig.join()
+        rig.deliver("a", "b", "c")
+        assert rig.channel.begun() == []
+        me.take(2, 1_000_000)
+        assert [id for id, waited_ms in rig.channel.begun() if waited_ms >= 0] == ["a", "b"]
+        me.answered([Settlement("a", 1, Done())])
+        assert [id for id, _ in rig.channel.begun()] == ["b"]
+
+    run(test)

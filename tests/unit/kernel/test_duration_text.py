@@ -1,0 +1,31 @@
+"""Lengths of time in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime.kernel.duration_text import span
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (-5, "0 ms"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1 s"),
+        (4_250, "4.2 s"),
+        (9_999, "9.9 s"),
+        (10_500, "10 s"),
+        (59_999, "59 s"),
+        (60_000, "1 min"),
+        (250_000, "4 min 10 s"),
+        (3_600_000, "1 h"),
+        (11_100_999, "3 h 5 min"),
+        (86_400_000, "1 d"),
+        (187_200_000, "2 d 4 h"),
+        (10**13, "115740 d 17 h"),
+    ],
+)
+def test_in_words(ms, text):
+    assert span(ms) == text
