@@ -17,7 +17,7 @@ TEN_MINUTES = Retry(initial_delay="10m", max_delay="10m")
 
 def consumers(server, lane: str) -> int:
     """How many workers ask for deliveries of a lane."""
-    lanes = server.ask("GET", "/v1/admin/lanes").json["items"]
+    lanes = server.ask("GET", "/v1/admin/lanes").json["lanes"]
     return sum(each["consumers"] for each in lanes if each["name"] == lane)
 
 
