@@ -114,6 +114,8 @@ TICK_RETRY_MS: Final = SECOND_MS
 
 # Deliveries without an outcome, called or not, which health looks at one by one.
 HELD_BACK_MAX: Final = 10_000
+# A delivery that runs longer than this is looked at while it runs; a shorter one, when it ends.
+LONG_RUN_MS: Final = SECOND_MS
 # The newest pauses of a lane that are told apart from lateness.
 PAUSES_KEPT: Final = 8
 

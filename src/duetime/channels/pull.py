@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Container, ItemsView, Iterable
-from itertools import islice
+from collections.abc import Container, ItemsView, Iterable, Iterator
+from itertools import islice, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
-from duetime.limits import HELD_BACK_MAX, STALL_MS
+from duetime.limits import HELD_BACK_MAX, LONG_RUN_MS, STALL_MS
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Stream, Terms, type_lane
@@ -333,15 +333,17 @@ class StreamChannel:
         subscriber = self._subscribers.get(name)
         return None if subscriber is None else subscriber.supersede()
 
-    def begun(self) -> list[tuple[str, int]]:
-        """What was written and has no outcome: its id, and how long it waited here. Of many, some."""
+    def begun(self) -> Iterator[tuple[str, int]]:
+        """Deliveries that have been running for a while: their ids, and how long each waited here. Of many,
+        some; short ones are seen soon enough, when they end."""
+        before_s = self.loop.time() - LONG_RUN_MS / 1000
         found = (
             (place[0], entry.waited_ms)
             for each in self._subscribers.values()
-            for place, entry in each.out()
+            for place, entry in takewhile(lambda item: item[1].put_s <= before_s, each.out())
             if entry.written
         )
-        return list(islice(found, HELD_BACK_MAX))
+        return islice(found, HELD_BACK_MAX)
 
     def leave(self, subscriber: Subscriber) -> None:
         """The connection is gone. The kernel must be told, too: it makes lost what was written."""

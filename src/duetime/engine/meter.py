@@ -70,7 +70,7 @@ class Meter:
         self.state: State | None = None
         self.connected: Callable[[], list[Connected]] = list
         """Who takes deliveries just now."""
-        self.begun: Callable[[], list[tuple[str, int]]] = list
+        self.begun: Callable[[], Iterable[tuple[str, int]]] = list
         """What a worker was given and has not ended: its id, and how long it waited until then."""
         self._under_way: tuple[int, list[tuple[int, int]]] = (-1, [])
         """The newest look at that: when it was, and the tier and the lateness of each."""

@@ -297,14 +297,18 @@ def test_who_needs_no_outcome_has_waited_until_it_was_written():
     run(test)
 
 
-def test_what_was_written_has_begun():
+def test_what_was_written_a_while_ago_has_begun():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("a", "b", "c")
-        assert rig.channel.begun() == []
+        waits(me, 2.0)
+        rig.deliver("new")
+        assert not list(rig.channel.begun())
         me.take(2, 1_000_000)
         assert [id for id, waited_ms in rig.channel.begun() if waited_ms >= 0] == ["a", "b"]
         me.answered([Settlement("a", 1, Done())])
         assert [id for id, _ in rig.channel.begun()] == ["b"]
+        me.take(9, 1_000_000)
+        assert [id for id, _ in rig.channel.begun()] == ["b", "c"], "the new one may end at once"
 
     run(test)
