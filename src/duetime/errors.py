@@ -466,14 +466,6 @@ EVERY: Final[tuple[type[DuetimeError], ...]] = tuple(
 BY_CODE: Final[Mapping[int, type[DuetimeError]]] = {each.code: each for each in EVERY}
 
 
-def made(name: str, message: str, details: dict[str, object]) -> DuetimeError:
-    """The error of this name, with what is known about it. How a refusal becomes an exception."""
-    kind: type[DuetimeError] = globals()[name]
-    error = kind(message)
-    error.details = dict(details)
-    return error
-
-
 def one_stop(text: str) -> str:
     """The text without a second full stop at its end."""
     if text.endswith(_DOUBLE_STOPS) and not text.endswith("..."):

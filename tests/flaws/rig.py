@@ -17,8 +17,8 @@ from duetime.log.file import FileLog
 from duetime.protocol.effect import Deliver
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Outcome
-from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Entity, Task, Terms
+from duetime.refusals import Submitted
 from duetime.store.memory import MemoryStore
 from duetime.testing.disk import FaultyDisk, Survival
 from duetime.testing.time import ManualClock
@@ -83,7 +83,7 @@ class World:
 
 async def submit(
     engine: Engine, *ids: str, on: Terms | None = None, ack: AckLevel = AckLevel.DURABLE, **item: Any
-) -> list[Reply]:
+) -> list[Submitted]:
     now_ms = engine.clock.now_ms()
     delay = item.pop("delay", 0)
     items = tuple(Item(id, 0, now_ms + delay, **item) for id in ids)

@@ -304,7 +304,7 @@ def _answers(command: c.Command, answer: Answer) -> Iterator[str]:
         return
     for reply in answer if isinstance(answer, list) else [answer]:
         if isinstance(reply, Refusal):
-            yield f"refused {reply.error}: {_relative(reply.message)}"
+            yield f"refused {reply.reason.value}: {_relative(reply.message)}"
         elif isinstance(reply, Existing):
             yield f"existing {reply.intent.id}"
         else:

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from duetime import errors
 from duetime.api.access.auth import check_target, is_bound, own_lanes
 from duetime.api.access.quotas import Paid, Quotas, unlimited
 from duetime.api.codec.intent_decoder import Composer, Defaults, said_terms
@@ -23,9 +22,10 @@ from duetime.insight.timefmt import iso, iso_or_none
 from duetime.kernel import query
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.intent import Intent, Item
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Terms
 from duetime.protocol.view import View
+from duetime.refusals import Submitted
 from duetime.store.archive import Filter
 from duetime.wire.history import EntryOut, HistoryOut, WhyOut
 from duetime.wire.intent import (
@@ -46,7 +46,7 @@ _TURN = 1_000
 class Begun(Struct):
     """A new intent on its way."""
 
-    reply: asyncio.Future[Reply]
+    reply: asyncio.Future[Submitted]
     paid: Paid | None
     token: str = ""
     """Whose it is."""
@@ -226,11 +226,11 @@ class Service:
         replies = await self.submit(terms, items) if items else []
         return await self._batch(results, replies, show if show is not None else self.shown)
 
-    async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Reply]:
+    async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Submitted]:
         """Hand in new intents together, as far as their maker's rate allows; a reply for each."""
         paid = self.quotas.take(len(items))
         ack = max(each.ack for each in terms)
-        replies: list[Reply] = []
+        replies: list[Submitted] = []
         try:
             replies = await self.running.submit(tuple(terms), tuple(items), ack)
         finally:
@@ -239,7 +239,7 @@ class Service:
         return replies
 
     async def _batch(
-        self, results: list[DuetimeError | int], replies: list[Reply], show: Callable[[Intent], Any]
+        self, results: list[DuetimeError | int], replies: list[Submitted], show: Callable[[Intent], Any]
     ) -> BatchOut:
         answers: list[BatchItemOut] = []
         created = existing = failed = 0
@@ -291,14 +291,13 @@ class Service:
         return self.show(view)
 
 
-def made_of(reply: Reply) -> tuple[Intent, bool]:
-    """The intent a submit made or found, and whether it existed; a refusal is raised."""
-    if type(reply) is Intent:
-        return reply, False
-    if isinstance(reply, Existing):
-        return reply.intent, True
-    assert isinstance(reply, Refusal)
-    raise errors.made(reply.error, reply.message, reply.details)
+def made_of(submitted: Submitted) -> tuple[Intent, bool]:
+    """The intent that a submit made or found, and whether it existed; an error is raised."""
+    if isinstance(submitted, Intent):
+        return submitted, False
+    if isinstance(submitted, Existing):
+        return submitted.intent, True
+    raise submitted
 
 
 def no_such(id: str) -> NoSuchIntent:

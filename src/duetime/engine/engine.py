@@ -46,6 +46,7 @@ from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import View
+from duetime.refusals import error_of
 from duetime.store.store import Store
 
 _logger = logging.getLogger("duetime")
@@ -359,7 +360,7 @@ class Engine(Planner):
         self.request(command, ack, resolver(future), command_bytes(command))
         answer = await future
         if isinstance(answer, Refusal):
-            raise errors.made(answer.error, answer.message, answer.details)
+            raise error_of(answer)
         if isinstance(command, SetLane):
             self.expecting.look(self.settled_lanes)
         if isinstance(answer, Existing):

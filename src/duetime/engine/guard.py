@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from duetime.engine.catalog import Known
 from duetime.engine.options import Options
-from duetime.errors import Busy, EntityFull, LaneFull, NoSpace
+from duetime.errors import Busy, NoSpace
 from duetime.kernel.commands.submit import full_lane
 from duetime.kernel.queues.lanes import Track
 from duetime.kernel.state import State
@@ -18,6 +18,7 @@ from duetime.limits import LARGE_PAYLOAD_BYTES, LARGE_PAYLOADS_BYTES_MAX, TIER_N
 from duetime.log.log import Log
 from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.terms import Callback, Terms
+from duetime.refusals import error_of
 
 # Turns between two looks at the free space.
 _ROOM_EVERY = 256
@@ -87,8 +88,7 @@ class Guard:
         state = self._state
         refusal = full_lane(state, terms, state.lanes.get(terms.lane))
         if refusal is not None:
-            kind = EntityFull if refusal.error == "EntityFull" else LaneFull
-            raise kind(refusal.message, waitMs=1000)
+            raise error_of(refusal, waitMs=1000)
 
     # Lateness. The first in line tells how late the next one will be.
 

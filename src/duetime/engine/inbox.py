@@ -29,8 +29,9 @@ from duetime.protocol.outcome import (
     Snoozed,
 )
 from duetime.protocol.record import encode
-from duetime.protocol.reply import Reply
+from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
+from duetime.refusals import error_of
 
 # What an item costs on the log besides its payload, roughly.
 _ITEM_BYTES = 96
@@ -70,7 +71,7 @@ class Single(Struct, eq=False, gc=False):
         if isinstance(answer, Exception):
             future.set_exception(answer)
         else:
-            future.set_result(answer)
+            future.set_result(answer if type(answer) is not Refusal else error_of(answer))
 
 
 Asked = Request | Single

@@ -16,9 +16,10 @@ from duetime.errors import Closed, DuetimeError
 from duetime.kernel.kernel import Answer
 from duetime.limits import LARGE_PAYLOAD_BYTES
 from duetime.protocol.command import Command, Submit
-from duetime.protocol.intent import Item
-from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.intent import Intent, Item
+from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel, Terms
+from duetime.refusals import Submitted, error_of
 
 # Intents that are cut into chunks in one go: some milliseconds of work.
 _CUT = 10 * CHUNK_ITEMS
@@ -45,7 +46,7 @@ class Intake(Reader):
 
     def submit(
         self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel
-    ) -> Awaitable[list[Reply]]:
+    ) -> Awaitable[list[Submitted]]:
         """New intents; one reply for each. Refused before anything is written where that is known."""
         items = tuple(items)
         if len(items) == len(terms) == 1:
@@ -63,7 +64,7 @@ class Intake(Reader):
         known = [self._catalog.find(each) for each in terms]
         return self._submit_many(known, items, ack)
 
-    def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Reply]:
+    def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Submitted]:
         """One new intent; its `terms` is 0. Those that come together are written together."""
         lanes = self._kernel().state.lane_settings
         if self._closing:
@@ -75,7 +76,7 @@ class Intake(Reader):
         late_ms = self.guard.late_ms(terms, now_ms := self.now_ms())
         if late_ms and item.execute_at_ms < now_ms + late_ms:
             self.guard.refuse_late(terms, late_ms)
-        future: asyncio.Future[Reply] = self._loop.create_future()
+        future: asyncio.Future[Submitted] = self._loop.create_future()
         single = Single(known.terms, item, ack, future, known.bytes + item_bytes(item))
         if lanes and (settings := lanes.get(terms.lane)) is not None and settings.order:
             self.expecting.one(settings.order, single, self._put)
@@ -90,7 +91,9 @@ class Intake(Reader):
         else:
             self._inbox.put(single)
 
-    async def _submit_many(self, known: list[Known], items: tuple[Item, ...], ack: AckLevel) -> list[Reply]:
+    async def _submit_many(
+        self, known: list[Known], items: tuple[Item, ...], ack: AckLevel
+    ) -> list[Submitted]:
         await self._checkpointer.catch_up()
         lanes = self._kernel().state.lane_settings
         if lanes:
@@ -106,24 +109,24 @@ class Intake(Reader):
         )
         if all(isinstance(answer, BaseException) for answer in answers):
             raise cast(BaseException, answers[0])
-        replies: list[Reply] = []
+        submitted: list[Submitted] = []
         for part, answer in zip(parts, answers, strict=True):
-            # Some are on the log: whoever sent them must not be told that none are.
-            replies += _refusals(answer, len(part.items)) if isinstance(answer, BaseException) else answer
-        return replies
+            if isinstance(answer, DuetimeError):  # other chunks are on the log: only these items have failed
+                submitted += [answer] * len(part.items)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                submitted += [error_of(each) if isinstance(each, Refusal) else each for each in answer]
+        return submitted
 
-    def _submit_chunk(self, known: list[Known], part: Chunk, ack: AckLevel) -> asyncio.Future[list[Reply]]:
+    def _submit_chunk(
+        self, known: list[Known], part: Chunk, ack: AckLevel
+    ) -> asyncio.Future[list[Intent | Existing | Refusal]]:
         future: asyncio.Future[Any] = self._loop.create_future()
         terms = tuple(known[place].terms for place in part.terms)
         self.request(Submit(terms, part.items), ack, resolver(future), part.bytes)
         return future
 
 
-def _refusals(error: BaseException, count: int) -> list[Reply]:
-    if not isinstance(error, DuetimeError):
-        raise error
-    return [Refusal(type(error).__name__, error.message, error.details)] * count
-
-
-async def _listed(future: asyncio.Future[Reply]) -> list[Reply]:
+async def _listed(future: asyncio.Future[Submitted]) -> list[Submitted]:
     return [await future]

@@ -15,7 +15,7 @@ from duetime.kernel.lifecycle import finish
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
 from duetime.protocol.intent import BLOCKED, CANCELED, SCHEDULED, Intent, Item
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 from duetime.protocol.terms import Claim, OnDuplicate, Until
 
 # How the note begins of an intent whose place was taken.
@@ -30,7 +30,8 @@ def held(state: State, item: Item) -> Existing | Refusal | None:
     window_ms = state.settings.key_window_ms
     if claim.for_ms > window_ms:
         return Refusal(
-            "InvalidField", f"unique is for {span(claim.for_ms)}; keys are remembered for {span(window_ms)}."
+            Reason.INVALID_FIELD,
+            f"unique is for {span(claim.for_ms)}; keys are remembered for {span(window_ms)}.",
         )
     holder = _holder(state, claim.key)
     if holder is None:
@@ -106,4 +107,4 @@ def _holder(state: State, key: str) -> Intent | None:
 def _taken(holder: Intent, claim: Claim) -> Refusal:
     what = "collapse key" if claim.collapses else "unique key"
     text = f"The {what} {claim.key!r} belongs to {holder.id!r}, which is {holder.status.name}."
-    return Refusal("KeyHeld", text, {"intentId": holder.id})
+    return Refusal(Reason.KEY_HELD, text, {"intentId": holder.id})

@@ -19,7 +19,7 @@ from duetime.protocol.intent import (
     Item,
     Status,
 )
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Reason, Refusal
 from duetime.protocol.terms import AfterOn
 
 
@@ -28,10 +28,12 @@ def check(state: State, item: Item) -> Refusal | None:
     for id in item.after:
         parent = state.store.get(id)
         if parent is None:
-            return Refusal("InvalidField", f"`after` names {id!r}, and there is no such intent.")
+            return Refusal(Reason.INVALID_FIELD, f"`after` names {id!r}, and there is no such intent.")
         dependents = parent.rare.dependents if parent.rare is not None else None
         if dependents is not None and len(dependents) >= DEPENDENTS_MAX and parent.status not in FINAL:
-            return Refusal("InvalidField", f"{id!r} has {DEPENDENTS_MAX} dependents, the most it may have.")
+            return Refusal(
+                Reason.INVALID_FIELD, f"{id!r} has {DEPENDENTS_MAX} dependents, the most it may have."
+            )
     return None
 
 

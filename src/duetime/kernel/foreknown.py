@@ -18,7 +18,7 @@ from duetime.protocol.command import (
     Submit,
 )
 from duetime.protocol.intent import FINAL, Intent, Item
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 from duetime.protocol.schedule import Timetable
 from duetime.protocol.terms import Terms
 
@@ -37,7 +37,7 @@ def answer(state: State, command: Command, now_ms: int) -> Known | None:
     if not isinstance(found, Intent):
         return found
     if isinstance(command, Cancel) and found.status in FINAL and not command.tree:
-        return forbids(found, "StateForbids", "cancelled")
+        return forbids(found, Reason.STATE_FORBIDS, "cancelled")
     return None
 
 

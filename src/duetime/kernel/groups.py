@@ -14,7 +14,7 @@ from duetime.kernel.lookup import forbids, out_of_reach
 from duetime.kernel.state import State
 from duetime.kernel.transitions import touch
 from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item, Ties, member_id
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 
 
 def known(state: State, item: Item, ties: Ties) -> Reply:
@@ -50,22 +50,24 @@ def check(state: State, item: Item, ties: Ties) -> Refusal | None:
         return None
     callback = state.store.get(group)
     if callback is None:
-        return Refusal("InvalidField", f"`group` names {group!r}, and there is no such intent.")
+        return Refusal(Reason.INVALID_FIELD, f"`group` names {group!r}, and there is no such intent.")
     refusal = out_of_reach(callback, ties.within)
     if refusal is not None:
         return refusal
     members = _members(callback)
     if not members:
-        return Refusal("InvalidField", f"`group` names {group!r}, which is not the callback of a group.")
+        return Refusal(
+            Reason.INVALID_FIELD, f"`group` names {group!r}, which is not the callback of a group."
+        )
     rare = rare_of(callback)
     if rare.joined >= members:
-        return Refusal("InvalidField", f"The group {group!r} has its {members} members.")
+        return Refusal(Reason.INVALID_FIELD, f"The group {group!r} has its {members} members.")
     if callback.status is not BLOCKED:
-        return forbids(callback, "StateForbids", "given more members")
+        return forbids(callback, Reason.STATE_FORBIDS, "given more members")
     next_id = member_id(group, rare.joined)
     if item.id != next_id:
         text = f"The next member of {group!r} has the id {next_id!r}, not {item.id!r}."
-        return Refusal("InvalidField", text, {"joined": rare.joined})
+        return Refusal(Reason.INVALID_FIELD, text, {"joined": rare.joined})
     return _circle(state, item, callback) if item.after else None
 
 
@@ -83,7 +85,7 @@ def _circle(state: State, item: Item, callback: Intent) -> Refusal | None:
             continue
         if not (_is_member(parent, callback) and not _members(parent)):
             text = f"A member of {callback.id!r} cannot come after {id!r}, which was made after the group."
-            return Refusal("InvalidField", text)
+            return Refusal(Reason.INVALID_FIELD, text)
     return None
 
 

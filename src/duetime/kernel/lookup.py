@@ -5,7 +5,7 @@ from __future__ import annotations
 from duetime.kernel.history import rare_of
 from duetime.kernel.state import State
 from duetime.protocol.intent import Intent
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 
 # Requests remembered by an intent: enough for callers who repeat themselves at the same time.
 _REQUESTS_KEPT = 8
@@ -15,12 +15,12 @@ def find(state: State, id: str, revision: int, request: str | None = None) -> In
     """The intent, or why it cannot be had. Revision 0 means any; a request known to it is done already."""
     intent = state.store.get(id)
     if intent is None:
-        return Refusal("NoSuchIntent", f"There is no intent with the id {id!r}.")
+        return Refusal(Reason.NO_SUCH_INTENT, f"There is no intent with the id {id!r}.")
     if request is not None and done_by(intent, request):
         return Existing(intent)
     if revision and revision != intent.revision:
         text = f"{id!r} is at revision {intent.revision}, not {revision}."
-        return Refusal("RevisionMoved", text, {"revision": intent.revision})
+        return Refusal(Reason.REVISION_MOVED, text, {"revision": intent.revision})
     return intent
 
 
@@ -42,10 +42,10 @@ def out_of_reach(intent: Intent, within: tuple[str, ...] | None) -> Refusal | No
     if within is None or lane in within:
         return None
     text = f"{intent.id!r} would change with it, and is in {lane!r}, which this token may not use."
-    return Refusal("Forbidden", text, {"intentId": intent.id})
+    return Refusal(Reason.FORBIDDEN, text, {"intentId": intent.id})
 
 
-def forbids(intent: Intent, error: str, verb: str) -> Refusal:
+def forbids(intent: Intent, reason: Reason, verb: str) -> Refusal:
     """The intent's status does not allow this verb."""
     status = intent.status.name
-    return Refusal(error, f"{intent.id!r} is {status} and cannot be {verb}.", {"currentState": status})
+    return Refusal(reason, f"{intent.id!r} is {status} and cannot be {verb}.", {"currentState": status})

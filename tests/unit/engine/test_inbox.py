@@ -14,7 +14,7 @@ from duetime.protocol.command import Pause, Submit
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.outcome import Done, Settlement
 from duetime.protocol.record import encode
-from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.reply import Reason, Refusal, Reply
 from duetime.protocol.terms import AckLevel, Claim, OnDuplicate, Task, Terms, Until
 
 MAIL, BILL = Terms(Task("mail"), "task:default"), Terms(Task("bill"), "task:default")
@@ -56,7 +56,7 @@ def test_what_comes_together_is_one_command_with_each_terms_once(single: Callabl
 def test_each_caller_gets_its_own_share(single: Callable[..., Single]) -> None:
     first, last = single(MAIL, "a"), single(MAIL, "d")
     two = Request(Submit((MAIL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
-    replies: list[Reply] = [Refusal("Busy", id) for id in "abcd"]
+    replies: list[Reply] = [Refusal(Reason.BUSY, id) for id in "abcd"]
     assert list(shares([first, two, last], replies)) == [
         (first, replies[0]),
         (two, replies[1:3]),

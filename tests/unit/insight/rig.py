@@ -19,8 +19,8 @@ from duetime.protocol.command import Settings
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Outcome, Settlement
-from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Callback, Entity, Stream, Task, Terms, Tier, lane_of
+from duetime.refusals import Submitted
 from duetime.store.sqlite.store import SqliteStore
 from duetime.testing.time import EPOCH_MS, ManualClock
 
@@ -91,7 +91,7 @@ class World:
         self.engine = Engine(log, self.store, clock, dispatcher, options)
         self.library = Library(self.store.archive())
 
-    async def submit(self, *items: Item, **terms: Any) -> list[Reply]:
+    async def submit(self, *items: Item, **terms: Any) -> list[Submitted]:
         target = terms.pop("target", Task("work"))
         made = Terms(target, lane_of(target), **{"tier": Tier.STANDARD, **terms})
         return await self.engine.submit((made,), items, AckLevel.DURABLE)

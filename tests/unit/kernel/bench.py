@@ -192,10 +192,10 @@ def replies(applied: Applied) -> list[Reply]:
 
 
 def errors(applied: Applied) -> list[str]:
-    """The name of each item's error; empty for those that were taken."""
-    return [reply.error if isinstance(reply, Refusal) else "" for reply in replies(applied)]
+    """The name of each item's reason for a refusal; empty for accepted items."""
+    return [reply.reason.value if isinstance(reply, Refusal) else "" for reply in replies(applied)]
 
 
 def error(applied: Applied) -> str:
-    """The error's name of a command with one answer; empty if there is none."""
-    return applied.answer.error if isinstance(applied.answer, Refusal) else ""
+    """The name of the reason why a command was refused; empty if it was not."""
+    return applied.answer.reason.value if isinstance(applied.answer, Refusal) else ""

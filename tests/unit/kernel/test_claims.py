@@ -38,7 +38,7 @@ def submit(bench, id, until, *, for_ms=0, key="k", **more):
     (reply,) = replies(bench.submit(id, ties=tie(until, key, for_ms), **more))
     invariants.check(bench.state)
     if isinstance(reply, Refusal):
-        return reply.error
+        return reply.reason.value
     assert isinstance(reply, Existing | Intent)
     return reply.intent.id if isinstance(reply, Existing) else reply.id
 
@@ -107,7 +107,7 @@ def test_a_claim_for_a_time_outlives_retention():
 def test_a_time_longer_than_keys_are_kept_is_refused():
     bench = Bench(key_window_ms=HOUR_MS)
     (reply,) = replies(bench.submit("a", ties=tie(TIME, for_ms=HOUR_MS + 1)))
-    assert isinstance(reply, Refusal) and reply.error == "InvalidField"
+    assert isinstance(reply, Refusal) and reply.reason.value == "InvalidField"
     assert "keys are remembered for 1 h" in reply.message
     assert submit(bench, "a", TIME, for_ms=HOUR_MS) == "a"
 
@@ -129,7 +129,7 @@ def test_a_refusal_names_the_holder():
     submit(bench, "a", END, delay=100)
     (reply,) = replies(bench.submit("b", ties=tie(END), on_duplicate=OnDuplicate.REJECT))
     assert isinstance(reply, Refusal)
-    assert (reply.error, reply.details) == ("KeyHeld", {"intentId": "a"})
+    assert (reply.reason.value, reply.details) == ("KeyHeld", {"intentId": "a"})
     assert reply.message == "The unique key 'k' belongs to 'a', which is SCHEDULED."
     assert bench.store.get("b") is None
 
@@ -197,7 +197,7 @@ def test_a_dead_letter_is_not_revived_while_another_has_its_key():
     submit(bench, "b", END, delay=100)
     applied = bench.revive("a")
     assert isinstance(applied.answer, Refusal)
-    assert (applied.answer.error, applied.answer.details) == ("KeyHeld", {"intentId": "b"})
+    assert (applied.answer.reason.value, applied.answer.details) == ("KeyHeld", {"intentId": "b"})
     assert bench.status("a") is Status.DEAD_LETTERED
     bench.cancel("b")
     assert error(bench.revive("a")) == ""

@@ -21,7 +21,7 @@ def twin(bench: Bench, id: str = "b", **more):
     (reply,) = replies(bench.submit(id, **more))
     assert reply is not None
     if isinstance(reply, Refusal):
-        return reply.error
+        return reply.reason.value
     return f"existing {reply.intent.id}" if isinstance(reply, Existing) else f"new {reply.id}"
 
 
@@ -89,7 +89,7 @@ def test_the_same_key_with_another_body_is_refused_always(choice):
     bench.submit("a", key="k", fingerprint=1, delay=9)
     (reply,) = replies(bench.submit("b", key="k", fingerprint=2, on_duplicate=choice))
     assert isinstance(reply, Refusal)
-    assert (reply.error, reply.details) == ("KeyReused", {"intentId": "a"})
+    assert (reply.reason.value, reply.details) == ("KeyReused", {"intentId": "a"})
 
 
 def test_another_key_is_another_intent():

@@ -69,7 +69,7 @@ def test_an_intent_is_made_once():
     again = one(bench.do(Submit((terms(),), (item,))))
     assert isinstance(again, Existing) and again.intent.id == "x"
     other = one(bench.do(Submit((terms(),), (Item("x", 0, T0 + HOUR_MS, request="s"),))))
-    assert isinstance(other, Refusal) and other.error == "IdExists"
+    assert isinstance(other, Refusal) and other.reason.value == "IdExists"
 
 
 def test_the_name_of_a_request_is_not_borrowed():
@@ -78,7 +78,7 @@ def test_the_name_of_a_request_is_not_borrowed():
     bench.do(Submit((terms(),), (item,)))
     assert isinstance(one(bench.do(Submit((terms(),), (item,)))), Existing)
     other = one(bench.do(Submit((terms(),), (replace(item, fingerprint=8),))))
-    assert isinstance(other, Refusal) and other.error == "KeyReused"
+    assert isinstance(other, Refusal) and other.reason.value == "KeyReused"
     unknown = one(bench.do(Submit((terms(),), (replace(item, fingerprint=0),))))
     assert isinstance(unknown, Existing)
 
@@ -90,7 +90,7 @@ def test_a_repeated_request_gets_its_intent_even_if_its_key_is_finished():
     bench.done("x")
     assert isinstance(one(bench.do(Submit((terms(),), (item,)))), Existing)
     other = one(bench.do(Submit((terms(),), (replace(item, request="s"),))))
-    assert isinstance(other, Refusal) and other.error == "KeyFinished"
+    assert isinstance(other, Refusal) and other.reason.value == "KeyFinished"
 
 
 def test_purged_dead_letters_are_gone_and_free_their_key():
@@ -100,8 +100,8 @@ def test_purged_dead_letters_are_gone_and_free_their_key():
     bench.settle("x", Rejected("bad", "no"))
     gone, missing, alive = replies(bench.do(Purge(("x", "nobody", "lives"))))
     assert isinstance(gone, Intent)
-    assert isinstance(missing, Refusal) and missing.error == "NoSuchIntent"
-    assert isinstance(alive, Refusal) and alive.error == "NotDeadLettered"
+    assert isinstance(missing, Refusal) and missing.reason.value == "NoSuchIntent"
+    assert isinstance(alive, Refusal) and alive.reason.value == "NotDeadLettered"
     assert bench.store.get("x") is None and bench.store.by_key("k") is None
     made = one(bench.do(Submit((terms(),), (Item("x", 0, T0, key="k", fingerprint=2),))))
     assert isinstance(made, Intent)

@@ -70,7 +70,7 @@ def test_a_forgotten_dead_letter_cannot_be_revived():
     bench.settle("a", Rejected("bad", "never"))
     bench.later(2 * MINUTE_MS)
     assert there(bench, "a") == ""
-    assert bench.revive("a").answer.error == "NoSuchIntent"  # type: ignore[union-attr]
+    assert bench.revive("a").answer.reason.value == "NoSuchIntent"  # type: ignore[union-attr]
 
 
 def test_a_key_is_kept_for_its_window_however_short_the_retention():

@@ -18,11 +18,12 @@ from duetime.api.http.endpoint import Answer, Call
 from duetime.api.resources.intents import PAGING, encode, no_body, page_of
 from duetime.api.service import Service
 from duetime.engine.engine import Engine
-from duetime.errors import BadQuery, DuetimeError, InvalidField, made
+from duetime.errors import BadQuery, DuetimeError, InvalidField
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
 from duetime.protocol.command import LaneSettings, Order, Pause, Purge, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
+from duetime.refusals import error_of
 from duetime.store.archive import Filter
 from duetime.wire.admin import (
     FailedOut,
@@ -111,10 +112,7 @@ class DeadLetters:
 
     async def _purge(self, ids: list[str]) -> list[Any]:
         replies: list[Reply] = await self._service.running.ask(Purge(tuple(ids)))
-        return [
-            made(reply.error, reply.message, reply.details) if isinstance(reply, Refusal) else reply
-            for reply in replies
-        ]
+        return [error_of(reply) if isinstance(reply, Refusal) else reply for reply in replies]
 
 
 class Admin:

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from duetime.protocol.command import Command
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Item, Status
-from duetime.protocol.reply import Reply
 from duetime.protocol.schedule import Schedule, Timetable
 from duetime.protocol.terms import AckLevel, Terms
 from duetime.protocol.view import LaneView, Overview, Parent, View, Why
+from duetime.refusals import Submitted
 
 
 class Backend(Protocol):
@@ -25,9 +25,9 @@ class Backend(Protocol):
 
     def submit(
         self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel
-    ) -> Awaitable[list[Reply]]: ...
+    ) -> Awaitable[list[Submitted]]: ...
 
-    def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Awaitable[Reply]: ...
+    def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Awaitable[Submitted]: ...
 
     async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any: ...
 

@@ -24,8 +24,8 @@ from duetime.errors import DuetimeError, InvalidField
 from duetime.protocol import bounds
 from duetime.protocol.command import Cancel
 from duetime.protocol.intent import Item, Ties, member_id
-from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AfterOn, Terms
+from duetime.refusals import Submitted
 
 if TYPE_CHECKING:
     from duetime.client.app.app import App
@@ -189,6 +189,6 @@ class _Batch:
         raise_for(bounds.item(tied))
         self.items.append(tied)
 
-    def submit(self, backend: Backend) -> Awaitable[list[Reply]]:
+    def submit(self, backend: Backend) -> Awaitable[list[Submitted]]:
         ack = max(terms.ack for terms in self._terms)
         return backend.submit(tuple(self._terms), tuple(self.items), ack)

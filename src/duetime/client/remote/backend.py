@@ -28,9 +28,9 @@ from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Item, Status
-from duetime.protocol.reply import Reply
 from duetime.protocol.terms import AckLevel, Terms, Tier
 from duetime.protocol.view import LaneView, Overview, Parent, TierView, View, Why
+from duetime.refusals import Submitted
 
 _PAGE_MAX = 500
 _SEQ_MAX = 1 << 62
@@ -81,10 +81,10 @@ class RemoteBackend(RemoteSchedules):
 
     # New intents.
 
-    async def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Reply:
+    async def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> Submitted:
         return await self._submits.one(terms, item, self._asked_ms)
 
-    async def submit(self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel) -> list[Reply]:
+    async def submit(self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel) -> list[Submitted]:
         return await self._submits.many(terms, items, self._asked_ms)
 
     async def send_bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:

@@ -1,17 +1,16 @@
-"""What an engine answered, as an id or an error."""
+"""The id of a submitted intent, or the error that was its answer."""
 
 from __future__ import annotations
 
-from duetime import errors
 from duetime.protocol.intent import Intent
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing
+from duetime.refusals import Submitted
 
 
-def id_of(reply: Reply) -> str:
-    """The intent a submit made or found; a refusal is raised."""
-    if type(reply) is Intent:
-        return reply.id
-    if isinstance(reply, Refusal):
-        raise errors.made(reply.error, reply.message, reply.details)
-    assert type(reply) is Existing
-    return reply.intent.id
+def id_of(submitted: Submitted) -> str:
+    """The id of the intent that a submit made or found; an error is raised."""
+    if isinstance(submitted, Intent):
+        return submitted.id
+    if isinstance(submitted, Existing):
+        return submitted.intent.id
+    raise submitted

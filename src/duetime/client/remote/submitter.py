@@ -20,8 +20,8 @@ from duetime.client.http.transport import NOT_NOW, Request, Transport
 from duetime.client.remote import translate
 from duetime.errors import DuetimeError, IdExists, Unreachable
 from duetime.protocol.intent import Intent, Item, Status
-from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import Terms
+from duetime.refusals import Submitted
 
 # What goes into one request of a batch: well within what a server takes.
 ITEMS_MAX, BYTES_MAX = 2_000, 2 * 1024 * 1024
@@ -63,7 +63,7 @@ class _Waiting(Struct, eq=False):
     terms: Terms
     item: Item
     body: bytes
-    reply: asyncio.Future[Reply]
+    reply: asyncio.Future[Intent]
 
 
 class Submits:
@@ -77,7 +77,7 @@ class Submits:
         self._going = False
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def one(self, terms: Terms, item: Item, asked_ms: int) -> Reply:
+    async def one(self, terms: Terms, item: Item, asked_ms: int) -> Intent:
         """Submit one; a refusal is raised."""
         body = self._body(terms, item, asked_ms)
         if self._out or self._waiting:
@@ -89,10 +89,10 @@ class Submits:
             self._out -= 1
             self._go_soon()
 
-    async def many(self, terms: Sequence[Terms], items: Iterable[Item], asked_ms: int) -> list[Reply]:
+    async def many(self, terms: Sequence[Terms], items: Iterable[Item], asked_ms: int) -> list[Submitted]:
         """Submit many, in order. The next request is written while the server works on the one before, and
         an answer is read while it works on the next."""
-        replies: list[Reply] = []
+        replies: list[Submitted] = []
         sent: asyncio.Task[bytes] | None = None
         before: list[Item] = []
         try:
@@ -121,7 +121,7 @@ class Submits:
 
     # One.
 
-    async def _alone(self, terms: Terms, item: Item, body: bytes) -> Reply:
+    async def _alone(self, terms: Terms, item: Item, body: bytes) -> Intent:
         request = Request("POST", "/v1/intents", body=body, named=not _names_itself(item))
         try:
             answer = await self._transport.send(request)
@@ -132,8 +132,8 @@ class Submits:
             return _taken(item.id, terms, item)
         return _taken(self._transport.read(answer, _Named).intent_id, terms, item)
 
-    async def _in_company(self, terms: Terms, item: Item, body: bytes) -> Reply:
-        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    async def _in_company(self, terms: Terms, item: Item, body: bytes) -> Intent:
+        reply: asyncio.Future[Intent] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(terms, item, body, reply))
         self._go_soon()
         return await reply
@@ -220,9 +220,9 @@ class Submits:
             bodies.append(self._body(terms[item.terms], item, asked_ms))
         return _batch(bodies, not all(map(_names_itself, items)))
 
-    def _replies(self, terms: Sequence[Terms], items: Sequence[Item], answer: bytes) -> list[Reply]:
+    def _replies(self, terms: Sequence[Terms], items: Sequence[Item], answer: bytes) -> list[Submitted]:
         batch = self._transport.read(answer, _Batch)
-        replies: list[Reply] = []
+        replies: list[Submitted] = []
         for item, made in zip(items, batch.items, strict=True):
             if made.intent is not None:
                 replies.append(_taken(made.intent.intent_id, terms[item.terms], item))
@@ -232,7 +232,7 @@ class Submits:
             if isinstance(error, IdExists) and item.fresh:
                 replies.append(_taken(item.id, terms[item.terms], item))
             else:
-                replies.append(Refusal(type(error).__name__, error.message, error.details))
+                replies.append(error)
         return replies
 
     def _body(self, terms: Terms, item: Item, asked_ms: int) -> bytes:

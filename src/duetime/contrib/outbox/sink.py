@@ -29,10 +29,8 @@ from duetime.errors import (
     NotJson,
     NoToken,
     Refused,
-    made,
 )
 from duetime.protocol.intent import Item
-from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel, Bare, Entity, Task, Terms
 
 if TYPE_CHECKING:
@@ -123,8 +121,8 @@ class Door:
             return said
         replies = iter(await backend.submit(tuple(terms), tuple(items), AckLevel.DURABLE))
         for place, each in enumerate(said):
-            if each is None and isinstance(reply := next(replies), Refusal):
-                said[place] = made(reply.error, reply.message, reply.details)
+            if each is None and isinstance(submitted := next(replies), DuetimeError):
+                said[place] = submitted
         return said
 
     def _compose(self) -> Composing:

@@ -11,7 +11,7 @@ from duetime.limits import TREE_MAX
 from duetime.protocol.command import Cancel
 from duetime.protocol.effect import Abort
 from duetime.protocol.intent import BLOCKED, CANCELED, DISPATCHING, FINAL, Intent
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 
 
 def apply(state: State, command: Cancel) -> Intent | Existing | Refusal:
@@ -21,11 +21,12 @@ def apply(state: State, command: Cancel) -> Intent | Existing | Refusal:
     found = _tree(state, intent) if command.tree else [intent]
     if len(found) > TREE_MAX:
         return Refusal(
-            "InvalidField", f"More than {TREE_MAX} intents hang on {intent.id!r}: too many to cancel at once."
+            Reason.INVALID_FIELD,
+            f"More than {TREE_MAX} intents hang on {intent.id!r}: too many to cancel at once.",
         )
     live = [each for each in found if each.status not in FINAL]
     if not live:
-        return forbids(intent, "StateForbids", "cancelled")
+        return forbids(intent, Reason.STATE_FORBIDS, "cancelled")
     for each in live if command.within is not None else ():
         refusal = out_of_reach(each, command.within)
         if refusal is not None:

@@ -7,14 +7,14 @@ from duetime.kernel.state import State
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.command import Beat, Demand, Leave
 from duetime.protocol.outcome import Lost
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Reason, Refusal
 
 
 def demand(state: State, command: Demand) -> Refusal | None:
     """Credits for a lane. A pushed lane has no use for them."""
     kind = command.lane.partition(":")[0]
     if kind in state.settings.pushed:
-        return Refusal("InvalidField", f"Lane {command.lane!r} is handed out by the engine itself.")
+        return Refusal(Reason.INVALID_FIELD, f"Lane {command.lane!r} is handed out by the engine itself.")
     consumer = _seen(state, command.consumer)
     lane = state.lanes.get(command.lane) or state.open_lane(command.lane)
     had = consumer.credits.get(command.lane, 0)

@@ -12,7 +12,7 @@ from duetime.kernel.state import State
 from duetime.limits import PERMITS_MAX
 from duetime.protocol.command import Configure, LaneSettings, Order, Pause, Resize, Resume, SetLane, Start
 from duetime.protocol.outcome import Lost, Outcome, Returned
-from duetime.protocol.reply import Refusal
+from duetime.protocol.reply import Reason, Refusal
 
 
 def pause(state: State, command: Pause) -> None:
@@ -36,7 +36,7 @@ def resume(state: State, command: Resume) -> None:
 def resize(state: State, command: Resize) -> Refusal | None:
     tiers = state.tiers.all
     if not (0 <= command.tier < len(tiers) and 1 <= command.permits <= PERMITS_MAX):
-        return Refusal("InvalidField", f"A tier has from 1 to {PERMITS_MAX} permits.")
+        return Refusal(Reason.INVALID_FIELD, f"A tier has from 1 to {PERMITS_MAX} permits.")
     tiers[command.tier].max = command.permits
     return None
 
@@ -45,9 +45,11 @@ def set_lane(state: State, command: SetLane) -> Refusal | None:
     """New settings for a lane, at once; the default ones are not kept."""
     settings, kind = command.settings, command.lane.partition(":")[0]
     if kind in ("entity", "entities") and (settings.rate or settings.concurrency):
-        return Refusal("InvalidField", "An entity runs one at a time, in order; it has no other limits.")
+        return Refusal(
+            Reason.INVALID_FIELD, "An entity runs one at a time, in order; it has no other limits."
+        )
     if kind == "entity" and settings.order is not Order.FIFO:
-        return Refusal("InvalidField", "An entity's messages run in the order they were accepted.")
+        return Refusal(Reason.INVALID_FIELD, "An entity's messages run in the order they were accepted.")
     if settings == LaneSettings():
         state.lane_settings.pop(command.lane, None)
     else:

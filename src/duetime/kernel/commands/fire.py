@@ -9,7 +9,7 @@ from duetime.kernel.state import State
 from duetime.kernel.transitions import edit
 from duetime.protocol.command import FireNow
 from duetime.protocol.intent import SCHEDULED, Intent
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 
 
 def apply(state: State, command: FireNow) -> Intent | Existing | Refusal:
@@ -17,7 +17,7 @@ def apply(state: State, command: FireNow) -> Intent | Existing | Refusal:
     if not isinstance(intent, Intent):
         return intent
     if intent.status is not SCHEDULED:
-        return forbids(intent, "StateForbids", "fired")
+        return forbids(intent, Reason.STATE_FORBIDS, "fired")
     if not expired(state, intent):
         edit(state, intent)
         note(intent, state.at_ms, SCHEDULED, "fired now")

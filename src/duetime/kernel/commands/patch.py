@@ -11,7 +11,7 @@ from duetime.kernel.state import State
 from duetime.kernel.transitions import edit, move
 from duetime.protocol.command import Patch
 from duetime.protocol.intent import BLOCKED, DUE, SCHEDULED, Intent
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 
 _PATCHABLE = (SCHEDULED, DUE, BLOCKED)
 
@@ -44,13 +44,13 @@ def apply(state: State, command: Patch) -> Intent | Existing | Refusal:
 
 def _check(state: State, command: Patch, intent: Intent) -> Refusal | None:
     if intent.status not in _PATCHABLE:
-        return forbids(intent, "NotPatchable", "changed")
+        return forbids(intent, Reason.NOT_PATCHABLE, "changed")
     execute_at_ms = intent.execute_at_ms if command.execute_at_ms is None else command.execute_at_ms
     if command.execute_at_ms is not None and execute_at_ms < state.at_ms - state.settings.past_tolerance_ms:
-        return Refusal("InThePast", f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
+        return Refusal(Reason.IN_THE_PAST, f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
     deadline_ms = intent.deadline_ms if command.deadline_ms is None else command.deadline_ms
     if deadline_ms and deadline_ms < execute_at_ms:
-        return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
+        return Refusal(Reason.DEADLINE_TOO_EARLY, "The deadline is before the time of execution.")
     return None
 
 

@@ -7,7 +7,7 @@ from duetime.kernel.state import State
 from duetime.kernel.transitions import edit
 from duetime.protocol.command import Purge
 from duetime.protocol.intent import DEAD_LETTERED, PURGED_MS, Intent
-from duetime.protocol.reply import Reply
+from duetime.protocol.reply import Reason, Reply
 
 
 def apply(state: State, command: Purge) -> list[Reply]:
@@ -22,7 +22,7 @@ def _purge(state: State, id: str) -> Reply:
     if not isinstance(intent, Intent):
         return intent
     if intent.status is not DEAD_LETTERED:
-        return forbids(intent, "NotDeadLettered", "purged: only dead letters can")
+        return forbids(intent, Reason.NOT_DEAD_LETTERED, "purged: only dead letters can")
     edit(state, intent)
     intent.finished_at_ms = PURGED_MS
     return intent

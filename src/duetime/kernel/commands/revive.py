@@ -12,7 +12,7 @@ from duetime.kernel.state import State
 from duetime.kernel.transitions import move, touch
 from duetime.protocol.command import Revive
 from duetime.protocol.intent import DEAD_LETTERED, SCHEDULED, Intent
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 from duetime.protocol.terms import Terms, lane_of
 
 
@@ -21,13 +21,13 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     if not isinstance(intent, Intent):
         return intent
     if intent.status is not DEAD_LETTERED:
-        return forbids(intent, "NotDeadLettered", "revived: only dead letters can")
+        return forbids(intent, Reason.NOT_DEAD_LETTERED, "revived: only dead letters can")
     execute_at_ms = command.execute_at_ms or state.at_ms
     if execute_at_ms < state.at_ms - state.settings.past_tolerance_ms:
-        return Refusal("InThePast", f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
+        return Refusal(Reason.IN_THE_PAST, f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
     deadline_ms = _deadline_ms(state, intent, command)
     if deadline_ms and deadline_ms < execute_at_ms:
-        return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
+        return Refusal(Reason.DEADLINE_TOO_EARLY, "The deadline is before the time of execution.")
     taken = claims.retaken(state, intent)
     if taken is not None:
         return taken

@@ -23,7 +23,7 @@ from duetime.protocol.command import (
     Trigger,
 )
 from duetime.protocol.intent import FINAL, Intent, Item
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Existing, Reason, Refusal
 from duetime.protocol.schedule import Overlap, Schedule, Timetable, tick_id
 
 ByCaller = PutSchedule | DropSchedule | PauseSchedule | ResumeSchedule | Trigger
@@ -76,7 +76,7 @@ def known(state: State, command: ByCaller) -> Timetable | Existing | Refusal | N
 
 
 def _missing(id: str) -> Refusal:
-    return Refusal("NoSuchSchedule", f"There is no schedule with the id {id!r}.")
+    return Refusal(Reason.NO_SUCH_SCHEDULE, f"There is no schedule with the id {id!r}.")
 
 
 def _triggered_id(table: Timetable, name: str | int) -> str:
@@ -109,7 +109,7 @@ def _put(state: State, command: PutSchedule) -> Timetable | Refusal:
     old = tables.all.get(schedule.id)
     if old is None:
         if len(tables.all) >= SCHEDULES_MAX:
-            return Refusal("Busy", f"{SCHEDULES_MAX} schedules are there, the most there may be.")
+            return Refusal(Reason.BUSY, f"{SCHEDULES_MAX} schedules are there, the most there may be.")
         table = Timetable(schedule, command.next_ms, command.next_ms, state.at_ms, state.at_ms)
         tables.keep(table)
         return table
@@ -130,7 +130,7 @@ def _moved(table: Timetable, revision: int) -> Refusal | None:
     if not revision or revision == table.revision:
         return None
     text = f"{table.id!r} is at revision {table.revision}, not {revision}."
-    return Refusal("RevisionMoved", text, {"revision": table.revision})
+    return Refusal(Reason.REVISION_MOVED, text, {"revision": table.revision})
 
 
 def _change(state: State, table: Timetable, **changes: object) -> Timetable:
@@ -162,7 +162,7 @@ def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
     """Its time has come. Where one intent cannot be taken, the ticks from there on are tried again."""
     if table.paused or (command.revision, command.was_ms) != (table.revision, table.next_ms):
         text = f"{table.id!r} does not stand any more where this tick was for."
-        return Refusal("RevisionMoved", text, {"revision": table.revision})
+        return Refusal(Reason.REVISION_MOVED, text, {"revision": table.revision})
     next_ms, missed = command.next_ms, table.missed + command.missed
     doubted_ms = table.doubted_ms if table.doubted_ms <= state.at_ms else 0  # or the clock came back
     table = replace(table, next_ms=next_ms, wake_ms=next_ms, missed=missed, refused="", doubted_ms=doubted_ms)

@@ -11,7 +11,7 @@ from duetime.kernel.state import State
 from duetime.protocol.command import Submit
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import BLOCKED, DEAD_LETTERED, FINAL, SCHEDULED, Intent, Item, Rare
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 from duetime.protocol.terms import OnDuplicate, Terms
 
 
@@ -49,7 +49,7 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
     """Why this intent cannot be taken, or None. Changes nothing, so that it can be asked beforehand."""
     settings = state.settings
     if state.live() >= settings.pending_max:
-        return Refusal("Busy", f"{settings.pending_max} intents are pending, the most there may be.")
+        return Refusal(Reason.BUSY, f"{settings.pending_max} intents are pending, the most there may be.")
     if (
         terms.serial
         if lane is None
@@ -61,11 +61,11 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
             return full
     if item.execute_at_ms < state.at_ms - settings.past_tolerance_ms and not item.relative:
         late_ms = state.at_ms - item.execute_at_ms
-        return Refusal("InThePast", f"The time of execution is {late_ms} ms in the past.")
+        return Refusal(Reason.IN_THE_PAST, f"The time of execution is {late_ms} ms in the past.")
     if item.deadline_ms and item.deadline_ms < item.execute_at_ms:
-        return Refusal("DeadlineTooEarly", "The deadline is before the time of execution.")
+        return Refusal(Reason.DEADLINE_TOO_EARLY, "The deadline is before the time of execution.")
     if not item.fresh and state.store.get(item.id) is not None:
-        return Refusal("IdExists", f"There is already an intent with the id {item.id!r}.")
+        return Refusal(Reason.ID_EXISTS, f"There is already an intent with the id {item.id!r}.")
     refusal = groups.check(state, item, item.ties) if item.ties is not None else None
     return dependents.check(state, item) if item.after and refusal is None else refusal
 
@@ -83,13 +83,15 @@ def full_lane(state: State, terms: Terms, lane: Lane | None) -> Refusal | None:
         if state.rules < 2:  # only what is due, out or holding the lane was counted
             pending, live = lane.pending if lane is not None else 0, state.entities
         if not pending and lane is None and live >= settings.entities_max:
-            return Refusal("EntityFull", f"{settings.entities_max} entities are live, the most there may be.")
+            return Refusal(
+                Reason.ENTITY_FULL, f"{settings.entities_max} entities are live, the most there may be."
+            )
     if terms.lane in state.lane_settings:
         limit = state.lane_settings[terms.lane].pending_max or limit
     if pending < limit:
         return None
-    error = "LaneFull" if lane is not None and not lane.serial else "EntityFull"
-    return Refusal(error, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
+    reason = Reason.LANE_FULL if lane is not None and not lane.serial else Reason.ENTITY_FULL
+    return Refusal(reason, f"Lane {terms.lane!r} holds {limit} intents, the most it may.")
 
 
 def _repeated(state: State, item: Item) -> Reply:
@@ -101,7 +103,7 @@ def _repeated(state: State, item: Item) -> Reply:
     assert intent.rare is not None
     if item.fingerprint and intent.rare.fingerprint not in (0, item.fingerprint):
         text = f"The request id was used before, for {intent.id!r}, with a different body."
-        return Refusal("KeyReused", text, {"intentId": intent.id})
+        return Refusal(Reason.KEY_REUSED, text, {"intentId": intent.id})
     return Existing(intent)
 
 
@@ -114,12 +116,16 @@ def _by_key(state: State, item: Item, at_ms: int) -> Reply:
     assert twin.rare is not None
     details: dict[str, object] = {"intentId": twin.id}
     if twin.rare.fingerprint != item.fingerprint:
-        return Refusal("KeyReused", f"The key {item.key!r} was used before with a different body.", details)
+        return Refusal(
+            Reason.KEY_REUSED, f"The key {item.key!r} was used before with a different body.", details
+        )
     if item.on_duplicate is OnDuplicate.REJECT:
-        return Refusal("KeyFinished", f"The key {item.key!r} belongs to the intent {twin.id!r}.", details)
+        return Refusal(
+            Reason.KEY_FINISHED, f"The key {item.key!r} belongs to the intent {twin.id!r}.", details
+        )
     if twin.status in FINAL and item.on_duplicate is not OnDuplicate.RETURN:
         text = f"The key {item.key!r} belongs to {twin.id!r}, which is {twin.status.name}."
-        return Refusal("KeyFinished", text, details)
+        return Refusal(Reason.KEY_FINISHED, text, details)
     return Existing(twin)
 
 

@@ -42,7 +42,7 @@ from duetime.protocol.intent import (
 )
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, Returned, Snoozed
 from duetime.protocol.record import Record
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 from duetime.protocol.terms import Guarantee, Terms
 from duetime.testing.laws.claims import Claims
 from duetime.testing.laws.delays import check_dead, check_retry
@@ -158,7 +158,7 @@ class History:
             assert twin is not None, f"the key {item.key!r} gave {reply.intent.id!r}"
             assert twin.fingerprint == item.fingerprint, f"the key {item.key!r} was used for another body"
         elif isinstance(reply, Refusal):
-            if reply.error in ("KeyReused", "KeyFinished"):
+            if reply.reason in (Reason.KEY_REUSED, Reason.KEY_FINISHED):
                 assert twins, f"the key {item.key!r} is free and was refused"
         else:
             assert reply is not None and reply.id == item.id

@@ -8,7 +8,7 @@ from random import Random
 from duetime.limits import HOUR_MS, MINUTE_MS
 from duetime.protocol.command import Command, Submit
 from duetime.protocol.intent import FINAL, Intent, Item, Ties
-from duetime.protocol.reply import Existing, Refusal, Reply
+from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 from duetime.protocol.terms import Claim, OnDuplicate, Until
 from duetime.testing.sim.observed import Seen
 
@@ -33,7 +33,7 @@ class Claims:
         claim = claim_of(item)
         if claim is None or claim.collapses:
             return False
-        if isinstance(reply, Refusal) and reply.error == "KeyHeld":
+        if isinstance(reply, Refusal) and reply.reason is Reason.KEY_HELD:
             id = reply.details["intentId"]
             assert isinstance(id, str) and item.on_duplicate is OnDuplicate.REJECT
         elif isinstance(reply, Existing) and all(twin.id != reply.intent.id for twin in twins):

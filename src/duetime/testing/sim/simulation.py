@@ -310,7 +310,8 @@ class Simulation:
                 self._outcomes[kind] = self._outcomes.get(kind, 0) + 1
         for reply in answer if isinstance(answer, list) else (answer,):
             if isinstance(reply, Refusal):
-                self._refusals[reply.error] = self._refusals.get(reply.error, 0) + 1
+                name = reply.reason.value
+                self._refusals[name] = self._refusals.get(name, 0) + 1
 
     def _act(self, effects: list[Effect], position: Position) -> None:
         for effect in effects:

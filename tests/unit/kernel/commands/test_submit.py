@@ -159,7 +159,7 @@ def test_each_item_has_its_own_terms_and_its_own_answer():
     first, second, third = replies(applied)
     assert isinstance(first, Intent) and first.terms.lane == "task:y"
     assert isinstance(second, Intent) and second.terms.lane == "task:x"
-    assert isinstance(third, Refusal) and third.error == "IdExists"
+    assert isinstance(third, Refusal) and third.reason.value == "IdExists"
 
 
 def test_the_order_of_acceptance_is_counted():
@@ -283,4 +283,4 @@ class TestDelayedMessages:
 def refused(applied):
     """The error of the last reply, or None."""
     answer = applied.answer[-1]
-    return answer.error if isinstance(answer, Refusal) else None
+    return answer.reason.value if isinstance(answer, Refusal) else None

@@ -115,7 +115,7 @@ def test_the_whole_type_can_be_paused_and_says_so():
 
 def test_a_type_has_no_limits():
     refusal = pulled().do(SetLane(CARTS, LaneSettings(concurrency=3))).answer
-    assert isinstance(refusal, Refusal) and refusal.error == "InvalidField"
+    assert isinstance(refusal, Refusal) and refusal.reason.value == "InvalidField"
 
 
 def test_who_asks_where_the_engine_itself_hands_out_gets_nothing():

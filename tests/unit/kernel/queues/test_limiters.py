@@ -149,7 +149,7 @@ def test_a_lane_may_hold_less_than_the_others():
     bench = Bench()
     bench.do(SetLane("task:mail", LaneSettings(pending_max=1)))
     bench.submit("a", delay=1000, on=queue("mail"))
-    assert [reply.error for reply in bench.submit("b", on=queue("mail")).answer] == ["LaneFull"]  # type: ignore
+    assert [reply.reason.value for reply in bench.submit("b", on=queue("mail")).answer] == ["LaneFull"]  # type: ignore
 
 
 def test_entities_have_no_other_limits():
