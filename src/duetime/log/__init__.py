@@ -1,1 +1,1 @@
-"""Bytes in order."""
+"""Bytes in order: the log engines and the protocol they share."""

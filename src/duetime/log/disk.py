@@ -1,8 +1,8 @@
-"""The few things the file log asks of a file system. The only module of the log that calls it.
+"""The file-system calls that the file log needs. No other module of the log calls the file system.
 
-Behind it stands the real disk, or one in memory that fails and loses power on demand
+Two implementations: the real disk, and one in memory that fails and loses power on demand
 (`duetime.testing.disk`). Errors are plain `OSError`s; the log decides what they mean. Files are
-named by small integers, as the operating system does. POSIX only: the lock is `flock`.
+named by small integers (file descriptors). POSIX only: the lock is `flock`.
 """
 
 from __future__ import annotations
@@ -16,69 +16,70 @@ from typing import Final, Protocol
 
 from duetime import private
 
-# What a file system or C library answers when it cannot reserve space ahead.
+# Errors of a file system or C library that cannot reserve space in advance.
 _CANNOT_RESERVE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 
 class Disk(Protocol):
-    """A file system, as far as the log needs one."""
+    """The part of a file system that the log uses."""
 
     def make_directory(self, path: str) -> None:
-        """Make the directory and those above it, so that they survive power loss."""
+        """Create the directory and its parents, so that they survive power loss."""
 
     def names(self, directory: str) -> list[str]:
-        """What the directory holds, sorted."""
+        """The names in the directory, sorted."""
 
     def open(self, path: str, *, create: bool = False) -> int:
-        """Open for reading and writing; with `create`, make it if it is not there."""
+        """Open for reading and writing; with `create`, create the file if it does not exist."""
 
     def open_to_read(self, path: str) -> int:
         """Open for reading only."""
 
     def close(self, file: int) -> None:
-        """Let go of the file, and of its lock."""
+        """Close the file and release its lock."""
 
     def lock(self, file: int) -> bool:
-        """Take the file's lock without waiting; False if somebody has it."""
+        """Take the file's lock without waiting; False if another process holds it."""
 
     def is_named(self, file: int, path: str) -> bool:
-        """Whether the path still names this very file."""
+        """Whether the path still names this open file (it was not removed or replaced)."""
 
     def size(self, file: int) -> int:
-        """How many bytes the file has."""
+        """The size of the file."""
 
     def modified_ms(self, file: int) -> int:
-        """When the file was last written."""
+        """The time of the last write."""
 
     def read(self, file: int, offset: int, count: int) -> bytes:
         """Up to `count` bytes from `offset`; fewer only at the end of the file."""
 
     def write(self, file: int, offset: int, parts: Sequence[bytes]) -> int:
-        """Write the parts one after the other; how many bytes were taken."""
+        """Write the parts one after the other; return the number of bytes written."""
 
     def allocate(self, file: int, size: int, size_new: int) -> None:
-        """Grow the file from `size` to `size_new` with zeros, and reserve the room if that can be done."""
+        """Grow the file from `size` to `size_new` with zeros, and reserve the space where that is
+        supported."""
 
     def truncate(self, file: int, size: int) -> None:
-        """Cut the file."""
+        """Cut the file to this size."""
 
     def sync_data(self, file: int) -> None:
-        """Wait until the file's bytes are on the medium."""
+        """Wait until the file's bytes are on stable storage (fdatasync)."""
 
     def sync_file(self, file: int) -> None:
-        """Wait until the file's bytes and all that is known about it are on the medium."""
+        """Wait until the file's bytes and metadata are on stable storage (fsync)."""
 
     def sync_directory(self, path: str) -> None:
-        """Wait until the names in the directory are on the medium."""
+        """Wait until the names in the directory are on stable storage."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give the file another name, in one step."""
+        """Rename the file, atomically."""
 
     def unlink(self, path: str) -> None:
         """Remove the file."""
 
     def free_bytes(self, directory: str) -> int:
-        """How much may still be written on the file system the directory is on."""
+        """The free space of the file system that holds the directory."""
 
 
 class RealDisk:
@@ -90,12 +91,12 @@ class RealDisk:
             return
         parent = os.path.dirname(path)
         self.make_directory(parent)
-        # Somebody else may have made it meanwhile; that is as good.
+        # Another process may have created it in the meantime; that is as good.
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, private.FOLDER_MODE)
         self.sync_directory(parent)
-        # Whoever made the parent may not have waited for its name. What this user cannot even read was made
-        # by somebody else.
+        # The process that created the parent may not have synced its name. A parent that this user cannot
+        # even read was created by somebody else.
         with contextlib.suppress(PermissionError):
             self.sync_directory(os.path.dirname(parent))
 
@@ -135,7 +136,7 @@ class RealDisk:
     def read(self, file: int, offset: int, count: int) -> bytes:
         data = os.pread(file, count, offset)
         while len(data) < count:
-            # The system may give less than asked at a time; only nothing means the end.
+            # The system may return less than requested; only an empty read means the end of the file.
             more = os.pread(file, count - len(data), offset + len(data))
             if not more:
                 break

@@ -1,14 +1,15 @@
 """The file log: frames in segments in a folder, for one process. The embedded default.
 
 Rules of this file:
-- A frame is written with one call into room reserved before, so a full disk is found before the write.
+- A frame is written with one call into space that was reserved before, so a full disk is found before the
+  write.
 - `append` never waits and never syncs, except when a segment is full: the old one is then synced and
-  sealed before the next exists, so only the newest segment can have a torn tail.
-- `sync` works in a thread of its own, so that appends go on meanwhile. A failed sync is final: the
-  system may have dropped the bytes it could not write, and a second try would succeed without them.
-- What a failed write left behind is removed before anything else is answered; if that cannot be done the
+  sealed before the next is created, so only the newest segment can have a torn tail.
+- `sync` runs in a thread of its own, so that appends continue in the meantime. A failed sync is final: the
+  system may have dropped the bytes it could not write, and a second sync would succeed without them.
+- The remains of a failed write are removed before the next call is answered. If they cannot be removed, the
   append is in doubt, and the next call settles it or the log stops.
-- Once stopped, the log answers nothing but `close`.
+- Once stopped, the log refuses every call but `close`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from duetime.log.mark import Mark
 from duetime.log.segment import SEGMENT_HEADER_BYTES, Segment, walk
 from duetime.trouble import FULL, SHORT, of_system
 
-# Logs that this process holds. A forked child has a copy of each, and holds none of them.
+# Logs that this process holds. A forked child has a copy of each object but holds none of the locks.
 _held: weakref.WeakSet[FileLog] = weakref.WeakSet()
 
 
@@ -60,7 +61,8 @@ class FileLog:
         history_bytes: int = LOG_HISTORY_BYTES,
         inline_sync: bool = False,
     ) -> None:
-        """`history_bytes` are kept below what is trimmed; `inline_sync` makes syncs wait in place."""
+        """`history_bytes`: how much to keep below the trim position. `inline_sync`: sync in the caller's
+        thread."""
         self.directory = os.fspath(directory)
         self._disk: Disk = disk if disk is not None else RealDisk()
         self._folder = Folder(self._disk, self.directory, segment_bytes_max, allocate_bytes)
@@ -78,7 +80,7 @@ class FileLog:
         self._synced: Position = 0
         self._in_doubt = False
         self._failure: str | None = None
-        # Files of sealed segments, closed after the next sync: one may be under way on them.
+        # Files of sealed segments. Closed after the next sync, because a sync may be using them now.
         self._sealed_files: list[int] = []
         self._thread: ThreadPoolExecutor | None = None
         self._guard = Lock()
@@ -113,7 +115,8 @@ class FileLog:
             self._let_go()
 
     def disown(self) -> None:
-        """This process was forked from the one that holds the log: it must not write, nor keep the lock."""
+        """Called in a forked child: the parent holds the log, so the child must not write or keep the
+        lock."""
         self._failure = f"The log in {self.directory} belongs to the process that this one was forked from."
         if self._lock_file is not None:
             with contextlib.suppress(OSError):
@@ -147,7 +150,7 @@ class FileLog:
         return self._tail
 
     def room(self) -> int:
-        """How many bytes can still be appended, as far as the disk is concerned."""
+        """How many bytes can still be appended before the disk is full."""
         newest = self._usable()
         try:
             return self._disk.free_bytes(self.directory) + newest.capacity - newest.end
@@ -155,7 +158,7 @@ class FileLog:
             raise self._stop(error) from error
 
     def extent(self) -> tuple[Position, int]:
-        """The lowest position that can be read, and how many segments there are."""
+        """The lowest position that can be read, and the number of segments."""
         self._usable()
         return self._firsts[0], len(self._firsts)
 
@@ -167,7 +170,7 @@ class FileLog:
             raise Moved(f"The log's tail is {self._tail}, not {at}.", tail=self._tail)
         size = frame_bytes(frame)
         if at == self._synced:
-            self._check_held()  # after a rest, somebody else may have written here
+            self._check_held()  # after an idle time another process may have written here
         try:
             newest = self._reserve(newest, size)
         except (OSError, Fatal) as error:
@@ -185,7 +188,7 @@ class FileLog:
         return self._tail
 
     def _reserve(self, newest: Segment, size: int) -> Segment:
-        """The segment with room for `size` more bytes: this one, or the next."""
+        """The segment that has space for `size` more bytes: this one, or the next."""
         if newest.end + size > self._segment_bytes_max and newest.end > SEGMENT_HEADER_BYTES:
             newest = self._rotate(newest)
         if newest.end + size > newest.capacity:
@@ -193,7 +196,8 @@ class FileLog:
         return newest
 
     def _rotate(self, old: Segment) -> Segment:
-        """Seal the newest segment and start the next: the seal is on the medium before the next exists."""
+        """Seal the newest segment and start the next. The seal is on stable storage before the next
+        exists."""
         self._folder.cut(old)
         self._folder.sync(old)
         self._note_synced(self._tail)
@@ -203,7 +207,7 @@ class FileLog:
         return self._newest
 
     def _undo(self, newest: Segment, error: OSError) -> DuetimeError:
-        """Take a failed write back; the error that says what is there now."""
+        """Undo a failed write; return the error that describes the resulting state."""
         if error.errno not in FULL:
             return self._stop(error)
         try:
@@ -211,7 +215,7 @@ class FileLog:
         except OSError:
             self._in_doubt = True
             return InDoubt(f"{self.directory}: the disk is full, and a part of the frame may be there.")
-        # Without this the part just cut could come back behind later frames when power fails.
+        # Without this sync, the part just cut could reappear after later frames when power fails.
         try:
             self._folder.sync(newest)
         except Fatal as failed:
@@ -223,12 +227,13 @@ class FileLog:
     async def sync(self) -> Position:
         newest, target = self._usable(), self._tail
         if target > self._synced:
-            self._check_held()  # here: the thread would have to wait for the interpreter's lock again
+            self._check_held()  # here, because the thread would have to wait for the interpreter's lock again
             await self._run(lambda: self._sync_now(newest.file, target))
         return target
 
     def _sync_now(self, file: int, target: Position) -> None:
-        # A rotation, or the sync before, may have covered it while this one waited for its turn.
+        # A rotation, or the previous sync, may have covered this position while this sync waited for its
+        # turn.
         if target > self._synced:
             try:
                 self._disk.sync_data(file)
@@ -238,7 +243,7 @@ class FileLog:
         self._close_sealed_files()
 
     def _check_held(self) -> None:
-        """Stop if the lock's file was removed or replaced: another process may hold the folder by now."""
+        """Stop if the lock file was removed or replaced: another process may hold the folder by now."""
         assert self._lock_file is not None, "the lock is held as long as the log is open"
         try:
             held = self._disk.is_named(self._lock_file, self._lock_path)
@@ -259,7 +264,8 @@ class FileLog:
             self._disk.close(self._sealed_files.pop())
 
     async def _run(self, work: Callable[[], None]) -> None:
-        """Do what waits for the medium: in the log's own thread if there is a loop to go on meanwhile."""
+        """Run work that waits for the disk: in the log's own thread if there is an event loop to keep
+        running."""
         try:
             loop = None if self._inline_sync else asyncio.get_running_loop()
         except RuntimeError:
@@ -301,7 +307,7 @@ class FileLog:
             await self._run(lambda: self._remove(trimmed))
 
     def _remove(self, firsts: list[Position]) -> None:
-        # The oldest first, each for good before the next: a gap would be taken for damage.
+        # Oldest first, each one durably before the next: a gap would be read as damage.
         try:
             for first in firsts:
                 self._folder.remove(first)
@@ -311,7 +317,7 @@ class FileLog:
     # Failing.
 
     def _usable(self) -> Segment:
-        """The newest segment, if the log is open and nothing is unsettled."""
+        """The newest segment, if the log is open and no append is in doubt."""
         if self._failure is not None:
             raise Fatal(self._failure)
         if self._newest is None:
@@ -324,7 +330,7 @@ class FileLog:
         return self._newest
 
     def _explain(self, error: OSError | Fatal) -> DuetimeError:
-        """What an error that left nothing behind means for the caller."""
+        """What an error that left nothing behind means to the caller."""
         if isinstance(error, OSError) and (error.errno in FULL or error.errno in SHORT):
             return of_system(error, self.directory)
         return self._stop(error)

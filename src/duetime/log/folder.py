@@ -1,7 +1,7 @@
-"""The segments of one data folder: which there are, how one is made, opened, grown and removed.
+"""The segments of one data folder: list, create, open, grow and remove them.
 
-Nothing here knows the tail or what is synced; the file log does. Errors of the disk come out as they
-are (`OSError`), except that what could not be synced is `Fatal` at once.
+Nothing here knows the tail or the synced position; the file log does. Errors of the disk are passed on
+unchanged (`OSError`), except that a failed sync is `Fatal` at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from duetime.log.segment import (
 from duetime.log.tail import find_end
 from duetime.trouble import FULL, of_system
 
-# A file that grows makes each sync write its new length too; growing in steps makes that rare.
+# When a file grows, each sync also writes its new length; growing in large steps makes that rare.
 ALLOCATE_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -40,7 +40,7 @@ class Folder:
         self._allocate_bytes = allocate_bytes
 
     def recover(self, proven: int) -> tuple[list[int], Segment]:
-        """All segments' first positions and the newest one, repaired and on the medium."""
+        """The first positions of all segments, and the newest segment, repaired and on stable storage."""
         names = self._disk.names(self._directory)
         for name in names:
             if name.endswith(SUFFIX_UNFINISHED):
@@ -66,12 +66,12 @@ class Folder:
             end = find_end(self._disk, file, first, proven)
             segment = Segment(first, file, end.offset, end.size)
             if end.torn:
-                # Cut, to be grown again with zeros: nothing half written may stay behind what comes next.
+                # Cut, then grown again with zeros: no half-written bytes may stay after the next frame.
                 self._disk.truncate(file, end.offset)
                 segment.capacity = end.offset
             if not end.offset:
                 self._write_header(segment)
-            # What a killed process left in the system's memory must not be taken for safe.
+            # Bytes that a killed process left in the page cache must not be taken for safe.
             self.sync(segment)
         except BaseException:
             self._disk.close(file)
@@ -80,7 +80,7 @@ class Folder:
 
     def create(self, first: int) -> Segment:
         """A new segment, which exists whole or not at all."""
-        # One left by an earlier try holds a part of the same header and zeros, so it is as good as new.
+        # A file left by an earlier attempt holds part of the same header and zeros, so it can be reused.
         unfinished = self._path(f"{first:020d}{SUFFIX_UNFINISHED}")
         file = self._disk.open(unfinished, create=True)
         segment = Segment(first, file, 0, 0)
@@ -105,7 +105,7 @@ class Folder:
         segment.end = SEGMENT_HEADER_BYTES
 
     def grow(self, segment: Segment, needed: int) -> None:
-        """Make the file reach `needed` at least: a whole step further, or just so far if the disk is full."""
+        """Grow the file to at least `needed`: by a whole step, or exactly to `needed` if the disk is full."""
         wanted = max(needed, min(segment.capacity + self._allocate_bytes, self._segment_bytes_max))
         try:
             self._disk.allocate(segment.file, segment.capacity, wanted)
@@ -117,19 +117,19 @@ class Folder:
         segment.capacity = wanted
 
     def cut(self, segment: Segment) -> None:
-        """Remove everything behind the segment's last frame."""
+        """Remove everything after the segment's last frame."""
         self._disk.truncate(segment.file, segment.end)
         segment.capacity = segment.end
 
     def sync(self, segment: Segment) -> None:
-        """Put the segment on the medium, its length included."""
+        """Sync the segment, its length included."""
         try:
             self._disk.sync_file(segment.file)
         except OSError as error:
             raise Fatal(f"{segment_name(segment.first)} cannot be synced: {error}") from error
 
     def open_to_read(self, first: int) -> int:
-        """A file of its own for a reader."""
+        """A separate open file for a reader."""
         name = segment_name(first)
         try:
             return self._disk.open_to_read(self._path(name))
@@ -139,7 +139,7 @@ class Folder:
             raise of_system(error, self._path(name)) from error
 
     def remove(self, first: int) -> None:
-        """Remove a segment for good."""
+        """Remove a segment durably."""
         self._disk.unlink(self._path(segment_name(first)))
         self._sync_names()
 

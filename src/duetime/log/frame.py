@@ -5,11 +5,11 @@
  position synced epoch nonce first count at_ms durability length body-crc | body | end
 ```
 
-The header has a checksum of its own, so a damaged length is noticed before it is believed, and it
+The header has a checksum of its own, so a damaged length is noticed before it is used, and it
 carries its position, so a frame found in the wrong place is noticed too. `synced` is how far the
-writer knew the log to be on the medium when it wrote the frame: whoever finds this frame knows that
-everything below that position must be there. The last byte is never zero, so that a frame whose end
-did not reach a zeroed file can be told from one that is whole. The body is opaque here.
+writer knew the log to be on stable storage when it wrote the frame: this frame proves that
+everything below that position must exist. The last byte is never zero, so that a frame whose end
+did not reach a zeroed file can be told from a whole one. The body is opaque here.
 Format version 1 is fixed by the golden logs; a change means version 2 and a reader for both.
 """
 
@@ -26,7 +26,7 @@ from duetime.limits import FRAME_BYTES_MAX
 
 MAGIC: Final = b"\xd0\xe7"
 VERSION: Final = 1
-# Several bits are set, so no single flipped bit, nor a byte turned over, makes it zero.
+# Several bits are set, so neither a flipped bit nor an inverted byte makes it zero.
 END: Final = b"\xe7"
 
 # magic, version, flags, header crc; then position, synced, epoch, nonce, first, count, at_ms,
@@ -36,7 +36,7 @@ _FIELDS = struct.Struct(">QQQQQIQBII")
 _TAG = bytes((VERSION, 0))
 _TAG_CRC = crc32(_TAG)
 HEADER_BYTES: Final = _PREFIX.size + _FIELDS.size
-# What a frame takes beside its body.
+# The size of a frame without its body.
 ENVELOPE_BYTES: Final = HEADER_BYTES + len(END)
 
 
@@ -44,22 +44,22 @@ class Frame(Struct, frozen=True, gc=False):
     """A batch of records as the log keeps it."""
 
     epoch: int
-    """Which writer's time this frame is of. An integer: 10 is after 9."""
+    """The epoch of the writer. An integer: 10 is after 9."""
     nonce: int
-    """A number of the writer's choosing, to know its own frame again after doubt."""
+    """A number chosen by the writer, to recognise its own frame when an append was in doubt."""
     first: int
     """The sequence number of the first record in the body."""
     count: int
-    """How many records the body holds."""
+    """The number of records in the body."""
     at_ms: int
-    """The stamp of all records in the body."""
+    """The timestamp of all records in the body."""
     durability: int
-    """How durable the writer wanted it, for those who read the log later."""
+    """The durability that the writer asked for, for later readers of the log."""
     body: bytes
 
 
 class Header(Struct, frozen=True, gc=False):
-    """A decoded header: the frame without its body, and how to find and check that body."""
+    """A decoded header: the frame without its body, and what is needed to find and check the body."""
 
     position: int
     synced: int
@@ -74,13 +74,13 @@ class Header(Struct, frozen=True, gc=False):
 
 
 def frame_bytes(frame: Frame) -> int:
-    """How many bytes the frame takes when it is encoded."""
+    """The size of the encoded frame."""
     assert len(frame.body) <= FRAME_BYTES_MAX, "the writer splits batches before they get this large"
     return ENVELOPE_BYTES + len(frame.body)
 
 
 def encode_header(position: int, synced: int, frame: Frame) -> bytes:
-    """What goes before the body, so that the body need not be copied to be written."""
+    """The bytes before the body. Separate, so that the body is written without being copied."""
     body = frame.body
     fields = _FIELDS.pack(
         position, synced, frame.epoch, frame.nonce, frame.first, frame.count, frame.at_ms,
@@ -90,13 +90,13 @@ def encode_header(position: int, synced: int, frame: Frame) -> bytes:
 
 
 def encode(position: int, synced: int, frame: Frame) -> bytes:
-    """The frame's bytes at this position, in one piece."""
+    """The encoded frame at this position, in one piece."""
     assert len(frame.body) <= FRAME_BYTES_MAX, "the writer splits batches before they get this large"
     return b"".join((encode_header(position, synced, frame), frame.body, END))
 
 
 def decode_header(data: bytes | memoryview, where: str) -> Header:
-    """The header at the start of `data`; raises `Damaged` if it is not one."""
+    """The header at the start of `data`; raises `Damaged` if there is no valid one."""
     if len(data) < HEADER_BYTES:
         raise Damaged(f"{where}: {len(data)} bytes are too few for a frame header.")
     magic, version, flags, crc = _PREFIX.unpack_from(data)
@@ -105,7 +105,7 @@ def decode_header(data: bytes | memoryview, where: str) -> Header:
     fields = bytes(data[_PREFIX.size : HEADER_BYTES])
     if crc32(fields, crc32(bytes((version, flags)))) != crc:
         raise Damaged(f"{where}: the frame's header does not match its checksum.")
-    # The checksum held, so these are what somebody meant to write.
+    # The checksum is right, so a writer really wrote these values.
     if version != VERSION or flags:
         raise TooNew(f"{where}: frame format {version}.{flags} is newer than {VERSION}.0.")
     header = Header(*_FIELDS.unpack(fields))
@@ -115,7 +115,7 @@ def decode_header(data: bytes | memoryview, where: str) -> Header:
 
 
 def decode_body(header: Header, body: bytes, where: str) -> Frame:
-    """The whole frame, or `Damaged` if the body is not the one that was written."""
+    """The whole frame; raises `Damaged` if the body is not the one that was written."""
     if len(body) != header.length or crc32(body) != header.body_crc:
         raise Damaged(f"{where}: the frame's body does not match its checksum.")
     return Frame(

@@ -1,7 +1,7 @@
-"""Who may write a data folder: one process at a time. Owns the file `lock`.
+"""One process at a time may write a data folder. Owns the file `lock`.
 
-The lock is the operating system's, so it goes with the process that holds it, however that ends. What
-the file says (process, host, since when) is for people: it is only believed while the lock is held.
+The lock is the operating system's, so it is released when the process that holds it ends, however it ends.
+The file's content (process, host, since when) is for people: it is only valid while the lock is held.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTE_BYTES_MAX: Final = 4_096
 
 
 class Note(msgspec.Struct):
-    """What the lock file says of its holder."""
+    """What the lock file tells about its holder."""
 
     pid: int
     host: str
@@ -29,12 +29,12 @@ class Note(msgspec.Struct):
 
 
 def hold(disk: Disk, directory: str) -> int:
-    """Take the folder and return the lock's file, to be closed to let go; raises `Held`."""
+    """Lock the folder and return the lock's file; closing the file unlocks. Raises `Held`."""
     file = disk.open(os.path.join(directory, LOCK_NAME), create=True)
     try:
         if not disk.lock(file):
             raise _held(directory, disk.read(file, 0, _NOTE_BYTES_MAX))
-        # Cutting the file stamps it: the moment comes from the file system, the log asks no clock.
+        # Truncating sets the file's time: it comes from the file system, because the log has no clock.
         disk.truncate(file, 0)
         note = Note(os.getpid(), socket.gethostname(), disk.modified_ms(file))
         disk.write(file, 0, (msgspec.json.encode(note),))

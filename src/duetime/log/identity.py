@@ -1,7 +1,7 @@
-"""Which folder a log belongs to. Owns the file `id`: a random name, made once and never changed.
+"""The identity of a data folder. Owns the file `id`: a random name, created once and never changed.
 
-The store and every backup of the folder carry the same name, so that a store and a log of two folders are
-told apart, however well their positions happen to fit.
+The store and every backup of the folder carry the same name, so that a store and a log of two different
+folders are told apart even if their positions happen to fit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IDENTITY: Final = re.compile(rb"[0-9a-f]{32}\n?")
 
 
 def read_identity(disk: Disk, directory: str) -> str | None:
-    """The folder's name; None for one that has none yet. Raises `Damaged` for what is none."""
+    """The folder's identity; None if it has none yet. Raises `Damaged` if the file holds no valid one."""
     path = os.path.join(directory, IDENTITY_NAME)
     try:
         file = disk.open_to_read(path)
@@ -37,7 +37,7 @@ def read_identity(disk: Disk, directory: str) -> str | None:
 
 
 def identify(disk: Disk, directory: str) -> str:
-    """The folder's name, which is made and put on the medium if there is none yet."""
+    """The folder's identity; created and synced if there is none yet."""
     found = read_identity(disk, directory)
     if found is not None:
         return found

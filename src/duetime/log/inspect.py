@@ -1,7 +1,8 @@
-"""Looking at a log's files from outside: what segments there are, what they hold, what is damaged.
+"""Inspect a log's files from outside: which segments exist, what they hold, what is damaged.
 
-Takes no lock and changes nothing, so it works on a copy and beside a running engine: of its log, it judges
-what was written when the look began. `verify` goes on behind each damaged place and names them all.
+Takes no lock and changes nothing, so it works on a copy and beside a running engine. Beside a running engine
+it judges only what was written before the inspection began. `verify` continues after each damaged place and
+lists them all.
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ from duetime.log.segment import (
 from duetime.log.tail import find_end, headers_behind, is_unfinished, judge
 
 Directory = str | os.PathLike[str]
-# Segments that a look holds open, so that a process may have other files, too.
+# The maximum number of segments an inspection holds open: the process needs other files, too.
 _OPEN_MAX: Final = 256
 
 
 class SegmentInfo(Struct, frozen=True):
-    """One segment file, as it is."""
+    """One segment file."""
 
     file: str
     first: int
     """The position of its first frame."""
     last: int
-    """The position behind its last whole frame."""
+    """The position after its last whole frame."""
     bytes: int
     """The size of the file."""
     frames: int
-    """How many whole frames it holds before the first bad place."""
+    """The number of whole frames before the first bad place."""
     sealed: bool
-    """Whether a newer segment follows, so that it is never written again."""
+    """Whether a newer segment follows, so that this one is never written again."""
 
 
 class Damage(Struct, frozen=True):
-    """One place that is not what was written."""
+    """One place where the bytes are not those that were written."""
 
     file: str
     offset: int
@@ -59,17 +60,17 @@ class Damage(Struct, frozen=True):
 
 
 class Look:
-    """The folder as it was when the look began. Trimming does not take away the files it holds open."""
+    """The folder as it was when the inspection began. Trimming does not remove the files it holds open."""
 
     def __init__(self, directory: Directory, disk: Disk | None = None) -> None:
         self.disk = disk if disk is not None else RealDisk()
         self.directory = os.fspath(directory)
-        # The mark first: all that it speaks of is in the segments listed after it.
+        # Read the mark first: everything it covers is in the segments listed after it.
         self.proven = read_mark(self.disk, self.directory)
         self._open: dict[int, int] = {}
         self.firsts = segment_firsts(self.disk.names(self.directory))
         try:
-            for first in self.firsts[:_OPEN_MAX]:  # the oldest go first
+            for first in self.firsts[:_OPEN_MAX]:  # trimming removes the oldest first
                 self._keep(first)
         except BaseException:
             self.close()
@@ -91,12 +92,13 @@ class Look:
         try:
             file = self.disk.open_to_read(os.path.join(self.directory, segment_name(first)))
         except FileNotFoundError:
-            return None  # a running engine has trimmed it meanwhile
+            return None  # a running engine has trimmed it in the meantime
         self._open[first] = file
         return file
 
     def files(self) -> Iterator[tuple[int, int, int | None]]:
-        """Each segment's file, its first position and that of the next one, None for the newest."""
+        """Each segment's file, its first position, and the first position of the next (None for the
+        newest)."""
         for first, after in zip(self.firsts, [*self.firsts[1:], None], strict=False):
             if first in self._open:
                 yield self._open[first], first, after
@@ -124,7 +126,7 @@ def segments(at: Directory | Look, disk: Disk | None = None) -> list[SegmentInfo
 
 def _info(disk: Disk, file: int, first: int, sealed: bool) -> SegmentInfo:
     frames, offset, size = 0, SEGMENT_HEADER_BYTES, disk.size(file)
-    # What ends it is unused room, or something for `verify` to explain.
+    # The walk ends at unused space, or at something for `verify` to explain.
     with contextlib.suppress(Damaged):
         for _, frame in walk(disk, file, first, offset, size):
             frames += 1
@@ -139,8 +141,8 @@ def scan(
 ) -> Iterator[tuple[int, Frame]]:
     """Every frame from `start`, or from the oldest; raises `Damaged` at the first that is not whole.
 
-    `until` is the end of a frame that an earlier look found (`SegmentInfo.last`): what a running engine
-    wrote since is left out."""
+    `until` is the end of a frame that an earlier inspection found (`SegmentInfo.last`): frames that a running
+    engine wrote later are left out."""
     with _looking(at, disk) as look:
         for file, first, after in look.files():
             if start is not None and after is not None and after <= start:
@@ -159,7 +161,7 @@ def scan(
 
 
 def verify(at: Directory | Look, disk: Disk | None = None) -> list[Damage]:
-    """Every damaged place of the log, none if it is sound. A torn tail is no damage."""
+    """Every damaged place of the log; an empty list if it is sound. A torn tail is not damage."""
     found: list[Damage] = []
     with _looking(at, disk) as look:
         if look.proven and not look.firsts:
@@ -167,9 +169,9 @@ def verify(at: Directory | Look, disk: Disk | None = None) -> list[Damage]:
         for file, first, after in look.files():
             try:
                 for damage in _verify(look, file, first, after):
-                    found.append(damage)  # what was found stays when the rest cannot be read
+                    found.append(damage)  # report what was found even if the rest cannot be read
             except Damaged as error:
-                # Not even the bytes could be read, so there is nothing to look for behind.
+                # The bytes themselves could not be read, so there is nothing more to check in this segment.
                 found.append(Damage(segment_name(first), 0, error.message))
     return found
 

@@ -5,12 +5,12 @@
     ------------|---------------------------|- - - - - - - - - ->
              start                         tail
                      ^                      ^
-                 stable: on the medium      the position the next frame will get
+                 stable: synced             the position the next frame will get
 ```
 
-A *frame* is the log's unit: one batch of records, there whole or not at all. A *position* is the
-place of a frame. Positions grow but need not be dense; the position after a frame is what `append`
-returns. An empty log's tail is its start.
+A *frame* is the log's unit: one batch of records, present whole or not at all. A *position* is the
+place of a frame. Positions grow but need not be dense; `append` returns the position after the
+frame. An empty log's tail is its start.
 
 The contract, held by `duetime.testing.contracts.log` for every implementation:
 
@@ -18,15 +18,15 @@ The contract, held by `duetime.testing.contracts.log` for every implementation:
   nothing; so of two writers at most one wins, and a stale one cannot write. When it returns, the frame
   is in its place for every later reader and survives the death of this process (`kill -9`).
 - `sync()` returns when every frame appended before the call is on stable storage and survives power
-  loss. It is apart from `append` so that the writer can go on (timers keep firing) while the medium
-  works, and one sync covers every batch that came meanwhile. Engines that are durable on append do
-  nothing here.
-- `append` may raise `NoSpace`: certainly not written, the log is as before, try again when there is
-  room. It may raise `InDoubt`: perhaps written; the writer reads at `at` and compares epoch and nonce,
+  loss. It is separate from `append` so that the writer can continue (timers keep firing) while the disk
+  works, and one sync covers every batch that arrived in the meantime. Engines that are durable on append
+  do nothing here.
+- `append` may raise `NoSpace`: certainly not written, the log is unchanged, try again when there is
+  space. It may raise `InDoubt`: perhaps written; the writer reads at `at` and compares epoch and nonce,
   it never assumes. Any other error, and every error of `sync`, is final: the writer must stop, because
-  after a failed fsync nobody knows what is on the medium.
-- `read(start)` gives every frame from `start` to the tail as it was when reading began, in order. A
-  `start` inside the trimmed part, or one that is no frame's place, raises `Damaged`.
+  after a failed fsync it is unknown what is on the disk.
+- `read(start)` yields every frame from `start` to the tail as it was when reading began, in order. A
+  `start` inside the trimmed part, or one that is not the place of a frame, raises `Damaged`.
 - `trim(below)` may forget frames whose position is less than `below`. It forgets whole units of its own
   choosing, never more than asked, and never the tail.
 - What is read is what was written. Damage is raised as `Damaged` with its place, never returned.
@@ -43,10 +43,10 @@ Position = int
 
 
 class Log(Protocol):
-    """Frames in order. See the module's text for the contract."""
+    """Frames in order. The module's docstring is the contract."""
 
     async def open(self) -> None:
-        """Take hold of the log, repair a torn tail, refuse any other damage."""
+        """Lock the log, repair a torn tail, refuse any other damage."""
 
     async def start(self) -> Position:
         """The lowest position that can be read."""
@@ -64,7 +64,7 @@ class Log(Protocol):
         """Every frame from `start` on, each with its position."""
 
     async def trim(self, below: Position) -> None:
-        """Forget frames below this position, as far as whole segments allow."""
+        """Forget frames below this position, in whole units (segments), never more than asked."""
 
     async def close(self) -> None:
-        """Sync and let go. Closing twice is fine."""
+        """Sync and release the log. Closing twice is fine."""

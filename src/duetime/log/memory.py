@@ -1,8 +1,8 @@
-"""The reference log: a list in memory. Every other engine is compared with it by machine.
+"""The reference log: a list in memory. Tests compare every other engine with it.
 
-Handles made on the same `Storage` see the same log, as two processes would: that is how tests play
-the stale writer and the restart. Positions grow by the size a frame would have in a file, so nobody
-gets used to counting them by one.
+Handles made on the same `Storage` see the same log, as two processes would: tests use this to act as
+a stale writer and to restart. Positions grow by the size a frame would have in a file, so that no caller
+can rely on counting them by one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from duetime.log.log import Position
 
 
 class Storage:
-    """What survives when a handle is dropped."""
+    """The part that survives when a handle is dropped."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[Position, Frame]] = []

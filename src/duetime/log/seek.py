@@ -1,9 +1,9 @@
-"""Where the log was at a moment: found by the frames' stamps, without reading the log.
+"""Find the log position at a given time from the timestamps of frames, without reading the whole log.
 
-Frames lie one behind the other and differ in length, but each header carries its own position, so one can be
-recognised from anywhere: a search by halves looks at a few headers of a log of any size. Takes no lock.
-Stamps are the writer's clock; where it was set back, the last frame before the moment in the order of the log
-is meant as far as halving finds it.
+Frames follow each other and differ in length, but each header carries its own position, so a header can be
+recognised from any offset: a binary search reads a few headers of a log of any size. Takes no lock.
+Timestamps come from the writer's clock. Where that clock was set back, the result is the last frame before
+the moment in log order, as far as a binary search can find it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from duetime.log.frame import ENVELOPE_BYTES, HEADER_BYTES, MAGIC, Header, decod
 from duetime.log.segment import SEGMENT_HEADER_BYTES, segment_firsts, segment_name
 
 _STEP = 64 * 1024
-_POSITION = 8  # in a header, behind magic, version, flags and checksum
-# A header is found within this distance from anywhere, or there is none behind.
+_POSITION = 8  # offset in a header, after magic, version, flags and checksum
+# From any offset, the next header is within this distance, or there is none.
 _REACH = FRAME_BYTES_MAX + ENVELOPE_BYTES + HEADER_BYTES
 
 
 class Place(Struct, frozen=True, rename="camel"):
-    """A frame: where it is, when it was written, in which epoch, and its last record's number."""
+    """A frame: its position, the time it was written, its epoch, and the number of its last record."""
 
     position: int
     at_ms: int
@@ -34,14 +34,14 @@ class Place(Struct, frozen=True, rename="camel"):
 
 
 class Span(Struct, frozen=True, rename="camel"):
-    """One segment, by its name and its first frame alone."""
+    """One segment, described by its name and its first frame only."""
 
     file: str
     first: int
     bytes: int
     sealed: bool
     begins: Place | None
-    """None when it has no frame yet."""
+    """None if it has no frame yet."""
 
 
 class _Segment:
@@ -55,11 +55,11 @@ class _Segment:
         self._disk.close(self.file)
 
     def header(self, offset: int) -> Header | None:
-        """The header of the frame that begins here, if one does."""
+        """The header of the frame that begins at this offset, if there is one."""
         return self._decoded(self._disk.read(self.file, offset, HEADER_BYTES), 0, offset)
 
     def next_header(self, offset: int, end: int) -> tuple[int, Header] | None:
-        """The first frame that begins at this place or behind, and before `end`."""
+        """The first frame that begins at or after this offset and before `end`."""
         end = min(end, offset + _REACH)
         while offset < end:
             data = self._disk.read(self.file, offset, _STEP + HEADER_BYTES)
@@ -75,7 +75,7 @@ class _Segment:
     def _decoded(self, data: bytes, at: int, offset: int) -> Header | None:
         position = self.first + offset - SEGMENT_HEADER_BYTES
         if data[at + _POSITION : at + _POSITION + 8] != position.to_bytes(8, "big"):
-            return None  # most places that only look like a header end here
+            return None  # most byte sequences that only look like a header are rejected here
         try:
             header = decode_header(data[at : at + HEADER_BYTES], "")
         except Damaged:
@@ -84,10 +84,10 @@ class _Segment:
 
 
 def seek(directory: str | os.PathLike[str], at_ms: int, disk: Disk | None = None) -> Place | None:
-    """The last frame written at a moment or before; None when the log begins later."""
+    """The last frame written at or before a moment; None if the log begins later."""
     disk, folder = disk if disk is not None else RealDisk(), os.fspath(directory)
     firsts = segment_firsts(disk.names(folder))
-    low, high = 0, len(firsts)  # of those below `low` the first frame is not behind the moment
+    low, high = 0, len(firsts)  # the first frames of segments below `low` are not after the moment
     found: Place | None = None
     while low < high:
         middle = (low + high) // 2
@@ -100,7 +100,7 @@ def seek(directory: str | os.PathLike[str], at_ms: int, disk: Disk | None = None
 
 
 def spans(directory: str | os.PathLike[str], disk: Disk | None = None) -> list[Span]:
-    """Every segment, oldest first, without reading more than the first header of each."""
+    """Every segment, oldest first; reads only the first header of each."""
     disk, folder = disk if disk is not None else RealDisk(), os.fspath(directory)
     found: list[Span] = []
     firsts = segment_firsts(disk.names(folder))
@@ -108,7 +108,7 @@ def spans(directory: str | os.PathLike[str], disk: Disk | None = None) -> list[S
         try:
             segment = _Segment(disk, folder, first)
         except FileNotFoundError:
-            continue  # trimmed meanwhile
+            continue  # trimmed in the meantime
         try:
             header = segment.header(SEGMENT_HEADER_BYTES)
         finally:
@@ -119,11 +119,11 @@ def spans(directory: str | os.PathLike[str], disk: Disk | None = None) -> list[S
 
 
 def _search(disk: Disk, directory: str, first: int, at_ms: int) -> Place | None:
-    """The last frame of a segment at a moment or before; None when all are behind it."""
+    """The last frame of a segment at or before a moment; None if all are after it."""
     try:
         segment = _Segment(disk, directory, first)
     except FileNotFoundError:
-        return None  # trimmed meanwhile
+        return None  # trimmed in the meantime
     try:
         low = SEGMENT_HEADER_BYTES
         found = segment.header(low)
@@ -143,7 +143,7 @@ def _search(disk: Disk, directory: str, first: int, at_ms: int) -> Place | None:
 
 
 def _walk(segment: _Segment, offset: int, found: Header, at_ms: int) -> Header:
-    """From frame to frame, for the last bit of the way."""
+    """Walk frame by frame for the last part of the search."""
     while True:
         offset += ENVELOPE_BYTES + found.length
         header = segment.header(offset)

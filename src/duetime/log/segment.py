@@ -6,9 +6,9 @@
 ```
 
 A frame's position is the segment's first position plus its distance from the end of the header, so
-positions go on from one segment to the next as if the headers were not there. A segment is *sealed*
-once the next one exists: it is then on the medium, whole, and cut to exactly its frames. Only the
-newest may have unused zeros behind.
+positions continue from one segment to the next as if the headers were not there. A segment is *sealed*
+once the next one exists: it is then whole, on stable storage, and cut to exactly its frames. Only the
+newest may have unused zeros at its end.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ SUFFIX_UNFINISHED: Final = ".seg.tmp"
 MAGIC: Final = b"DUELOG\r\n"
 VERSION: Final = 1
 _NAME = re.compile(r"(\d{20})\.seg")
-# magic, version, nothing yet, first position, crc of all before
+# magic, version, reserved, first position, CRC of everything before
 _HEADER = struct.Struct(">8sIQQI")
 SEGMENT_HEADER_BYTES: Final = _HEADER.size
-# Few calls for a long read, little memory for a short one; a frame always fits.
+# Large enough for few calls in a long read, small enough to save memory in a short one; a frame always fits.
 CHUNK_BYTES: Final = 4 * 1024 * 1024
 _ENCODED_BYTES_MAX: Final = FRAME_BYTES_MAX + ENVELOPE_BYTES
 assert CHUNK_BYTES > 2 * _ENCODED_BYTES_MAX, "most of a chunk is used before the next is read"
 
 
 class Segment(Struct):
-    """A segment that is written: its file, where its frames end, and how far the file reaches."""
+    """The segment being written: its file, where its frames end, and the size of the file."""
 
     first: int
     file: int
@@ -61,13 +61,13 @@ def segment_firsts(names: list[str]) -> list[int]:
 
 
 def segment_header(first: int) -> bytes:
-    """What a segment that starts at this position begins with."""
+    """The header of the segment that starts at this position."""
     head = _HEADER.pack(MAGIC, VERSION, 0, first, 0)[:-4]
     return head + crc32(head).to_bytes(4, "big")
 
 
 def check_header(data: bytes, first: int, name: str) -> None:
-    """Raise `Damaged` or `TooNew` unless `data` is the header of the segment so named."""
+    """Raise `Damaged` or `TooNew` unless `data` is the header of the segment with this name."""
     if data == segment_header(first):
         return
     where = f"{name} at 0"
@@ -99,7 +99,7 @@ def check_sealed(disk: Disk, file: int, first: int, after: int) -> None:
 
 
 def read_bytes(disk: Disk, file: int, name: str, offset: int, count: int) -> bytes:
-    """Bytes of a segment; what the medium cannot give back is damage like any other."""
+    """Bytes of a segment. A read error of the disk counts as damage."""
     try:
         return disk.read(file, offset, count)
     except OSError as error:
@@ -109,14 +109,15 @@ def read_bytes(disk: Disk, file: int, name: str, offset: int, count: int) -> byt
 
 
 def walk(disk: Disk, file: int, first: int, offset: int, end: int) -> Iterator[tuple[int, Frame]]:
-    """Every frame from one offset to another, verified; `Damaged` at the first that is not one."""
+    """Every frame from one offset to another, verified; raises `Damaged` at the first invalid one."""
     name = segment_name(first)
     base = first - SEGMENT_HEADER_BYTES
     while offset < end:
         chunk = memoryview(read_bytes(disk, file, name, offset, min(CHUNK_BYTES, end - offset)))
         if not chunk:
             raise Damaged(f"{name} at {offset}: the file ends here, its frames go on to {end}.")
-        # Behind this place a frame may go on in the next chunk, so it is read again from there.
+        # A frame that begins after this place may continue in the next chunk, so reading resumes at this
+        # place.
         sure = len(chunk) if len(chunk) < CHUNK_BYTES else CHUNK_BYTES - _ENCODED_BYTES_MAX
         at = 0
         while at < sure:

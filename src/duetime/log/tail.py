@@ -1,27 +1,27 @@
-"""Where a newest segment ends: what was cut short by a crash, and what is damage.
+"""Where the newest segment ends: tell what a crash cut short from damage.
 
-Frames are written one behind the other into a file of zeros, and reach the medium in sectors of 512
+Frames are written one after the other into a file of zeros, and reach the disk in sectors of 512
 bytes, in any order, until a sync returns. So after a crash the segment is a row of whole frames up to a
-first bad place; what lies there decides. The questions are asked in this order:
+first bad place; the bytes there decide. The questions are asked in this order:
 
-1. *Was it known to be on the medium?* The mark says how far the log was synced, and so does the header
-   of every frame found behind. If either names a position above the bad place, then what stood here was
-   safe and is lost: **damage**. This is proof, and it holds for every frame a sync covered, as long as
-   one of its witnesses is left: the mark (there at once for a killed process, written back within
-   the system's time for a machine without power) or any later frame.
-2. *Is all behind it zero?* Then nothing was written there: the **clean end**.
+1. *Was it known to be on stable storage?* The mark says how far the log was synced, and so does the header
+   of every frame found after the bad place. If either names a position above the bad place, then the frame
+   here was safe and is lost: **damage**. This is proof, and it holds for every frame a sync covered, as long
+   as one of its witnesses is left: the mark (at once if only the process was killed, after the system's
+   write-back time if power failed) or any later frame.
+2. *Is everything after it zero?* Then nothing was written there: the **clean end**.
 3. *Did a part of it never arrive?* Only these traces count; each can be left by a crash:
    - a sector of the frame is zero from the frame's start, or the sector's, to the sector's end
-     (that sector did not arrive; frames behind it may have, which is why finding one proves nothing
-     unless it says that this place was synced);
+     (that sector did not arrive; later frames may have, which is why finding one proves nothing
+     unless its header says that this place was synced);
    - from the frame's last byte on, which is never zero in a whole frame, all is zero or the file has
      ended (the write was cut, or the file's new length did not arrive).
-   Any of them: **torn**. The frame was never acknowledged as synced, as far as anyone can tell.
-4. Otherwise every sector of it is there, and they do not add up: **damage**.
+   Any of them: **torn**. As far as can be known, the frame was never acknowledged as synced.
+4. Otherwise every sector of it is there, but the checksum is wrong: **damage**.
 
-What cannot be told: a frame that was synced and then lost a sector to zeros, when the mark and every
-later frame are lost with it. That takes a power cut and a failing medium at the same moment.
-Where the header itself is bad its frame's length is unknown, so only the header's sectors are asked.
+What cannot be detected: a frame that was synced and then lost a sector to zeros, when the mark and every
+later frame are lost with it. That takes a power cut and a failing disk at the same moment.
+Where the header itself is bad its frame's length is unknown, so only the header's sectors are examined.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ SECTOR_BYTES: Final = 512
 
 
 class End(Struct, frozen=True):
-    """Where the frames end, and what is behind them."""
+    """Where the frames end, and what follows them."""
 
     offset: int
-    """The first byte behind the last whole frame."""
+    """The first byte after the last whole frame."""
     size: int
     """The size of the file."""
     torn: bool
-    """Whether something half written lies behind."""
+    """Whether something half-written follows."""
 
 
 def find_end(disk: Disk, file: int, first: int, proven: int) -> End:
     """Where the newest segment's frames end; raises `Damaged` if they were damaged, not torn.
 
-    `proven` is a position all below which is known to have been on the medium.
+    `proven` is a position below which everything is known to have been on stable storage.
     """
     name = segment_name(first)
     size = disk.size(file)
@@ -83,7 +83,7 @@ def _lost(message: str, witness: int) -> Damaged:
 
 
 def is_unfinished(disk: Disk, file: int, first: int, size: int, proven: int) -> bool:
-    """Whether the segment holds nothing but a part of its own header: it never had a frame."""
+    """Whether the segment holds only part of its own header: it never had a frame."""
     if proven > first:
         return False
     name = segment_name(first)
@@ -94,9 +94,9 @@ def is_unfinished(disk: Disk, file: int, first: int, size: int, proven: int) -> 
 
 
 def judge(disk: Disk, file: int, first: int, offset: int, size: int, proven: int, error: Damaged) -> bool:
-    """What lies at the bad place `offset`: False if nothing does, True if it is torn, or raises `Damaged`.
+    """Judge the bytes at the bad place `offset`: False if empty, True if torn; raises `Damaged` otherwise.
 
-    A writer may be at work in this very place. A frame that is whole by now was finished after the look
+    A writer may be writing in this very place. A frame that is whole by now was finished after the inspection
     began and is not judged; bytes that still change are not damage. Damage does not change.
     """
     before: bytes | None = None
@@ -127,7 +127,8 @@ def _is_whole(rest: bytes, position: int) -> bool:
 
 
 def is_torn(rest: bytes, first: int, offset: int, proven: int, error: Damaged) -> bool:
-    """Judge the bad place `offset`, which `rest` starts at: False if clean, True if torn, or raise."""
+    """Judge the bad place `offset`, where `rest` starts: False if clean, True if torn, else raise
+    `Damaged`."""
     position = first + offset - SEGMENT_HEADER_BYTES
     witness = max(proven, *(header.synced for _, header in headers_behind(rest, position)), 0)
     if witness > position:
@@ -145,7 +146,7 @@ def is_torn(rest: bytes, first: int, offset: int, proven: int, error: Damaged) -
 
 
 def headers_behind(rest: bytes, position: int) -> Iterator[tuple[int, Header]]:
-    """Every header behind the start of `rest`, which is the bytes from `position`, and how far behind."""
+    """Every header after the start of `rest` (the bytes from `position`), and its distance from there."""
     at = rest.find(MAGIC, 1)
     while at >= 0:
         header = _header_at(rest, at, position + at)
@@ -163,7 +164,7 @@ def _header_at(rest: bytes, at: int, position: int) -> Header | None:
 
 
 def _has_hole(rest: bytes, offset: int, size: int) -> bool:
-    """Whether a sector under the first `size` bytes of `rest` is zero where `rest` covers it."""
+    """Whether a sector under the first `size` bytes of `rest` is all zero in the part that `rest` covers."""
     at = 0
     while at < size:
         sector_end = at + SECTOR_BYTES - (offset + at) % SECTOR_BYTES
