@@ -195,12 +195,11 @@ def test_a_thawed_kernel_goes_on_like_the_one_it_was(seed):
 @pytest.mark.parametrize("seed", range(40, 46))
 def test_nothing_is_decided_by_who_watches(seed):
     watched, unwatched = Kernel(MemoryStore()), Kernel(MemoryStore())
-    unwatched.state.watched = False
     now_ms = T0
     for number, move in enumerate(dice(seed, 400), 1):
         now_ms += step_of(move)
         record = Record(number, now_ms, command_of(move, watched.state, now_ms))
-        expected, found = watched.apply(record), unwatched.apply(record)
+        expected, found = watched.apply(record), unwatched.apply(record, watched=False)
         assert found.effects == expected.effects, record
         assert plain(found.answer) == plain(expected.answer), record
         assert found.changes == []

@@ -305,8 +305,8 @@ def test_a_random_order_leaks_into_effects(monkeypatch):
     real = Kernel.apply
     flips = itertools.count()
 
-    def apply(self, record: Record):
-        applied = real(self, record)
+    def apply(self, record: Record, **watched: bool):
+        applied = real(self, record, **watched)
         if next(flips) % 7 == 0:
             applied.effects.reverse()
             applied.changes.reverse()

@@ -99,6 +99,7 @@ class Engine(Planner):
             if self.meter is not None:
                 self.meter.begin(kernel.state, self.clock, self._loop.time() - began_s)
             self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
+            self.pump.watched = self._waiters.__bool__
             self.guard = Guard(self._log, kernel.state, self.options)
             self._syncer = Syncer(self._log, self._fail, self.meter)
             self._inbox.sift = Foreknown(self.pump, self._syncer, self.clock, self._durable, self.meter)
@@ -256,7 +257,6 @@ class Engine(Planner):
         batch = self._inbox.take()
         if not batch.commands:
             return
-        self.pump.kernel.state.watched = bool(self._waiters)
         try:
             turn = await self.pump.turn(batch)
         except NoSpace as error:

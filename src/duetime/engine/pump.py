@@ -67,6 +67,9 @@ class Pump:
         self._still_ms = 0
         self.stood_still: Callable[[], int] = lambda: 0
         """Asked before each turn: how long nobody could be heard since the last time it was asked."""
+        self.watched: Callable[[], bool] = lambda: True
+        """Asked after each append, so that a waiter that registers during a slow append counts: whether
+        changes are wanted."""
         self.kernel = kernel
         self.position = position
         self.broken: Exception | None = None
@@ -91,8 +94,9 @@ class Pump:
         position = await self._append(frame)
         try:
             turn = Turn(batch, position, frame.at_ms, [], [], [], perf_counter() - began_s)
+            watched = self.watched()
             for command in batch.commands:
-                self._apply(turn, command)
+                self._apply(turn, command, watched)
         except Exception as error:
             self.broken = error
             raise Fatal(f"The kernel failed on a record at position {self.position}: {error!r}.") from error
@@ -110,8 +114,9 @@ class Pump:
             batch.commands.insert(0, Leap(by_ms, self._still_ms))
             batch.replies.insert(0, [])
 
-    def _apply(self, turn: Turn, command: Command) -> None:
-        applied = self.kernel.apply(Record(self.kernel.state.records + 1, turn.at_ms, command))
+    def _apply(self, turn: Turn, command: Command, watched: bool) -> None:
+        record = Record(self.kernel.state.records + 1, turn.at_ms, command)
+        applied = self.kernel.apply(record, watched=watched)
         turn.answers.append(applied.answer)
         turn.effects.extend(applied.effects)
         turn.changes.extend(applied.changes)

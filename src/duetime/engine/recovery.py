@@ -85,4 +85,4 @@ def _replay(kernel: Kernel, place: Position, first: int, count: int, at_ms: int,
     for number, command in enumerate(commands, first):
         if isinstance(command, Start) and command.rules > RULES:
             raise TooNew(f"Record {number} follows the rules of version {command.rules}, not {RULES}.")
-        kernel.apply(Record(number, at_ms, command))
+        kernel.apply(Record(number, at_ms, command), watched=False)

@@ -89,8 +89,9 @@ class Kernel:
         """The same step by step, each of some milliseconds. To be taken to the end before anything else."""
         return recovery.thaw(self.state, checkpoint)
 
-    def apply(self, record: Record) -> Applied:
-        """Apply one record: the verb, then time, then what follows from both."""
+    def apply(self, record: Record, *, watched: bool = True) -> Applied:
+        """Apply one record: the verb, then time, then what follows from both. `watched`: list the changes;
+        nothing else depends on it."""
         state = self.state
         assert record.seq == state.records + 1, "the log has no gaps"
         state.records = record.seq
@@ -104,7 +105,7 @@ class Kernel:
         else:
             state.behind = False
             state.latest_ms = record.at_ms
-        state.effects, state.changes = [], []
+        state.effects, state.changes = [], [] if watched else None
         if type(command) is Leap or type(command) is Start:
             leap.apply(state, command, before_ms)  # before what is due by the new time
         advance.apply(state)
@@ -118,7 +119,7 @@ class Kernel:
             dispatch.hand_out(state)
         if isinstance(command, Demand) and not command.standing and answer is None:
             consumers.end_claim(state, command)
-        return Applied(answer, state.effects, state.changes)
+        return Applied(answer, state.effects, state.changes or [])
 
     def _verb(self, command: Command) -> Answer:
         state = self.state

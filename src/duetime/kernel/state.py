@@ -85,9 +85,8 @@ class State:
         """Outcomes refused because their delivery was not the current one, since the start."""
         # What one record asked for; the kernel empties these with each record.
         self.effects: list[Effect] = []
-        self.changes: list[Change] = []
-        self.watched = True
-        """Whether anybody wants to know of changes. Nothing is decided by it."""
+        self.changes: list[Change] | None = None
+        """None: nobody watches, and changes are not listed."""
         self.stirred: dict[Track, None] = {}
         """Tracks that may have something new to hand out, in the order they were stirred."""
         self.ended_parents: list[Intent] = []

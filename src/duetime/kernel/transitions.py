@@ -72,7 +72,7 @@ def move(state: State, intent: Intent, new: Status) -> None:
         intent.delivery += 1  # the fence: every hand-over has a number of its own
     intent.revision += 1
     intent.updated_at_ms = at_ms = state.at_ms
-    if state.watched:
+    if state.changes is not None:
         state.changes.append(Change(intent.id, old, new, at_ms, intent.delivery))
 
 

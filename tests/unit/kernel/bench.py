@@ -65,6 +65,7 @@ class Bench:
         self.kernel = Kernel(self.store)
         self.state = self.kernel.state
         self.ms = 0
+        self.watched = True
         if settings:
             self.configure(**settings)
 
@@ -72,7 +73,8 @@ class Bench:
 
     def do(self, command: Command) -> Applied:
         """Apply one command now."""
-        return self.kernel.apply(Record(self.state.records + 1, T0 + self.ms, command))
+        record = Record(self.state.records + 1, T0 + self.ms, command)
+        return self.kernel.apply(record, watched=self.watched)
 
     def at(self, ms: int) -> Applied:
         """Let time be so many milliseconds after T0."""

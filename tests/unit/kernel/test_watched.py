@@ -10,7 +10,7 @@ from tests.unit.kernel.bench import Bench, delivered, stream
 
 def test_without_watchers_no_change_is_told_and_all_else_is_the_same():
     watched, unwatched = Bench(), Bench()
-    unwatched.kernel.state.watched = False
+    unwatched.watched = False
     for bench in (watched, unwatched):
         assert delivered(bench.submit("a")) == ["a"]
     first, second = (bench.submit("b", after=("a",)) for bench in (watched, unwatched))

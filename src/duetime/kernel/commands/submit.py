@@ -174,7 +174,7 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
         return _make_blocked(state, intent)
     state.alive += 1
     state.tally[terms.tier * 64] += 1
-    if state.watched:
+    if state.changes is not None:
         state.changes.append(Change(item.id, None, SCHEDULED, at_ms, 0))
     if execute_at_ms <= at_ms:
         make_due(state, intent, execute_at_ms)
@@ -187,7 +187,7 @@ def _make_blocked(state: State, intent: Intent) -> Intent:
     intent.status = BLOCKED
     state.alive += 1
     state.tally[intent.terms.tier * 64 + BLOCKED * 9] += 1
-    if state.watched:
+    if state.changes is not None:
         state.changes.append(Change(intent.id, None, BLOCKED, state.at_ms, 0))
     rare = rare_of(intent)
     if rare.ties is not None:
