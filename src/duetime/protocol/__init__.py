@@ -1,1 +1,1 @@
-"""The words: what is written on the log or crosses the kernel's edge."""
+"""The data types written on the log or passed across the kernel's edge."""

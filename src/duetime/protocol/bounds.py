@@ -1,6 +1,7 @@
-"""What an intent may say: every bound of its fields, checked before anything is stored.
+"""The bounds of every field of an intent, checked before anything is stored.
 
-Each function gives the first problem as a sentence, or None. The client and the API both ask here.
+Each function returns the first problem as a sentence, or None. The client and the API both call these
+functions.
 """
 
 from __future__ import annotations
@@ -71,15 +72,15 @@ __all__ = [
 ]
 
 NOT_REPLICATED = "The ack REPLICATED is refused: there is no replicated log engine here. Use DURABLE."
-"""The same reason at every door, so that nobody believes in copies that do not exist."""
+"""The same reason at every door, so that nobody relies on copies that do not exist."""
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
-# What may be waited for: intents of schedules, too.
+# Ids that an intent may wait for, including ids made by schedules.
 _PARENT = re.compile(r"[A-Za-z0-9_.:@-]+")
 
 
 def item(item: Item) -> str | None:
-    """What is wrong with a new intent."""
+    """The first problem of a new intent."""
     problem = unreadable(item, Item)
     if problem is not None:
         return problem
@@ -108,7 +109,7 @@ def _ties(item: Item, ties: Ties) -> str | None:
 
 
 def _group(item: Item, ties: Ties) -> str | None:
-    """What is wrong with a member or a callback of a group."""
+    """The first problem of a member or a callback of a group."""
     if ties.group is None and not ties.members:
         return None
     if not 0 <= ties.members <= GROUP_MEMBERS_MAX:
@@ -123,7 +124,7 @@ def _group(item: Item, ties: Ties) -> str | None:
 
 
 def claim(claim: Claim) -> str | None:
-    """What is wrong with the claim of an intent."""
+    """The first problem of an intent's claim."""
     what = "collapse key" if claim.collapses else "unique key"
     if not 1 <= len(claim.key) <= KEY_CHARS_MAX:
         return f"The {what} must have 1 to {KEY_CHARS_MAX} characters."
@@ -135,7 +136,7 @@ def claim(claim: Claim) -> str | None:
 
 
 def unreadable(thing: object, kind: Any) -> str | None:
-    """Why something could be written on the log but not read again: a wrong type, or text that is none."""
+    """Why an object could be written on the log but not read again: a wrong type, or invalid text."""
     try:
         msgspec.msgpack.decode(msgspec.msgpack.encode(thing), type=kind)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
@@ -144,7 +145,7 @@ def unreadable(thing: object, kind: Any) -> str | None:
 
 
 def command(command: Command) -> str | None:
-    """What is wrong with a command that somebody asks for."""
+    """The first problem of a command from a caller."""
     problem = unreadable(command, Command)
     if problem is not None:
         return problem
@@ -170,7 +171,7 @@ def command(command: Command) -> str | None:
 
 
 def terms(terms: Terms) -> str | None:
-    """What is wrong with an intent's terms."""
+    """The first problem of an intent's terms."""
     problem = (
         unreadable(terms, Terms) or _target(terms.target) or redelivery(terms.redelivery) or _tags(terms.tags)
     )
@@ -200,7 +201,7 @@ def terms(terms: Terms) -> str | None:
 
 
 def _fairness(terms: Terms) -> str | None:
-    """What is wrong with the share of an intent."""
+    """The first problem of an intent's fairness key and weight."""
     if terms.fairness_key is None:
         return "A fairness weight is given without a fairness key."
     if not 1 <= len(terms.fairness_key) <= FAIRNESS_KEY_CHARS_MAX:
@@ -213,7 +214,7 @@ def _fairness(terms: Terms) -> str | None:
 
 
 def schedule(schedule: Schedule) -> str | None:
-    """What is wrong with a schedule; whether its rule and zone mean anything is the calendar's to say."""
+    """The first problem of a schedule. The calendar checks whether the rule and the zone are valid."""
     if not _ID.fullmatch(schedule.id) or len(schedule.id) > SCHEDULE_ID_CHARS_MAX:
         return f"A schedule's id must be 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -"
     if bool(schedule.cron) == bool(schedule.every_ms):
@@ -238,7 +239,7 @@ def schedule(schedule: Schedule) -> str | None:
 
 
 def limits(limits: tuple[Limit, ...]) -> str | None:
-    """What is wrong with the limits of an intent."""
+    """The first problem of an intent's limits."""
     if len(limits) > LIMITS_MAX:
         return f"{len(limits)} limits are given; {LIMITS_MAX} are allowed."
     if len({limit.key for limit in limits}) < len(limits):
@@ -255,7 +256,7 @@ def limits(limits: tuple[Limit, ...]) -> str | None:
 
 
 def numbers(rate: int, period_ms: int, burst: int, concurrency: int) -> str | None:
-    """What is wrong with a rate and a concurrency."""
+    """The first problem of a rate and a concurrency."""
     if not 0 <= rate <= RATE_MAX:
         return f"the rate must be from 1 to {RATE_MAX}."
     if not 1 <= period_ms <= DAY_MS:
@@ -268,7 +269,7 @@ def numbers(rate: int, period_ms: int, burst: int, concurrency: int) -> str | No
 
 
 def redelivery(policy: Redelivery) -> str | None:
-    """What is wrong with a retry policy."""
+    """The first problem of a retry policy."""
     if not 1 <= policy.max_attempts <= ATTEMPTS_MAX:
         return f"max_attempts must be from 1 to {ATTEMPTS_MAX}, not {policy.max_attempts}."
     if not 0 <= policy.initial_delay_ms <= RETRY_DELAY_MS_MAX:

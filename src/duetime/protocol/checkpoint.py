@@ -1,6 +1,6 @@
-"""What the kernel knows besides its intents, as the store keeps it with a position.
+"""What the kernel knows besides its intents; the store keeps it with a position.
 
-Everything else (timers, lanes, permits in use) is read off the intents.
+Everything else (timers, lanes, permits in use) is derived from the intents.
 """
 
 from __future__ import annotations
@@ -12,30 +12,31 @@ from duetime.protocol.schedule import Timetable
 
 
 class Marks(Struct, frozen=True, array_like=True, gc=False):
-    """Which finished intents are forgotten. They only move forward."""
+    """Which finished intents are forgotten. The marks only move forward."""
 
     finished_before_ms: int = 0
     dead_before_ms: int = 0
     ended_to: int = 0
     key_before_ms: int = 0
-    """An intent with an idempotency key is kept until its window has passed."""
+    """An intent with an idempotency key is kept until the key's window has passed."""
 
 
 class Consumer(Struct, array_like=True, gc=False):
-    """A worker that pulls: when it was last heard of, and what it can still take."""
+    """A worker that pulls: when it last gave a sign of life, and how many deliveries it can still take."""
 
     name: str
     seen_at_ms: int
     credits: dict[str, int]
-    """Per lane, in the order of the first demand."""
+    """Credits per lane, in the order of the first demand."""
 
 
 class Turns(Struct, frozen=True, array_like=True, gc=False):
-    """The fairness keys of one track, by what each has had (see `kernel.shares`), as seen from its level."""
+    """The fairness keys of one track and how many turns each has had, relative to the track's level (see
+    `kernel.queues.fairness`)."""
 
     lane: str
     tier: int
-    """Whose track it is, in a lane that has one for each tier."""
+    """The track's tier, in a lane that has one track per tier."""
     entry: int
     had: dict[str, int]
 
@@ -45,7 +46,7 @@ class Checkpoint(Struct, frozen=True, array_like=True):
 
     position: int
     records: int
-    """How many records were applied: the sequence number of the last."""
+    """The number of records applied: the sequence number of the last."""
     at_ms: int
     latest_ms: int
     epoch: int
@@ -61,30 +62,31 @@ class Checkpoint(Struct, frozen=True, array_like=True):
     paused: tuple[str, ...]
     consumers: tuple[Consumer, ...]
     turns: dict[str, tuple[str, ...]]
-    """Per pulled lane, whose turn comes in which order."""
+    """Per pulled lane, the consumers in the order of their turns."""
     draining: bool = False
     tally: tuple[int, ...] = (0,) * 320
-    """How often intents moved, by tier, old and new status."""
+    """Number of transitions, by tier, old and new status."""
     lanes: dict[str, LaneSettings] = {}
     """Lanes with settings of their own."""
     buckets: dict[str, int] = {}
-    """Limiters whose bucket is not full, and when it will be, in nanoseconds of the flow's own clock."""
+    """Limiters whose bucket is not full, and when it will be, in nanoseconds of the flow clock."""
     flow_ms: int = 0
-    """That clock, which only goes forward."""
+    """The flow clock, which only goes forward."""
     schedules: tuple[Timetable, ...] = ()
     shares: tuple[Turns, ...] = ()
-    """Where fairness keys take turns."""
+    """Tracks in which fairness keys take turns."""
     rules: int = 1
     """Which rules the newest `Start` asked for (see `command.RULES`)."""
     woken: int = 0
-    """Intents that the records with the stamp `at_ms` have woken."""
+    """The number of intents woken by the records with timestamp `at_ms`."""
     doubt_ms: int = 0
-    """How far the clock leapt ahead without being believed yet (see `kernel.leap`)."""
+    """How far the clock jumped ahead, while the jump is not trusted yet (see `kernel.commands.leap`)."""
     doubt_until_ms: int = 0
-    """When it is believed, by the flow's own clock."""
+    """When the jump becomes trusted, by the flow clock."""
     waiting: dict[str, int] | None = None
-    """Messages of each entity that wait for their time or for others. None: not counted by who wrote this."""
+    """Messages of each entity that wait for their time or for other intents. None: written by a version that
+    did not count them."""
     pauses: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
-    """The newest pauses of lanes, from when until when; 0: it goes on."""
+    """The newest pauses of lanes as (from, until); until 0: still paused."""
     handed: int = 0
-    """Ready intents that the records with the stamp `at_ms` have looked at to hand them out."""
+    """The number of ready intents that the records with timestamp `at_ms` examined for hand-out."""

@@ -1,7 +1,7 @@
-"""Everything that may be written on the log.
+"""Every command that may be written on the log.
 
-Each command is a frozen, tagged Struct; tags are short and never change. A command that names an
-intent may say which revision it expects; 0 means any.
+Each command is a frozen, tagged Struct; tags are short and never change. A command on an existing
+intent may name the revision it expects; 0 means any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from duetime.protocol.terms import ExpiredAction, Redelivery, Target, Terms
 
 
 class Settings(Struct, frozen=True, array_like=True, gc=False):
-    """What the kernel must know of the configuration. On the log, so that a replay decides alike."""
+    """The part of the configuration that the kernel needs. On the log, so that a replay decides the same."""
 
     pending_max: int = limits.PENDING_MAX
     lane_pending_max: int = limits.LANE_PENDING_MAX
@@ -30,39 +30,39 @@ class Settings(Struct, frozen=True, array_like=True, gc=False):
     dead_letter_retention_ms: int = limits.DEAD_LETTER_RETENTION_MS
     retention_count: int = limits.RETENTION_COUNT
     pushed: tuple[str, ...] = ("bare", "callback", "entity", "task")
-    """Kinds of lanes this engine hands out by itself, limited by tier permits. The rest is pulled."""
+    """Kinds of lanes that this engine pushes, limited by tier permits. All other lanes are pulled."""
     pack: int = limits.CALLBACK_BATCH_MAX
-    """How many batched callbacks share one permit."""
+    """The number of batched callbacks that share one permit."""
 
 
-# Which rules the kernel follows. A rule that would make an old log add up to something else is changed only
-# together with this number: the kernel goes by what the newest `Start` on the log says.
-# 2: what a clock that leaps, a lost worker and a full entity mean; who may settle a delivery.
+# The version of the kernel's rules. A change that would make an old log lead to another state must raise this
+# number: the kernel follows the version named by the newest `Start` on the log.
+# 2: clock jumps, lost workers, full entities, and which consumer may settle a delivery.
 RULES = 2
 
 
 class Start(Struct, frozen=True, array_like=True, tag="start", gc=False):
-    """A writer begins its epoch. What its predecessor was running in its own process is lost."""
+    """A writer begins its epoch. Deliveries that its predecessor ran in its own process are lost."""
 
     epoch: int
     rules: int = RULES
 
 
 class Configure(Struct, frozen=True, array_like=True, tag="configure", gc=False):
-    """New settings hold from here on."""
+    """New settings apply from here on."""
 
     settings: Settings
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit", gc=False):
-    """New intents; many share their terms."""
+    """New intents. Many of them share their terms."""
 
     terms: tuple[Terms, ...]
     items: tuple[Item, ...]
 
 
 class Patch(Struct, frozen=True, array_like=True, tag="patch", gc=False):
-    """Change an intent that is neither final nor in flight. None leaves as it is; deadline 0 removes it."""
+    """Change an intent that is neither final nor in flight. None: unchanged; deadline 0: remove it."""
 
     id: str
     revision: int = 0
@@ -74,18 +74,18 @@ class Patch(Struct, frozen=True, array_like=True, tag="patch", gc=False):
     priority: int | None = None
     payload: bytes | None = None
     request: str | None = None
-    """Names the caller's request: the same one again changes nothing and gets the same answer."""
+    """The id of the caller's request: a repeat changes nothing and gets the same answer."""
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel", gc=False):
-    """Stop an intent, also while it runs. `tree`: with everything that waits for it, and its members."""
+    """Cancel an intent, also while it runs. `tree`: also its dependents and its members."""
 
     id: str
     revision: int = 0
     request: str | None = None
     tree: bool = False
     within: tuple[str, ...] | None = None
-    """The lanes that the caller may use: a tree that reaches further is left alone. None: all."""
+    """The lanes that the caller may use: a tree that reaches beyond them is left unchanged. None: all."""
 
 
 class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):
@@ -97,7 +97,7 @@ class FireNow(Struct, frozen=True, array_like=True, tag="fire", gc=False):
 
 
 class Revive(Struct, frozen=True, array_like=True, tag="revive", gc=False):
-    """Schedule a dead letter again; its attempts start anew. `execute_at_ms` 0: now."""
+    """Schedule a dead letter again, with a new retry budget. `execute_at_ms` 0: now."""
 
     id: str
     revision: int = 0
@@ -110,37 +110,37 @@ class Revive(Struct, frozen=True, array_like=True, tag="revive", gc=False):
 
 
 class Purge(Struct, frozen=True, array_like=True, tag="purge", gc=False):
-    """Forget these dead letters now, without waiting for their retention."""
+    """Forget these dead letters now, before their retention ends."""
 
     ids: tuple[str, ...]
 
 
 class Settle(Struct, frozen=True, array_like=True, tag="settle", gc=False):
-    """Outcomes came back."""
+    """Outcomes of deliveries."""
 
     settlements: tuple[Settlement, ...]
 
 
 class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
-    """Nothing but the passing of time: the record's stamp is the message."""
+    """Time has passed, nothing else: the record's timestamp is the message."""
 
 
 class Leap(Struct, frozen=True, array_like=True, tag="leap", gc=False):
-    """The time between the record before and this one did not all count.
+    """Not all the time between the previous record and this one counts.
 
-    Written first in a frame whose stamp cannot be taken at its word.
+    Written first in a frame whose timestamp cannot be trusted as it is.
     """
 
     by_ms: int
-    """So much of it never passed: the wall clock was set ahead (or, negative, back) by this."""
+    """The wall clock was set ahead by this much (negative: back), so this time never passed."""
     still_ms: int = 0
-    """So much of it passed while the engine stood still and heard nobody."""
+    """The part of the time in which the engine stood still and received no signs of life."""
 
 
 class Demand(Struct, frozen=True, array_like=True, tag="demand", gc=False):
     """A consumer can take `credits` more deliveries of a lane.
 
-    `standing`: what is not there yet is handed over when it comes. Otherwise this is a claim: take
+    `standing`: later intents are handed over when they become ready. Otherwise this is a claim: take
     what is ready now, and no more.
     """
 
@@ -151,45 +151,45 @@ class Demand(Struct, frozen=True, array_like=True, tag="demand", gc=False):
 
 
 class Drain(Struct, frozen=True, array_like=True, tag="drain", gc=False):
-    """This writer is about to stop: hand out nothing more. The next `Start` ends it."""
+    """This writer is about to stop: hand out nothing more. The next `Start` ends the drain."""
 
 
 class Beat(Struct, frozen=True, array_like=True, tag="beat", gc=False):
-    """A consumer is alive: every lease it holds begins anew."""
+    """A consumer is alive: every lease it holds restarts."""
 
     consumer: str
 
 
 class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
-    """A consumer is gone: its credits are void and what it held is lost at once."""
+    """A consumer has left: its credits are void and its deliveries are lost at once."""
 
     consumer: str
 
 
 class Pause(Struct, frozen=True, array_like=True, tag="pause", gc=False):
-    """Hand out nothing more of this lane."""
+    """Stop handing out this lane's intents."""
 
     lane: str
 
 
 class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
-    """Hand out this lane's intents again."""
+    """Resume handing out this lane's intents."""
 
     lane: str
 
 
 class Order(IntEnum):
-    """Who goes first in a lane among those of equal priority."""
+    """The order in a lane among intents of equal priority."""
 
     FIFO = 0
     EXPECTED = 1
-    """The shorter first, as predicted; waiting makes up for length, so nobody waits for ever."""
+    """Shorter ones first, by predicted duration. Waiting outweighs length, so none waits for ever."""
     SHADOW = 2
-    """As FIFO; but predictions are made, and what the other order would have gained is told."""
+    """As FIFO, but predictions are made, and the gain that EXPECTED would have brought is reported."""
 
 
 class LaneSettings(Struct, frozen=True, array_like=True, gc=False):
-    """What a lane allows. 0: no such limit."""
+    """The limits of a lane. 0: no such limit."""
 
     concurrency: int = 0
     rate: int = 0
@@ -197,27 +197,27 @@ class LaneSettings(Struct, frozen=True, array_like=True, gc=False):
     burst: int = 1
     pending_max: int = 0
     priority: int = 0
-    """What an intent gets that names no priority; put on the record by whoever makes it."""
+    """The priority of an intent that names none. The caller that makes the intent writes it on the record."""
     order: Order = Order.FIFO
-    """Whether predictions are put on the record by whoever makes an intent."""
+    """Whether the caller that makes an intent writes its predicted duration on the record."""
 
 
 class SetLane(Struct, frozen=True, array_like=True, tag="lane", gc=False):
-    """A lane allows something else from here on."""
+    """New limits for a lane from here on."""
 
     lane: str
     settings: LaneSettings
 
 
 class Resize(Struct, frozen=True, array_like=True, tag="resize", gc=False):
-    """Give a tier another number of delivery permits."""
+    """Change a tier's number of delivery permits."""
 
     tier: int
     permits: int
 
 
 class PutSchedule(Struct, frozen=True, array_like=True, tag="schedule", gc=False):
-    """A new schedule, or another rule for one. `next_ms`: its first tick from now on; 0: none."""
+    """Create a schedule, or change its rule. `next_ms`: its first tick from now on; 0: none."""
 
     schedule: Schedule
     next_ms: int
@@ -225,21 +225,21 @@ class PutSchedule(Struct, frozen=True, array_like=True, tag="schedule", gc=False
 
 
 class DropSchedule(Struct, frozen=True, array_like=True, tag="unschedule", gc=False):
-    """Forget a schedule. What it made goes on."""
+    """Delete a schedule. Its existing intents stay."""
 
     id: str
     revision: int = 0
 
 
 class PauseSchedule(Struct, frozen=True, array_like=True, tag="hold", gc=False):
-    """No more ticks."""
+    """Stop a schedule's ticks."""
 
     id: str
     revision: int = 0
 
 
 class ResumeSchedule(Struct, frozen=True, array_like=True, tag="unhold", gc=False):
-    """Ticks again, from `next_ms` on. Those of the pause are gone."""
+    """Resume a schedule's ticks from `next_ms` on. Ticks during the pause are not made up."""
 
     id: str
     next_ms: int
@@ -247,23 +247,23 @@ class ResumeSchedule(Struct, frozen=True, array_like=True, tag="unhold", gc=Fals
 
 
 class Trigger(Struct, frozen=True, array_like=True, tag="trigger", gc=False):
-    """Make an intent of this schedule now, besides its ticks. `name` ends its id, and makes it once."""
+    """Make an intent of this schedule now, besides its ticks. `name` ends its id, so it is made only once."""
 
     id: str
     name: str | None = None
 
 
 class Tick(Struct, frozen=True, array_like=True, tag="tick", gc=False):
-    """A schedule's time has come. Means something only if it still stands where the calendar saw it."""
+    """A schedule's tick has come. It applies only if the schedule is still where the calendar saw it."""
 
     id: str
     revision: int
     was_ms: int
-    """The next tick as it was when this was written."""
+    """The schedule's next tick when this command was written."""
     times: tuple[int, ...]
-    """The ticks to be made, oldest first."""
+    """The ticks to make, oldest first."""
     missed: int
-    """How many are left out, by the misfire policy."""
+    """The number of ticks left out by the misfire policy."""
     next_ms: int
     """The tick after them; 0: none."""
 

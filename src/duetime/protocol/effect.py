@@ -1,4 +1,4 @@
-"""What the kernel asks of the world, as data. Never stored: after a crash it is read off the state."""
+"""What the kernel asks of the outside, as data. Never stored: after a crash it is derived from the state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.protocol.terms import Terms
 
 
 class Deliver(Struct, frozen=True, gc=False):
-    """Hand this intent over, once. The answer is a `Settlement` with the same id and delivery."""
+    """Hand this intent over, once. The answer is a `Settlement` with the same id and delivery number."""
 
     id: str
     delivery: int
@@ -21,7 +21,7 @@ class Deliver(Struct, frozen=True, gc=False):
     deadline_ms: int
     traceparent: str | None
     consumer: str
-    """Who pulled it; empty when the engine pushes it."""
+    """The consumer that pulled it; empty if the engine pushes it."""
 
 
 class Abort(Struct, frozen=True, gc=False):
@@ -33,7 +33,7 @@ class Abort(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True, gc=False):
-    """An intent moved from one status to another. For observers, waiters and metrics."""
+    """An intent changed its status. For observers, waiters and metrics."""
 
     id: str
     old: Status | None

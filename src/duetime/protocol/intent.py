@@ -1,7 +1,7 @@
-"""An intent: as its maker says it (`Item`) and as it lives (`Intent`).
+"""An intent: as its creator describes it (`Item`) and as the kernel keeps it (`Intent`).
 
-`Item` is written on the log; `Intent` is what the kernel changes and the store keeps. The rules of
-change of `terms` hold here too: fields are only appended, with a default.
+`Item` is written on the log; `Intent` is what the kernel changes and the store keeps. The same rule as in
+`terms` applies to changes: fields are only appended, with a default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from duetime.protocol.terms import Claim, OnDuplicate, Terms
 
 
 class Status(IntEnum):
-    """Where an intent is in its life. `kernel.transitions` says how it moves."""
+    """The status of an intent. `kernel.transitions` defines the allowed changes."""
 
     SCHEDULED = 0
     DUE = 1
@@ -32,25 +32,25 @@ class Status(IntEnum):
         return format(self.name, spec)
 
 
-# The members by name: reading an attribute of an enum class is slow where it is done for every intent.
+# The members as module names: an attribute of an enum class is slow to read on paths taken for every intent.
 SCHEDULED, DUE, DISPATCHING, BLOCKED, ACKED, DEAD_LETTERED, EXPIRED, CANCELED = Status
 
 
 class Ties(Struct, frozen=True, array_like=True, gc=False):
-    """What ties a new intent to others, besides those it comes after."""
+    """A new intent's relations to others, besides those it waits for (`after`)."""
 
     claim: Claim | None = None
     group: str | None = None
-    """The intent that waits for this one among others, as their group's callback."""
+    """The group's callback, an intent that waits for this one and the other members."""
     members: int = 0
-    """How many members a group's callback waits for. 0: it is none."""
+    """The number of members that a group's callback waits for. 0: it is not a callback."""
     within: tuple[str, ...] | None = None
-    """The lanes that the caller may use: it takes no place and joins no group in others. None: all. Not kept
-    with the intent."""
+    """The lanes that the caller may use: the intent replaces nothing and joins no group in other lanes. None:
+    all. Not kept with the intent."""
 
 
 def member_id(group: str, number: int) -> str:
-    """The id of a group's member, by the order of joining from 0."""
+    """The id of a group's member, numbered from 0 in the order of joining."""
     return f"{group}.{number}"
 
 
@@ -61,27 +61,27 @@ class Item(Struct, frozen=True, array_like=True, gc=False):
     terms: int
     execute_at_ms: int
     payload: bytes = b""
-    """JSON, or nothing."""
+    """JSON, or empty."""
     deadline_ms: int = 0
     key: str | None = None
     fingerprint: int = 0
-    """A hash of everything the caller said, so that a key with another body is noticed."""
+    """A hash of the whole request, so that a reused key with another body is noticed."""
     on_duplicate: OnDuplicate = OnDuplicate.LIVE
     after: tuple[str, ...] = ()
     traceparent: str | None = None
     fresh: bool = False
-    """The engine made the id itself, so there is no need to look whether it exists."""
+    """The engine made the id itself, so there is no need to check whether it exists."""
     relative: bool = False
-    """The time was counted from the moment of asking: waiting to be written does not make it too old."""
+    """The time was relative to the request: a delay before the record is written does not make it too old."""
     request: str | None = None
-    """Names the caller's request: the same one again makes no second intent of this id."""
+    """The id of the caller's request: a repeat makes no second intent with this id."""
     ties: Ties | None = None
     expected_ms: int = 0
-    """How long it will run, as predicted when it was made. In its lane it stands that much further back."""
+    """The run time predicted at creation. Moves the intent back in its lane accordingly."""
 
 
 class Error(Struct, frozen=True, array_like=True, gc=False):
-    """What went wrong last, or for good."""
+    """The last error, or the final one."""
 
     at_ms: int
     delivery: int
@@ -100,82 +100,83 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Rare(Struct, array_like=True, gc=False):
-    """What most intents never need, kept apart so that they do not pay for it."""
+    """Fields that most intents never need, kept apart so that those intents do not pay for them."""
 
     key: str | None = None
     fingerprint: int = 0
     after: tuple[str, ...] = ()
     waiting: int = 0
-    """How many of `after` it still waits for; of a group's callback, how many members have not ended."""
+    """How many of `after` have not ended yet; for a group's callback, how many members have not ended."""
     dependents: dict[str, int] | None = None
-    """Intents that wait for this one, each with its number: its id may be another's one day."""
+    """Intents that wait for this one, each with its seq, because its id may be reused later."""
     traceparent: str | None = None
     last_error: Error | None = None
     result: bytes | None = None
     history: list[Entry] | None = None
-    """Closed steps only; the open ones are in the intent's own fields (see `kernel.history`)."""
+    """Closed steps only; the open steps are in the intent's own fields (see `kernel.history`)."""
     requests: tuple[str, ...] = ()
-    """The newest requests that made or changed it, so that a repeated one is known."""
+    """The newest requests that created or changed it, so that a repeat is recognised."""
     ties: Ties | None = None
     joined: int = 0
-    """How many of its members were made so far, when it is a group's callback."""
+    """The number of members created so far, if it is a group's callback."""
     log: str | None = None
-    """What its newest attempt wrote."""
+    """The log output of its newest attempt."""
 
 
 class Intent(Struct, array_like=True, gc=False):
     """A durable piece of future work. Only the kernel changes it, through `kernel.transitions`."""
 
     seq: int
-    """The order of acceptance: grows by one with each intent."""
+    """Its number in the order of acceptance: grows by one with each intent."""
     id: str
     terms: Terms
     payload: bytes
     status: Status
     execute_at_ms: int
     wake_at_ms: int
-    """When to look at it again: its time, a retry, its deadline, the end of a lease. 0: never."""
+    """When to look at it again: its due time, a retry, its deadline, the end of a lease. 0: never."""
     created_at_ms: int
     updated_at_ms: int
     deadline_ms: int = 0
     revision: int = 1
     delivery: int = 0
-    """The number of the newest hand-over. Only grows: the fence."""
+    """The number of its newest delivery. Only grows: the fence."""
     attempt: int = 0
-    """Deliveries counted against the budget."""
+    """Deliveries counted against the retry budget."""
     due_at_ms: int = 0
-    """The moment from which it waits in its lane, as planned; a late wake-up does not change it."""
+    """The planned moment from which it waits in its lane; a late wake-up does not change it."""
     first_dispatch_at_ms: int = 0
     dispatched_at_ms: int = 0
     finished_at_ms: int = 0
     ended: int = 0
-    """The order of finishing, for retention by count."""
+    """Its number in the order of finishing, for retention by count."""
     late_ms: int = -1
     permit: int = -1
-    """The tier whose delivery permit it holds while it is out; -1: none."""
+    """The tier whose delivery permit it holds while it is in flight; -1: none."""
     consumer: str = ""
-    """Who pulled the delivery that is out."""
+    """The consumer that pulled the current delivery."""
     holds: bool = False
     """Its serial lane waits for it: it was handed out before and has not ended."""
     rare: Rare | None = None
     waits: str = ""
-    """The limiter it is parked with, while it is due."""
+    """The limiter it is parked at, while it is due."""
     expected_ms: int = 0
     armed: int = 0
-    """The timer slot that has it; means nothing on disk."""
+    """The timer slot that holds it; not meaningful on disk."""
     cycle: int = 0
-    """The store's cycle in which it was last touched; means nothing on disk."""
+    """The store's cycle in which it was last touched; not meaningful on disk."""
     limited_ms: int = 0
-    """How long it waited for a limit before its first call. Below 0: it is parked, less since when."""
+    """How long it waited for a limit before its first call. Negative while it is parked: the time when it was
+    parked is subtracted."""
     late_from_ms: int = 0
-    """When it was first due, while it was handed out and not called; 0: count from `due_at_ms`."""
+    """When it was first due, if it was handed out but not called yet; 0: count from `due_at_ms`."""
 
     def __lt__(self, other: Intent) -> bool:
-        """In a lane's heap a stale entry may meet a newer one at the same place, with another object that
-        was read from disk since: either may go first, for only one of them counts."""
+        """In a lane's heap a stale entry may meet a newer one with the same rank and seq, whose object was
+        read from disk later: either may go first, because only one of them is valid."""
         return False
 
 
-# When a dead letter ended that is to be forgotten at once: before every mark of the retention.
+# The end time of a dead letter that is to be forgotten at once: below every retention mark.
 PURGED_MS = -1
 FINAL = frozenset({ACKED, DEAD_LETTERED, EXPIRED, CANCELED})

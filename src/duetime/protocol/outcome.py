@@ -1,4 +1,4 @@
-"""What came back from a delivery. Exactly one of these ends each delivery."""
+"""The outcome of a delivery. Exactly one of these ends each delivery."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from msgspec import Struct
 
 
 class Done(Struct, frozen=True, array_like=True, tag="done", gc=False):
-    """It worked. `result` is JSON, or nothing."""
+    """Success. `result` is JSON, or empty."""
 
     result: bytes | None = None
 
 
 class Failed(Struct, frozen=True, array_like=True, tag="failed", gc=False):
-    """It did not work this time: try again if the budget allows."""
+    """This attempt failed: retry if the budget allows."""
 
     kind: str
     message: str
@@ -20,7 +20,7 @@ class Failed(Struct, frozen=True, array_like=True, tag="failed", gc=False):
     delay_ms: int = -1
     """Wait this long instead of the policy's delay (a custom retry decision). -1: the policy's."""
     not_before_ms: int = 0
-    """A moment before which no retry is welcome (Retry-After). 0: none."""
+    """The earliest moment for a retry (Retry-After). 0: none."""
 
 
 class Snoozed(Struct, frozen=True, array_like=True, tag="snoozed", gc=False):
@@ -28,11 +28,11 @@ class Snoozed(Struct, frozen=True, array_like=True, tag="snoozed", gc=False):
 
     delay_ms: int
     reason: str = ""
-    """Why, for people; perhaps nothing."""
+    """The reason, for people; may be empty."""
 
 
 class Rejected(Struct, frozen=True, array_like=True, tag="rejected", gc=False):
-    """It can never work: straight to the dead letters."""
+    """It can never succeed: dead-letter at once."""
 
     kind: str
     message: str
@@ -40,19 +40,19 @@ class Rejected(Struct, frozen=True, array_like=True, tag="rejected", gc=False):
 
 
 class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):
-    """Nobody knows: the worker or its process is gone. Counts as an attempt."""
+    """Unknown: the worker or its process is gone. Counts as an attempt."""
 
     message: str
 
 
 class Returned(Struct, frozen=True, array_like=True, tag="returned", gc=False):
-    """Handed back on purpose: whoever ran it was told to stop. Costs no attempt and no delay."""
+    """Handed back on purpose: the worker or process was told to stop. Costs no attempt and no delay."""
 
     message: str
 
 
 class Expired(Struct, frozen=True, array_like=True, tag="expired", gc=False):
-    """Its time is over: what its `expired_action` says happens to it."""
+    """Its deadline has passed: its `expired_action` applies."""
 
     message: str = ""
 
@@ -61,15 +61,15 @@ Outcome = Done | Failed | Snoozed | Rejected | Lost | Expired | Returned
 
 
 class Settlement(Struct, frozen=True, array_like=True, gc=False):
-    """The outcome of one delivery of one intent. A number that is not the current one is stale."""
+    """The outcome of one delivery of one intent. A delivery number that is not the current one is stale."""
 
     id: str
     delivery: int
     outcome: Outcome
     log: str | None = None
-    """What the attempt wrote, the newest lines."""
+    """The newest log lines of the attempt."""
     consumer: str = ""
     """The consumer that sends this outcome. Empty: the engine's own channels."""
     waited_ms: int = 0
     """How long the delivery waited in its channel before the call was made or the function began.
-    -1: that never happened."""
+    -1: there was no call."""

@@ -1,7 +1,7 @@
-"""One written command with its stamp, and the bytes of a batch of them.
+"""One written command with its timestamp, and the encoding of a batch of them.
 
-A frame's body is a msgpack array of commands. The stamp and the sequence of the first record stand in
-the frame's header, so a record costs no more than its command.
+A frame's body is a msgpack array of commands. The timestamp and the sequence number of the first record are
+in the frame's header, so a record costs no more than its command.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from duetime.protocol.command import Command
 
 
 class Record(Struct, frozen=True, gc=False):
-    """A command that has its place in the order of things."""
+    """A command with its sequence number and timestamp."""
 
     seq: int
     at_ms: int
@@ -21,14 +21,14 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class Unreadable(Exception):
-    """The bytes are not commands this version knows. Raised, never skipped."""
+    """The bytes are not commands that this version knows. Raised, never skipped."""
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[Command, ...])
 
 encode = _encoder.encode
-"""A sequence of commands (or one of their parts) as bytes."""
+"""Encode a sequence of commands (or one of their parts)."""
 
 
 def decode(body: bytes) -> tuple[Command, ...]:

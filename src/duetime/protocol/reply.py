@@ -1,4 +1,4 @@
-"""What the kernel answers to a command. A refusal changes nothing; inside the kernel nothing is raised."""
+"""The kernel's answers to commands. A refusal changes nothing; inside the kernel nothing is raised."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Existing(Struct, frozen=True, gc=False):
-    """The idempotency key belongs to this intent already: nothing new was made."""
+    """The idempotency key already belongs to this intent: nothing new was created."""
 
     intent: Intent
 

@@ -1,4 +1,4 @@
-"""The bounds of what workers and their running functions say of themselves."""
+"""The bounds of what workers and running functions report about themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schedule: a rule that makes intents again and again, and where it stands.
+"""A schedule: a rule that creates intents repeatedly, and its current state.
 
 The rule (cron or every) is text and numbers here; `engine.calendar` turns it into moments, and only those
 reach the kernel. These Structs are on the log and in the checkpoint: fields are only appended.
@@ -14,17 +14,17 @@ from duetime.protocol.terms import Terms
 
 
 class Overlap(IntEnum):
-    """What becomes of a tick while an intent of an earlier one has not ended."""
+    """What happens at a tick while an intent of an earlier tick has not ended."""
 
     ALLOW = 0
     SKIP = 1
     QUEUE_ONE = 2
-    """One waits, and is made when the running one has ended; more are skipped."""
+    """One tick waits until the running intent has ended; further ticks are skipped."""
     CANCEL_RUNNING = 3
 
 
 class Misfire(IntEnum):
-    """What becomes of ticks whose time passed while nobody could make them."""
+    """What happens to ticks that passed while the engine was not running or could not make them."""
 
     ONCE = 0
     """The newest of them is made late, the others are left out."""
@@ -34,7 +34,7 @@ class Misfire(IntEnum):
 
 
 class Schedule(Struct, frozen=True, array_like=True, gc=False):
-    """What was asked for. Exactly one of `cron` and `every_ms` is given."""
+    """The schedule as requested. Exactly one of `cron` and `every_ms` is given."""
 
     id: str
     terms: Terms
@@ -43,7 +43,7 @@ class Schedule(Struct, frozen=True, array_like=True, gc=False):
     every_ms: int = 0
     zone: str = "UTC"
     jitter_ms: int = 0
-    """Each tick's intent is up to so much later than its tick, always the same for the same tick."""
+    """The maximum delay of a tick's intent after the tick; always the same delay for the same tick."""
     start_ms: int = 0
     end_ms: int = 0
     """No tick before the start or after the end. 0: none."""
@@ -51,41 +51,43 @@ class Schedule(Struct, frozen=True, array_like=True, gc=False):
     misfire: Misfire = Misfire.ONCE
     catch_up: int = 1
     source: str = ""
-    """Who keeps it: empty for a person, "app" for a decorator in a program."""
+    """What maintains it: empty for a person, "app" for a decorator in a program."""
     owner: str = ""
-    """The hash of the token that put it, if that has a rate: its intents count against that rate."""
+    """The hash of the token that registered it, if the token has a rate limit: its intents count against that
+    limit."""
 
 
 class Timetable(Struct, frozen=True, array_like=True, gc=False):
-    """A schedule as it stands."""
+    """A schedule and its current state."""
 
     schedule: Schedule
     next_ms: int
-    """The next tick, as the calendar resolved it; 0: none will come."""
+    """The next tick, as the calendar resolved it; 0: no more ticks."""
     wake_ms: int
-    """When to look: at the next tick, or a little later if its intent could not be taken. 0: never."""
+    """When to look at it: at the next tick, or a little later if its intent could not be accepted. 0:
+    never."""
     created_at_ms: int
     updated_at_ms: int
     revision: int = 1
-    """Grows when somebody changes, pauses or resumes it; not with its ticks."""
+    """Grows when a caller changes, pauses or resumes it; not with its ticks."""
     paused: bool = False
     last_ms: int = 0
-    """The newest tick that is decided: none up to it is decided again."""
+    """The newest decided tick: no tick up to it is decided again."""
     last_id: str = ""
-    """The intent that was made last."""
+    """The intent that was created last."""
     live: tuple[str, ...] = ()
-    """Its intents that have not ended, as far as overlapping matters."""
+    """Its intents that have not ended, where the overlap policy needs them."""
     queued_ms: int = 0
-    """A tick that waits until those have ended."""
+    """A tick that waits until those intents have ended."""
     made: int = 0
     skipped: int = 0
     """Ticks left out because an earlier intent had not ended."""
     missed: int = 0
     """Ticks left out because their time had passed."""
     refused: str = ""
-    """Why the next tick's intent could not be taken at its time; it is tried again."""
+    """Why the next tick's intent could not be accepted at its time; it is tried again."""
     doubted_ms: int = 0
-    """The newest tick, if it was decided by a clock that is not believed yet."""
+    """The newest tick, if it was decided during a clock jump that is not trusted yet."""
 
     @property
     def id(self) -> str:
@@ -93,10 +95,11 @@ class Timetable(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def newest_ms(self) -> int:
-        """The newest tick that was decided, as users are told: also by a clock that may come back."""
+        """The newest decided tick, as shown to users: includes ticks decided during an untrusted clock
+        jump."""
         return self.doubted_ms or self.last_ms
 
 
 def tick_id(schedule: str, time_ms: int) -> str:
-    """The id of a tick's intent. Nobody else can have it: ids of users have no @."""
+    """The id of a tick's intent. No other intent can have it: ids of users contain no @."""
     return f"{schedule}@{time_ms}"

@@ -1,7 +1,7 @@
-"""The terms of an intent: where it goes, how punctually, how often it is tried.
+"""The terms of an intent: its target, punctuality and retry policy.
 
-These Structs are written on the log. Rules of change: fields are only appended, each new one with a
-default; a type, a tag or the number behind an enum's name never changes. The golden logs hold this.
+These Structs are written on the log. Rules for changes: fields are only appended, each with a
+default; a type, a tag or the number of an enum member never changes. The golden logs test this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from duetime import limits
 
 
 class Tier(IntEnum):
-    """How punctual, from 10 ms to 1 s. The window and the permits of each stand in `limits`."""
+    """Punctuality, from 10 ms to 1 s. `limits` has the window and the permits of each tier."""
 
     ULTRA = 0
     FAST = 1
@@ -24,7 +24,7 @@ class Tier(IntEnum):
 
 
 class AckLevel(IntEnum):
-    """How durable a write is before its caller is answered."""
+    """How durable a write must be before the caller gets its answer."""
 
     ASYNC = 0
     BATCH_DEFERRED = 1
@@ -42,28 +42,28 @@ ACK_BY_TIER = (
 
 
 class Guarantee(IntEnum):
-    """What is promised about running: until acknowledged, or never twice."""
+    """The delivery guarantee: retried until acknowledged, or never run twice."""
 
     AT_LEAST_ONCE = 0
     AT_MOST_ONCE = 1
 
 
 class ExpiredAction(IntEnum):
-    """What an intent becomes at its deadline."""
+    """What happens to an intent at its deadline."""
 
     DISCARD = 0
     DEAD_LETTER = 1
 
 
 class OnInterrupt(IntEnum):
-    """What becomes of an attempt that was cut off (its process or worker died)."""
+    """What happens to an attempt that was interrupted (its process or worker died)."""
 
     RETRY = 0
     DEAD_LETTER = 1
 
 
 class OnDuplicate(IntEnum):
-    """What a repeated idempotency key gets: a live twin; even a finished one; or nothing."""
+    """The answer to a repeated idempotency key: the live intent; also a finished one; or a refusal."""
 
     LIVE = 0
     RETURN = 1
@@ -71,7 +71,7 @@ class OnDuplicate(IntEnum):
 
 
 class AfterOn(IntEnum):
-    """Which end of those an intent waits for lets it go: only success, or any."""
+    """When an intent that waits for others is released: only if they succeed, or however they end."""
 
     SUCCESS = 0
     END = 1
@@ -116,26 +116,26 @@ class Stream(Struct, frozen=True, array_like=True, tag="stream", gc=False):
 
 
 class Bare(Struct, frozen=True, array_like=True, tag="bare", gc=False):
-    """No target: the default handler of the embedding program takes it."""
+    """No target: delivered to the default handler of the embedding program."""
 
 
 Target = Callback | Task | Entity | Stream | Bare
 
 
-# How the lanes end whose callbacks may go together: many of them share one delivery permit.
+# The ending of lanes whose callbacks may be sent together: several of them share one delivery permit.
 PACKED_LANE = "#batch"
 _TYPE_LANE = "entities:"
 
 
 def lane_of(target: Target) -> str:
-    """The lane an intent with this target waits in, once it is due."""
+    """The lane in which an intent with this target waits once it is due."""
     match target:
         case Task(_, queue):
             return f"task:{queue}"
         case Entity(kind, name, _):
             return f"entity:{kind}/{name}"
         case Callback(url):
-            # A lane for each host, so that a slow one is in nobody else's way.
+            # One lane per host, so that a slow host delays no other.
             host = url.split("/", 3)[2] if url.count("/") > 1 else ""
             return f"callback:{host}{PACKED_LANE if target.batch else ''}"
         case Stream(name):
@@ -145,61 +145,61 @@ def lane_of(target: Target) -> str:
 
 
 def type_lane(kind: str) -> str:
-    """The lane by which a worker asks for the messages of every entity of a type. No intent is in it."""
+    """The lane through which a worker asks for messages of any entity of a type. It holds no intents."""
     return f"{_TYPE_LANE}{kind}"
 
 
 def is_type_lane(name: str) -> bool:
-    """Whether this is the lane of a type of entities."""
+    """Whether this is the lane of an entity type."""
     return name.startswith(_TYPE_LANE)
 
 
 class Redelivery(Struct, frozen=True, array_like=True, gc=False):
-    """How often to try, and how long to wait in between."""
+    """The number of attempts, and the delay between them."""
 
     max_attempts: int = limits.ATTEMPTS_DEFAULT
     backoff: Backoff = Backoff.EXPONENTIAL
     initial_delay_ms: int = limits.RETRY_INITIAL_MS
     max_delay_ms: int = limits.RETRY_MAX_MS
     multiplier_percent: int = 100 * limits.RETRY_MULTIPLIER
-    """The multiplier in hundredths: the kernel has no floats."""
+    """The multiplier in hundredths, because the kernel has no floats."""
     jitter: bool = True
 
 
 class Limit(Struct, frozen=True, array_like=True, gc=False):
-    """How many intents with this key may go in a time, and be out at one time. 0: no such limit."""
+    """Caps starts per period and concurrent runs per key. 0: no such limit."""
 
     key: str
     rate: int = 0
-    """So many in a period: a token bucket."""
+    """Maximum starts per period: a token bucket."""
     period_ms: int = 1_000
     burst: int = 1
-    """How many may go at once after a pause."""
+    """Maximum starts at once after a pause."""
     concurrency: int = 0
 
     @property
     def interval_ns(self) -> int:
-        """From one token to the next; rounded up, so that the rate is never exceeded."""
+        """The time from one token to the next; rounded up, so that the rate is never exceeded."""
         return -(-self.period_ms * 1_000_000 // self.rate)
 
 
 class Until(IntEnum):
-    """How long an intent keeps others with its key away, or is itself replaced by them."""
+    """How long an intent keeps others with its key out, or is itself replaced by them."""
 
     START = 0
-    """Nobody else until it starts."""
+    """No other intent until it starts."""
     END = 1
-    """Nobody else until it has ended."""
+    """No other intent until it has ended."""
     TIME = 2
-    """Nobody else for a time from its making, whatever becomes of it."""
+    """No other intent for a time from its creation, however it ends."""
     DEBOUNCE = 3
-    """The next one takes its place while it waits, and its own time."""
+    """The next one replaces it while it waits, and keeps its own due time."""
     THROTTLE = 4
-    """The next one takes its place while it waits, at the time of the first."""
+    """The next one replaces it while it waits, at the due time of the first."""
 
 
 class Claim(Struct, frozen=True, array_like=True, gc=False):
-    """A key of which one intent at a time has the right to wait (or run, or have been)."""
+    """A key that one intent at a time may hold: while it waits, until it ends, or for a time."""
 
     key: str
     until: Until
@@ -207,19 +207,20 @@ class Claim(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def collapses(self) -> bool:
-        """Whether the next one takes its place, instead of being kept away."""
+        """Whether the next one replaces it, instead of being kept out."""
         return self.until >= Until.DEBOUNCE
 
     @property
     def name(self) -> str:
-        """What it is found by. Those that end with the intent, those that end with a time, and those that are
-        replaced have names of their own: of the first and the last kind there is never more than one."""
+        """The name by which the store finds it. Claims that end with the intent, claims that end with a time,
+        and claims that are replaced have separate names: of the first and the last kind there is never more
+        than one holder."""
         kind = "collapse" if self.collapses else "time" if self.until is Until.TIME else "unique"
         return f"{kind}:{self.key}"
 
 
 class Terms(Struct, frozen=True, array_like=True, gc=False):
-    """What many intents may share: target, tier, guarantee, retry. One object for all of them."""
+    """What many intents may share: target, tier, guarantee, retry. One object serves all of them."""
 
     target: Target
     lane: str
@@ -235,10 +236,11 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
     tags: dict[str, str] | None = None
     shard_key: str | None = None
     slo_ms: int = 0
-    """The lateness that was asked for instead of a tier. 0: a tier was named, or the default."""
+    """The requested lateness, given instead of a tier. 0: a tier was named, or the default applies."""
     limits: tuple[Limit, ...] | None = None
     fairness_key: str | None = None
-    """Who shares a lane with others, such as a tenant: each gets turns by weight, however many it sends."""
+    """The party that shares a lane with others, such as a tenant: each key gets turns by weight, however
+    many intents it sends."""
     fairness_weight: int = 1
     after_on: AfterOn = AfterOn.SUCCESS
     result_ttl_ms: int = 0
@@ -246,10 +248,10 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def scope_lane(self) -> str:
-        """The lane that a caller must be allowed to use: its own, or that of its entity's type."""
+        """The lane that a caller must be allowed to use: the intent's lane, or that of its entity type."""
         return type_lane(self.target.kind) if type(self.target) is Entity else self.lane
 
     @property
     def serial(self) -> bool:
-        """Whether its lane runs one at a time."""
+        """Whether its lane runs one intent at a time."""
         return type(self.target) is Entity

@@ -1,4 +1,4 @@
-"""What a reader sees: copies of the state, never the state itself."""
+"""What readers see: copies of the state, never the state itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.protocol.terms import Claim, Terms
 
 
 class Progress(Struct, frozen=True):
-    """How far a running function is, as it says itself."""
+    """The progress of a running function, as it reports it."""
 
     done: float
     total: float | None
@@ -18,10 +18,10 @@ class Progress(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """An intent as shown. Times are milliseconds since 1970; 0 or None: not yet."""
+    """An intent as shown to readers. Times are milliseconds since 1970; 0 or None: not yet."""
 
     seq: int
-    """Its place in the order of acceptance."""
+    """Its number in the order of acceptance."""
     id: str
     status: Status
     terms: Terms
@@ -44,17 +44,17 @@ class View(Struct, frozen=True):
     after: tuple[str, ...]
     traceparent: str | None
     progress: Progress | None = None
-    """How far its running delivery is, if that has said so."""
+    """The progress of its running delivery, if the function reported any."""
     result_gone: bool = False
-    """There may have been a result, and the time for which it is shown is over."""
+    """There may have been a result, but the time for which it is shown is over."""
     claim: Claim | None = None
     group: str | None = None
-    """The callback that waits for it and others, if it is a member of a group."""
+    """The group's callback, if it is a member of a group."""
     members: int = 0
-    """How many members it waits for, if it is a group's callback."""
+    """The number of members it waits for, if it is a group's callback."""
     joined: int = 0
     left: int = 0
-    """How many of the members have not ended, made or not."""
+    """The number of members that have not ended, including those not created yet."""
     limited_ms: int = 0
     """How long it waited for a limit, a paused queue or its entity before it started: not lateness."""
 
@@ -64,7 +64,7 @@ class View(Struct, frozen=True):
 
 
 class Parent(Struct, frozen=True):
-    """One of those that an intent came after, or a member of its group: how it ended, and with what."""
+    """An intent that another one waited for, or a member of its group: its final status and its result."""
 
     id: str
     status: Status | None

@@ -1,1 +1,1 @@
-"""Where state lives between records."""
+"""Where state is kept between records."""

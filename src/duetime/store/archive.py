@@ -1,9 +1,9 @@
-"""What is on disk, for readers beside the kernel: a connection of its own that only reads.
+"""The intents on disk, for readers other than the kernel: a separate read-only connection.
 
-Used in a thread, one call at a time; the engine's loop never waits for it. Every read is of one moment (the
-last checkpoint, or the one before while it is being written); what changed since is in the store's memory,
-and `engine.library` lays it over. Filters run inside SQLite as far as they can, over a bounded number of
-rows at a time, so that a reader in search of a needle holds nothing up and goes on from where it stopped.
+Used in a thread, one call at a time; the engine's loop never waits for it. Every read is a snapshot of one
+moment (the last checkpoint, or the one before while it is being written). Later changes are in the store's
+memory, and `engine.library` overlays them. Filters run inside SQLite where possible, over a bounded number of
+rows at a time, so that a long search blocks nothing and resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from duetime.store.sqlite import schema
 from duetime.store.store import forgotten
 from duetime.trouble import store_told
 
-# Rows looked at for one answer: some tens of milliseconds of SQLite's time, none of the loop's.
+# Rows examined for one answer: some tens of milliseconds of SQLite's time, none of the loop's.
 ROWS_MAX = 50_000
-# In one statement; SQLite takes 32,766 variables.
+# Values in one statement; SQLite allows 32,766 variables.
 _MANY = 5_000
 
 Order = Literal["newest", "due"]
 Key = tuple[int, int]
-"""A place in an order: by falling seq, or by rising time and seq. Both rise as keys."""
+"""A place in an order: by falling seq, or by rising time and seq. Keys are rising in both orders."""
 FIRST: Key = (-(1 << 62), 0)
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -55,13 +55,13 @@ _decode = msgspec.msgpack.Decoder(Intent).decode
 _decode_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
 
 _RARE = (BLOCKED, DEAD_LETTERED, EXPIRED, CANCELED)
-_IS_RARE = "status IN (3, 5, 6, 7)"  # as the index says it, or SQLite does not use it
-# A lane for people: all entities of a type together.
+_IS_RARE = "status IN (3, 5, 6, 7)"  # spelled as in the index, or SQLite does not use the index
+# The queue as shown to users: all entities of a type are one queue.
 _QUEUE = "CASE WHEN lane GLOB 'entity:*/*' THEN substr(lane, 1, instr(lane, '/') - 1) ELSE lane END"
 
 
 class Filter(Struct, frozen=True):
-    """Which intents are wanted. What is not said does not matter; times are of `execute_at_ms`."""
+    """Which intents to return. An omitted field matches everything; times refer to `execute_at_ms`."""
 
     statuses: tuple[Status, ...] = ()
     tier: Tier | None = None
@@ -74,7 +74,7 @@ class Filter(Struct, frozen=True):
     tags: dict[str, str] = {}
     from_ms: int | None = None
     to_ms: int | None = None
-    """Up to this moment, itself excepted."""
+    """Up to this moment, exclusive."""
 
     def matches(self, intent: Intent) -> bool:
         if self.statuses and intent.status not in self.statuses:
@@ -104,30 +104,30 @@ class Filter(Struct, frozen=True):
 
 
 class Scan(Struct):
-    """Intents in order, and how far was looked: None when nothing is left behind them."""
+    """Intents in order, and how far the search got: None if there are no more."""
 
     found: list[tuple[Key, Intent]]
     end: Key | None
 
 
 class Standing(Struct):
-    """Rows at a moment: counts by (tier, status), and those whose status only their history tells."""
+    """Rows at a moment: counts by (tier, status), and the rows whose status only their history tells."""
 
     counts: dict[tuple[int, int], int]
     open_counts: dict[int, int]
-    """By tier, how many `open` gives."""
+    """By tier, the number of intents that `open` holds."""
     open: Iterator[Intent]
 
 
 def key_of(intent: Intent, order: Order) -> Key:
-    """An intent's place. By time: when it is looked at next, or else when it was to be executed."""
+    """An intent's place in an order. By time: when it wakes next, or otherwise when it was to be executed."""
     if order == "newest":
         return (-intent.seq, 0)
     return (intent.wake_at_ms if intent.status is SCHEDULED else intent.execute_at_ms, intent.seq)
 
 
 def queue_of(lane: str) -> str:
-    """A lane as people count it: all entities of a type together."""
+    """The queue of a lane as shown to users: all entities of a type are one queue."""
     return lane.partition("/")[0] if lane.startswith("entity:") else lane
 
 
@@ -145,7 +145,7 @@ class Archive:
 
     @contextmanager
     def moment(self) -> Iterator[bool]:
-        """All reads inside see the same moment. False: there is nothing on disk."""
+        """All reads inside see the same snapshot. False: there is nothing on disk."""
         connection = self._open()
         if connection is None:
             yield False
@@ -159,7 +159,7 @@ class Archive:
                 connection.execute("COMMIT")
 
     def checkpoint(self) -> Checkpoint | None:
-        """What the kernel knew at that moment."""
+        """The kernel's checkpoint in this snapshot."""
         row = next(self._read("SELECT body, crc FROM checkpoint"), None)
         if row is None:
             return None
@@ -169,12 +169,12 @@ class Archive:
         return _decode_checkpoint(body)
 
     def newest_seq(self) -> int:
-        """No intent behind this number is on disk."""
+        """The highest seq on disk."""
         newest: int | None = next(self._read("SELECT max(seq) FROM intents"), (None,))[0]
         return newest or 0
 
     def marks(self) -> Marks:
-        """Which finished intents were forgotten at that moment."""
+        """Which finished intents were forgotten in this snapshot."""
         checkpoint = self.checkpoint()
         return checkpoint.marks if checkpoint is not None else Marks()
 
@@ -184,7 +184,7 @@ class Archive:
         return None if intent is None or forgotten(intent, self.marks()) else intent
 
     def finished(self, rows: int) -> Iterator[Intent]:
-        """Those of the newest rows that were acknowledged, newest first."""
+        """The acknowledged intents among the newest rows, newest first."""
         newest = "SELECT seq, status, crc, body FROM intents ORDER BY seq DESC LIMIT ?"
         for row in self._read(f"SELECT seq, crc, body FROM ({newest}) WHERE status = {int(ACKED)}", (rows,)):
             yield self._intent(row)
@@ -192,7 +192,7 @@ class Archive:
     # Pages.
 
     def page(self, filter: Filter, order: Order, after: Key, limit: int, marks: Marks) -> Scan:
-        """Up to `limit` intents behind a place. Fewer, with an end, when that was too far to look."""
+        """Up to `limit` intents after a place. Fewer, with the place reached, if the search hit its bound."""
         where, values = _conditions(filter)
         scans = [
             self._scan(source, where, values, order, after, limit)
@@ -217,7 +217,7 @@ class Archive:
     def _scan(
         self, source: _Source, where: str, values: Sequence[object], order: Order, after: Key, limit: int
     ) -> tuple[list[tuple[int, int, int]], Key | None]:
-        """The keys and seqs that fit, and how far was looked, if not to the end."""
+        """The matching keys and seqs, and the place reached if the search did not get to the end."""
         if order == "newest":
             behind, key, by = "seq < ?", "-seq, 0", "seq DESC"
             place: list[object] = [min(-after[0], 1 << 62)]
@@ -225,7 +225,7 @@ class Archive:
             column = "wake_at_ms" if source.waking else "execute_at_ms"
             behind, key, by = f"({column}, seq) > (?, ?)", f"{column}, seq", f"{column}, seq"
             place = [*after]
-        # The place first: of two bounds on one column, SQLite begins its walk at the one it reads first.
+        # The place first: of two bounds on one column, SQLite starts its walk at the one it reads first.
         rows = f"FROM intents WHERE {behind} AND {source.where} ORDER BY {by} LIMIT ?"
         body = ", body" if "body" in where else ""
         columns = f"seq, status, tier, lane, execute_at_ms, wake_at_ms{body}"
@@ -248,7 +248,7 @@ class Archive:
     # Counts.
 
     def slots(self, from_ms: int, to_ms: int, slot_ms: int) -> dict[tuple[int, int, str], int]:
-        """What wakes in each slot, by (slot, tier, queue)."""
+        """The number of intents that wake in each slot, by (slot, tier, queue)."""
         query = (
             f"SELECT (wake_at_ms - :from) / :slot * 8 + tier, {_QUEUE} AS queue, count(*) FROM intents"
             " WHERE wake_at_ms >= :from AND wake_at_ms < :to AND status = 0 AND wake_at_ms > 0"
@@ -258,7 +258,7 @@ class Archive:
         return {(both >> 3, both & 7, queue): count for both, queue, count in rows}
 
     def waking(self, seqs: Sequence[int]) -> Iterator[tuple[int, int, str]]:
-        """When these wake, of which tier and queue, as far as they are scheduled on disk."""
+        """The wake time, tier and queue of those of these intents that are scheduled on disk."""
         for part in _parts(seqs):
             marks = ",".join("?" * len(part))
             yield from self._read(
@@ -266,8 +266,8 @@ class Archive:
             )
 
     def standing(self, at_ms: int) -> Standing:
-        """How many rows of each tier had each status at a moment. Those that were live and past their time,
-        or have a story of their own, come as intents: only their history tells."""
+        """The number of rows of each tier and status at a moment. Rows that were live and past their time,
+        and rows with a longer history, are returned as intents: only their history tells their status."""
         counts: dict[tuple[int, int], int] = {}
         open_counts: dict[int, int] = {}
         query = f"SELECT tier, {_STATUS_AT}, count(*) FROM intents WHERE {_THERE} GROUP BY 1, 2"
@@ -280,7 +280,7 @@ class Archive:
         return Standing(counts, open_counts, (self._intent(row) for row in self._read(query, {"at": at_ms})))
 
     def stood(self, at_ms: int, seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """For those of these rows that `standing` counts by their columns: (tier, status)."""
+        """(tier, status) of those of these rows that `standing` counts by their columns."""
         for part in _parts(seqs):
             listed = ",".join(map(str, part))
             query = (
@@ -322,7 +322,7 @@ class Archive:
 
 
 _THERE = f"created_at_ms <= :at AND finished_at_ms <> {PURGED_MS}"
-# The status a row had at :at as far as its columns tell; -1 where they do not.
+# The status of a row at :at as far as its columns tell; -1 where they do not.
 _STATUS_AT = (
     "CASE WHEN ended > 0 AND finished_at_ms <= :at THEN status"
     " WHEN hot = 0 AND execute_at_ms > :at THEN 0 ELSE -1 END"
@@ -330,17 +330,17 @@ _STATUS_AT = (
 
 
 class _Source(Struct, frozen=True):
-    """Rows that SQLite gives in order without sorting, or that are few."""
+    """Rows that SQLite returns in order without sorting, or that are few."""
 
     where: str
-    """Along an index."""
+    """A condition that follows an index."""
     status: str
-    """Of those."""
+    """A further condition on the status."""
     waking: bool = False
 
 
 def _sources(statuses: tuple[Status, ...], order: Order) -> list[_Source]:
-    """From where to read intents with these statuses; none given, newest first: all of them."""
+    """The sources to read intents with these statuses from. No statuses and newest first: all intents."""
     numbers = ", ".join(str(int(status)) for status in statuses)
     wanted = f"status IN ({numbers})" if statuses else "1"
     if order == "newest" and (not statuses or SCHEDULED in statuses or ACKED in statuses):
@@ -356,7 +356,7 @@ def _sources(statuses: tuple[Status, ...], order: Order) -> list[_Source]:
 
 
 def _conditions(filter: Filter) -> tuple[str, list[object]]:
-    """The filter as SQL. Tags and names are looked for in the body as bytes, and looked at again later."""
+    """The filter as SQL. Tags and names are searched in the encoded body as bytes and checked again later."""
     where, values = "", []  # type: str, list[object]
     for condition, value in (
         ("tier = ?", filter.tier),

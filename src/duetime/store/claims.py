@@ -1,4 +1,5 @@
-"""Which intents in memory may have a claim, by its name: the part of an index that is newer than the disk."""
+"""The intents in memory that may hold a claim, by its name: the part of an index that is newer than the
+disk."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from duetime.store.store import claim_of, forgotten
 
 
 class Claims:
-    """By name, the intents that were added or touched with such a claim, in the order of their numbers. Those
-    that let go since are listed until somebody looks."""
+    """By name, the intents that were added or touched with this claim, in the order of their seqs. Intents
+    that gave the claim up stay listed until the next look-up."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Intent]] = {}
 
     def note(self, intent: Intent) -> None:
-        """It may have its claim from now on."""
+        """This intent may hold its claim from now on."""
         name = _name(intent)
         if name is None:
             return
@@ -30,7 +31,7 @@ class Claims:
             found.insert(place, intent)
 
     def drop(self, intent: Intent) -> None:
-        """It is in memory no longer."""
+        """This intent is no longer in memory."""
         name = _name(intent)
         if name is None or name not in self._found:
             return
@@ -42,7 +43,7 @@ class Claims:
             del self._found[name]
 
     def newest(self, name: str, marks: Marks) -> Intent | None:
-        """The newest that has this claim now and is not forgotten."""
+        """The newest intent that holds this claim now and is not forgotten."""
         found = self._found.get(name)
         while found:
             intent = found[-1]
@@ -58,7 +59,7 @@ def _seq(intent: Intent) -> int:
 
 
 def _name(intent: Intent) -> str | None:
-    """The claim it was made with, whether it has it still or not."""
+    """The claim it was created with, whether it still holds it or not."""
     rare = intent.rare
     if rare is None or rare.ties is None or rare.ties.claim is None:
         return None

@@ -1,7 +1,8 @@
-"""The reference store: a dict of everything, obviously right. Also the store of `App(":memory:")`.
+"""The reference store: everything in a dict, simple enough to be obviously right. Also used by
+`App(":memory:")`.
 
-Like a disk it keeps, apart from the living objects, what the last whole checkpoint wrote; `reopen`
-gives a new store with just that, as after a crash.
+Like a disk it keeps, apart from the live objects, what the last complete checkpoint wrote; `reopen`
+returns a new store with exactly that, as after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _decode = msgspec.msgpack.Decoder(Intent).decode
 
 
 class MemoryStore:
-    """Everything in memory. `durable=False` leaves checkpoints out, where nobody will reopen it."""
+    """Everything in memory. `durable=False` skips checkpoints, for a store that is never reopened."""
 
     def __init__(self, *, durable: bool = False) -> None:
         self.edge: Edge = (0, 0)
@@ -36,7 +37,7 @@ class MemoryStore:
         self._saved: Checkpoint | None = None
 
     def reopen(self) -> MemoryStore:
-        """A new store that has what the last whole checkpoint wrote."""
+        """A new store with what the last complete checkpoint wrote."""
         store = MemoryStore(durable=self._durable)
         store._disk, store._saved = dict(self._disk), self._saved
         for body in store._disk.values():
@@ -156,14 +157,14 @@ class MemoryStore:
         return len(self._intents)
 
     def large_bytes(self) -> int:
-        """None is ever let go of: it is all the memory there is for them."""
+        """Large payloads are never evicted: memory is the only place they have."""
         return 0
 
     def archive(self) -> Archive:
         return Archive(None)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _put(self, intent: Intent) -> None:
         self._intents[intent.id] = intent

@@ -1,20 +1,20 @@
-"""The `Store` protocol: where intents live between records. Synchronous: the kernel asks it directly.
+"""The `Store` protocol: where intents are kept between records. Synchronous: the kernel calls it directly.
 
-A store shows one coherent state, whatever it holds in memory and whatever on disk. The kernel's
-decisions must be the same over every store, so nothing here depends on what happens to be hot.
+A store shows one coherent state, regardless of what it holds in memory and what on disk. The kernel's
+decisions must be the same on every store, so nothing here depends on what happens to be in memory.
 
-- `get`, `by_key` and `by_claim` give the one living object of an intent: while it is in memory, always the
-  same object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not there.
+- `get`, `by_key` and `by_claim` return the one live object of an intent: while it is in memory, always the
+  same object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not returned.
 - `add` takes a new intent. `touch` is called *before* an intent is changed: a store that is writing a
-  checkpoint keeps the intent as it was at the checkpoint's position first. Both write the store's `cycle`,
-  which every checkpoint raises, into the intent; while the two are equal, touching it again is not needed.
-- `window` brings the intents that wake next into memory, in order of (wake, seq), and moves the edge:
+  checkpoint first saves the intent as it was at the checkpoint's position. Both write the store's `cycle`,
+  which every checkpoint raises, into the intent; while the two are equal, it need not be touched again.
+- `window` loads the intents that wake next into memory, in order of (wake, seq), and moves the edge:
   everything that wakes at or before the edge is in memory from then on. `edge` is that place.
 - `checkpoint` makes the state up to now durable in one transaction. It is a generator: each step does
   a little work in the caller's thread and yields a job that may run in another one, so a large
-  checkpoint never stops the loop. Jobs are run one at a time, in order; the next step may be taken before
-  they are done, except behind `settled`, which asks for all of them to be. When it is exhausted, the
-  checkpoint is on stable storage. If it is abandoned, the earlier one still holds.
+  checkpoint never stops the loop. Jobs run one at a time, in order; the next step may be taken before
+  they are done, except after `settled`, which requires all of them to be done. When the generator is
+  exhausted, the checkpoint is on stable storage. If it is abandoned, the earlier checkpoint still holds.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 Edge = tuple[int, int]
 Job = Callable[[], None]
 
-# Behind every intent of its millisecond.
+# Above every intent of its millisecond.
 SEQ_MAX = 1 << 62
 
-# Intents with one of these are always in memory: they wait in a lane or are out.
+# Intents with one of these statuses are always in memory: they wait in a lane or are in flight.
 HOT = frozenset({DUE, DISPATCHING})
 
 
 def pause() -> None:
-    """A job with nothing to do: the loop may have its turn."""
+    """A job with nothing to do: it only lets the loop run."""
 
 
 def settled() -> None:
-    """A job with nothing to do: the next step is taken when all jobs before are done."""
+    """A job with nothing to do: the next step is taken when all earlier jobs are done."""
 
 
 class Store(Protocol):
-    """Intents by id, by key, by the time they wake. See the module's text for the contract."""
+    """Intents by id, by key, by wake time. The module's docstring is the contract."""
 
     edge: Edge
     cycle: int
@@ -63,60 +63,62 @@ class Store(Protocol):
         """The newest intent with this idempotency key that is not forgotten."""
 
     def by_claim(self, name: str) -> Intent | None:
-        """The newest intent that has a claim of this name (see `claim_of`) and is not forgotten."""
+        """The newest intent that holds a claim of this name (see `claim_of`) and is not forgotten."""
 
     def add(self, intent: Intent) -> None:
-        """Take a new intent."""
+        """Add a new intent."""
 
     def touch(self, intent: Intent) -> None:
-        """This intent is about to change. Always told of one that is to have its claim again."""
+        """This intent is about to change. Always called before an intent takes its claim again."""
 
     def defer(self, intent: Intent) -> None:
-        """This intent, just changed, wakes behind the edge: the kernel lets go of it until then."""
+        """This intent, just changed, wakes after the edge: the kernel releases it until then."""
 
     def held(self) -> Iterator[Intent]:
-        """After loading: every intent that is due, out, or holds its serial lane, by seq, one by one."""
+        """After loading: every intent that is due, in flight, or holds its serial lane, by seq, one by
+        one."""
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
-        """The next intents, at most `limit`, that wake behind the edge and not after `until_ms`."""
+        """The next intents, at most `limit`, that wake after the edge and not after `until_ms`."""
 
     def next_wake(self) -> int | None:
-        """The first wake behind the edge."""
+        """The first wake time after the edge."""
 
     def forget(self, marks: Marks) -> None:
-        """From now on, finished intents below these marks are gone."""
+        """From now on, finished intents below these marks are not returned."""
 
     def page(
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
     ) -> list[Intent]:
-        """Intents by falling seq from below `before_seq`, at most `limit`. For reading, not for change."""
+        """Intents by falling seq from below `before_seq`, at most `limit`. For reading, not for changing."""
 
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
         """Make everything up to here durable, step by step."""
 
     def unwritten(self) -> int:
-        """How many intents changed since the last checkpoint began."""
+        """The number of intents changed since the last checkpoint began."""
 
     def deferred(self) -> int:
-        """How many of them wake behind the edge: a checkpoint would let go of them."""
+        """How many of them wake after the edge: a checkpoint would evict these."""
 
     def changed(self) -> list[Intent]:
-        """Every intent that may be newer than what is on disk, some of them twice. For reading."""
+        """Every intent that may be newer than its row on disk, some of them twice. For reading."""
 
     def peek(self, id: str) -> Intent | None:
         """The intent with this id if it is in memory, forgotten or not. For reading."""
 
     def hot(self) -> int:
-        """How many intents are in memory."""
+        """The number of intents in memory."""
 
     def large_bytes(self) -> int:
-        """Bytes of large payloads (`limits.LARGE_PAYLOAD_BYTES`) in memory."""
+        """The size of large payloads (`limits.LARGE_PAYLOAD_BYTES`) in memory."""
 
     def archive(self) -> Archive:
-        """What is on disk, for readers beside the kernel. Overlaid with `changed` it is the whole."""
+        """The intents on disk, for readers other than the kernel. Overlaid with `changed` they are
+        complete."""
 
     def close(self) -> None:
-        """Let go. Closing twice is fine."""
+        """Close the store. Closing twice is fine."""
 
 
 def forgotten(intent: Intent, marks: Marks) -> bool:
@@ -138,8 +140,9 @@ def forgotten(intent: Intent, marks: Marks) -> bool:
 
 
 def claim_of(intent: Intent) -> str | None:
-    """The name of the claim that an intent has as it is now, whatever the time. The one rule, for every
-    store: one for a time is had for good, the others until it was handed out, or has ended."""
+    """The name of the claim that an intent holds in its current state, whatever the time. The one rule, for
+    every store: a claim for a time is held for good, the others until the intent was handed out, or has
+    ended."""
     rare = intent.rare
     if rare is None or rare.ties is None or rare.ties.claim is None:
         return None

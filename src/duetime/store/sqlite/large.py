@@ -1,4 +1,4 @@
-"""Large payloads in memory, by the intents that have them. Owns their number of bytes."""
+"""The large payloads in memory, by intent. Owns their total size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from duetime.protocol.intent import Intent
 
 
 class Large:
-    """What was noted of an intent is what is taken off again: a payload may be patched meanwhile."""
+    """Subtracts the size that was added for an intent, because a payload may be patched in between."""
 
     __slots__ = ("_sizes", "bytes")
 
@@ -21,5 +21,5 @@ class Large:
         self._sizes[intent.id] = size
 
     def drop(self, id: str) -> None:
-        """It is not any more."""
+        """This intent is no longer in memory."""
         self.bytes -= self._sizes.pop(id, 0)

@@ -1,4 +1,4 @@
-"""Intents as rows of the SQLite file, and how they get into it."""
+"""Intents as rows of the SQLite file, and how they are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from duetime.store.sqlite import schema
 from duetime.store.store import HOT, Job, claim_of
 from duetime.trouble import store_told
 
-# Rows in one statement: each time a thread that talks to SQLite wants the interpreter back from a busy
+# Rows per statement. Each time a thread that talks to SQLite wants the interpreter's lock back from a busy
 # loop, it may wait some milliseconds, so statements are large. 15 columns x 2,000 is below SQLite's limit
 # of 32,766 variables.
 AT_ONCE = 2_000
@@ -30,8 +30,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def columns(intent: Intent) -> Columns:
-    """What a row says besides its body: for look-ups, and to notice damage in either. `hot` is 1 for what the
-    kernel must hold, -1 for the rest with a story that the columns do not tell, else 0."""
+    """The columns of a row besides its body: for look-ups, and to detect damage in either. `hot` is 1 for an
+    intent that the kernel must hold, -1 for any other with a history that the columns do not show, otherwise
+    0."""
     terms, rare = intent.terms, intent.rare
     status = intent.status
     return (
@@ -43,8 +44,8 @@ def columns(intent: Intent) -> Columns:
 
 
 def add(rows: list[Value], intent: Intent) -> int:
-    """One row more, and its bytes. Rows are one behind the other, as SQLite is told of them: nothing is made
-    for each."""
+    """Append one row; returns its size. Values are in one flat list, as SQLite takes them: no object is made
+    per row."""
     body = _encode(intent)
     rows += columns(intent)
     rows += (crc32(body), body)
@@ -56,7 +57,7 @@ def ids(rows: list[Value]) -> list[str]:
 
 
 def in_room(path: Path, job: Job) -> Job:
-    """The job, telling errors of SQLite as ours: one that only lacks room is tried again."""
+    """The job, with SQLite's errors translated to ours: one that only lacks disk space can be tried again."""
 
     def run() -> None:
         with store_told(path):

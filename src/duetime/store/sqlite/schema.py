@@ -1,4 +1,4 @@
-"""The SQLite file: its tables, its version, and the way from each version to the next."""
+"""The SQLite file: its tables, its version, and the migration from each version to the next."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection that may be used from another thread (one at a time)."""
     connection: sqlite3.Connection | None = None
     try:
-        # SQLite would make it readable for others; its -wal and -shm have the rights of this one.
-        with contextlib.suppress(OSError):  # SQLite says what is wrong
+        # SQLite would create it readable for others; its -wal and -shm get the permissions of this file.
+        with contextlib.suppress(OSError):  # SQLite reports the error itself
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE))
         with store_told(path):
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
-            # A commit is on the medium when it returns: the log is cut behind it.
+            # A commit must be on stable storage when it returns, because the log is trimmed after it.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -16384")
     except BaseException:
@@ -92,13 +92,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Which version the file has; 0 for a new one."""
+    """The version of the file; 0 for a new one."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file to this version."""
+    """Migrate the file to this version."""
     with store_told(path):
         version = version_of(connection)
         if version > len(MIGRATIONS):

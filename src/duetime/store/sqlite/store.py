@@ -1,15 +1,15 @@
-"""The embedded store: what is due soon in memory, everything on disk, in one SQLite file.
+"""The embedded store: intents due soon in memory, all intents on disk, in one SQLite file.
 
-In memory (`_hot`) is every intent the kernel may hold (see `is_hot`) and every one changed since the
-last checkpoint; the rest is on disk only and costs nothing until it is asked for. A checkpoint writes
+In memory (`_hot`) is every intent that the kernel may hold (see `is_hot`) and every one changed since the
+last checkpoint; the rest is on disk only and costs nothing until it is read. A checkpoint writes
 each changed intent once, however often it changed, and the position, in one transaction.
 
-While a checkpoint is being written the kernel goes on. An intent that is about to change before its row
-was made is rowed at once (`touch`), so the transaction shows one moment. Rows are made in the caller's
-thread, a slice at a time; SQLite works in another thread with statements of many rows, which leaves the
-interpreter free meanwhile.
+While a checkpoint is being written the kernel continues. If an intent is about to change before its row
+was made, its row is made at once (`touch`), so the transaction is a snapshot of one moment. Rows are made in
+the caller's thread, a slice at a time; SQLite works in another thread with statements of many rows, which
+leaves the interpreter free in the meantime.
 
-Rows carry a checksum over everything in them. Damage is raised with the place, never served.
+Rows carry a checksum over everything in them. Damage is raised with its place, never returned.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from duetime.store.sqlite.warming import Warming
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
 from duetime.trouble import UNREADABLE, of_store, store_told
 
-# Rows made between two looks at the loop: about a millisecond of work.
+# Rows made before control returns to the loop: about a millisecond of work.
 _SLICE = 250
 _ABSENT_KEPT = 4_096
-# Ids that Duetime makes begin with their time in hexadecimal digits, and are below this one until 2039.
+# Ids made by Duetime begin with their time in hexadecimal digits, and are below this one until 2039.
 _NEXT_AGE = "2"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,10 +49,10 @@ _SELECT = f"SELECT {', '.join(schema.COLUMNS)} FROM intents"
 
 
 class SqliteStore:
-    """Hot intents in memory, all of them in a file."""
+    """Hot intents in memory, all intents in a file."""
 
     def __init__(self, path: Path, *, at_load: bool = False) -> None:
-        """With `at_load` the file is not touched before `load`: whoever calls it holds the folder by then."""
+        """With `at_load` the file is not touched before `load`, when the caller holds the folder's lock."""
         self.edge: Edge = (0, 0)
         self.cycle = 1
         self._path = path
@@ -63,22 +63,23 @@ class SqliteStore:
             self._connect()
         self._hot: dict[str, Intent] = {}
         self._absent = ""
-        """An id that was just looked for and is not on disk: whoever makes it asks more than once."""
+        """An id that was just looked up and is not on disk: creating it causes more than one look-up."""
         self._keys: dict[str, str] = {}
         self._absent_keys: set[str] = set()
-        """Keys that were just looked for and are not on disk, for the same reason."""
+        """Keys that were just looked up and are not on disk, for the same reason."""
         self._claims = Claims()
         self._large = Large()
         self._changed: dict[str, Intent] = {}
         self._frozen: dict[str, Intent] = {}
-        """What a checkpoint under way is writing, until it is on disk."""
+        """The intents that the current checkpoint is writing, until they are on disk."""
         self._unrowed_cycle = -1
-        """While a checkpoint is made: what was last touched in this cycle is of it and has no row yet."""
+        """While a checkpoint is made: an intent last touched in this cycle belongs to it and has no row
+        yet."""
         self._rows: list[Value] = []
         self._marks = Marks()
         self._warm = Warming(path).intent
         self._deferred: dict[str, Intent] = {}
-        """Changed intents that wake behind the edge and may not be on disk yet."""
+        """Changed intents that wake after the edge and may not be on disk yet."""
 
     def _connect(self) -> None:
         self._reader = schema.connect(self._path)
@@ -96,7 +97,7 @@ class SqliteStore:
             raise
 
     def join(self, folder: str) -> None:
-        """Belong to this folder from now on; raises `Mixed` if the store is another's."""
+        """Bind the store to this folder; raises `Mixed` if it belongs to another."""
         found = next(self._read("SELECT id FROM folder"), None)
         if found is None:
             with store_told(self._path):
@@ -107,7 +108,7 @@ class SqliteStore:
                 " they do not belong together."
             )
 
-    # What the kernel asks.
+    # Calls of the kernel.
 
     def load(self) -> Checkpoint | None:
         if not self._open:
@@ -142,7 +143,7 @@ class SqliteStore:
         if id is None and key in self._absent_keys:
             return None
         there = False
-        newest = None  # forgotten, and perhaps its id is another's now
+        newest = None  # forgotten, and its id may belong to another intent now
         for row in self._read(f"{_SELECT} WHERE key = ? ORDER BY seq DESC", (key,)):
             there = True
             found = self.get(row[1])
@@ -201,8 +202,9 @@ class SqliteStore:
             yield self._keep(self._warm(row))
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
-        # In two: with (wake_at_ms, seq) > (?, ?), SQLite walks all rows of the edge's own millisecond. The
-        # edge stands before 0: of two bounds on one column, it begins at the one it reads first.
+        # As two queries: with (wake_at_ms, seq) > (?, ?), SQLite walks all rows of the edge's own
+        # millisecond. The edge comes before 0: of two bounds on one column, SQLite starts at the one it reads
+        # first.
         query = f"{_SELECT} WHERE wake_at_ms = ? AND seq > ? AND wake_at_ms > 0 ORDER BY seq LIMIT ?"
         edge_ms = self.edge[0]
         read = list(self._read(query, (*self.edge, limit))) if edge_ms <= until_ms else []
@@ -211,7 +213,7 @@ class SqliteStore:
         read += self._read(query, (edge_ms, until_ms, limit - len(read)))
         end: Edge = (read[-1][5], read[-1][0]) if len(read) == limit else (until_ms, SEQ_MAX)
         found = {row[1]: self._hot.get(row[1]) or self._warm(row) for row in read}
-        found.update(self._deferred)  # what is newer than the disk speaks for itself
+        found.update(self._deferred)  # entries newer than the disk replace the rows found
         within = [self._keep(intent) for intent in found.values() if self._wakes_by(intent, end)]
         for intent in within:
             self._deferred.pop(intent.id, None)
@@ -275,7 +277,7 @@ class SqliteStore:
         self._frozen = frozen
         self._unrowed_cycle = self.cycle
         self._absent_keys.clear()
-        self._absent = ""  # what was made since may be on disk only, from here on
+        self._absent = ""  # from here on, an intent created since may be on disk only
         self.cycle += 1
         body = _encode(checkpoint)
         done = False
@@ -348,7 +350,7 @@ class SqliteStore:
             self._writer.rollback()
 
     def _cool(self, written: dict[str, Intent]) -> Iterator[Job]:
-        """Let go of what is on disk now and need not be in memory, a slice at a time."""
+        """Evict intents that are on disk now and need not be in memory, a slice at a time."""
         hot, changed, deferred, large = self._hot, self._changed, self._deferred, self._large
         for count, (id, intent) in enumerate(written.items(), 1):
             if id not in changed and not is_hot(intent, self.edge):
@@ -367,21 +369,22 @@ class SqliteStore:
     # From disk into memory.
 
     def _newest_on_disk(self) -> str:
-        """The last id of this age. Behind it is nothing on disk, so most new ids need not be looked for."""
+        """The highest id of this age on disk. Most new ids are above it, so they need no look-up."""
         return next(self._read("SELECT max(id) FROM intents WHERE id < ?", (_NEXT_AGE,)))[0] or ""
 
     def _read(self, query: str, values: Sequence[int | str] = ()) -> Iterator[Any]:
-        """Rows, one by one. What SQLite itself cannot make sense of is damage, too."""
+        """Rows, one by one. An error inside SQLite's file counts as damage, too."""
         try:
             yield from self._reader.execute(query, values)
         except sqlite3.ProgrammingError:
-            raise  # ours, not the file's
+            raise  # an error of ours, not of the file
         except UNREADABLE as error:
             raise of_store(error, self._path) from error
 
     def _keep(self, intent: Intent) -> Intent:
-        """Hold an intent that the kernel takes hold of."""
-        # Not into `_keys`: a newer intent with its key may be cold. `by_key` finds the newest on disk.
+        """Keep in memory an intent that the kernel will hold."""
+        # Not into `_keys`: a newer intent with this key may be on disk only. `by_key` finds the newest on
+        # disk.
         self._hot[intent.id] = intent
         if len(intent.payload) >= LARGE_PAYLOAD_BYTES:
             self._large.note(intent)

@@ -1,4 +1,4 @@
-"""Rows of the SQLite file as intents again. Owns the terms that many of them share."""
+"""Turn rows of the SQLite file into intents. Owns the terms that many of them share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _decode = msgspec.msgpack.Decoder(Intent).decode
 
 
 class Warming:
-    """Reads rows. Damage is raised with the place, never served."""
+    """Reads rows. Damage is raised with its place, never returned."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class Warming:
         intent.armed = intent.cycle = 0
         if intent.wake_at_ms == intent.execute_at_ms:
             intent.wake_at_ms = intent.execute_at_ms  # one object for both
-        # Many intents share their terms: one object for all of them.
+        # Many intents share their terms: one object serves all of them.
         key = _encode(intent.terms)
         known = self._terms.get(key)
         if known is None:
