@@ -7,7 +7,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from duetime import limits
-from duetime.wire.intent import AfterOnName, Id, IntentOut, NewIntent, Problem, StatusName
+from duetime.wire.intent import AfterOnName, Id, IntentOut, NewIntent, StatusName
+from duetime.wire.problem import Problem
 from duetime.wire.shapes import In, Out
 
 Some = Annotated[list[NewIntent], Meta(max_length=limits.BATCH_CREATE_MAX)]

@@ -15,6 +15,7 @@ from duetime import limits
 from duetime.wire import forms
 from duetime.wire.claims import Collapse, Key, UniqueIn, UniqueOut
 from duetime.wire.fairness import FairnessKey, FairnessWeight
+from duetime.wire.problem import Problem
 from duetime.wire.progress import ProgressOut
 from duetime.wire.shapes import In, Out
 
@@ -357,30 +358,6 @@ class PageOut(Out, frozen=True):
             " through a bounded number of intents; go on with nextCursor."
         ),
     ] = False
-
-
-class HintOut(Out, frozen=True):
-    """What to do next."""
-
-    suggestion: str
-    endpoint: str | None
-    wait_ms: int | None
-    current_state: str | None
-    next_states: list[str]
-
-
-class Problem(Out, frozen=True):
-    """What went wrong, for programs (errorCode) and people (detail)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    error_code: int
-    message: str
-    retryable: bool
-    recovery_hint: HintOut
-    details: dict[str, Any]
 
 
 class BatchItemOut(Out, frozen=True, omit_defaults=True):

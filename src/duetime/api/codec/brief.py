@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.wire.intent import Problem, StatusName
+from duetime.wire.intent import StatusName
+from duetime.wire.problem import Problem
 from duetime.wire.shapes import Out
 
 

@@ -16,7 +16,7 @@ from duetime import errors
 from duetime.api.http import problems
 from duetime.errors import DuetimeError
 from duetime.v1 import intents_pb2 as pb
-from duetime.wire.intent import Problem
+from duetime.wire.problem import Problem
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

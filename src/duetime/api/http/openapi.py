@@ -21,7 +21,8 @@ from duetime.api.http.endpoint import Answer, Call
 from duetime.api.http.examples import BODIES
 from duetime.api.http.router import Route
 from duetime.errors import DuetimeError
-from duetime.wire.intent import IntentOut, KnownId, Problem
+from duetime.wire.intent import IntentOut, KnownId
+from duetime.wire.problem import Problem
 
 Json = dict[str, Any]
 

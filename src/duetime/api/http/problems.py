@@ -15,7 +15,7 @@ from duetime.errors import DuetimeError
 from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.intent import Status
 from duetime.wire.forms import FORMS
-from duetime.wire.intent import HintOut, Problem
+from duetime.wire.problem import HintOut, Problem
 
 MEDIA_TYPE: Final = b"application/problem+json"
 

@@ -15,13 +15,14 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from duetime.client.http.problems import Problem, error_of
+from duetime.client.http.problems import error_of
 from duetime.client.http.transport import NOT_NOW, Request, Transport
 from duetime.client.remote import translate
 from duetime.errors import DuetimeError, IdExists, Unreachable
 from duetime.protocol.intent import Intent, Item, Status
 from duetime.protocol.terms import Terms
 from duetime.refusals import Submitted
+from duetime.wire.problem import Problem
 
 # What goes into one request of a batch: well within what a server takes.
 ITEMS_MAX, BYTES_MAX = 2_000, 2 * 1024 * 1024
