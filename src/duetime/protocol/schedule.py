@@ -34,7 +34,7 @@ class Misfire(IntEnum):
 
 
 class Schedule(Struct, frozen=True, array_like=True, gc=False):
-    """The schedule as requested. Exactly one of `cron` and `every_ms` is given."""
+    """The rule of a schedule, as its caller gave it. Exactly one of `cron` and `every_ms` is given."""
 
     id: str
     terms: Terms
