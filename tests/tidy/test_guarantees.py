@@ -1,4 +1,4 @@
-"""Every promise names the tests that hold it, and they are there."""
+"""Every guarantee names its tests, and they exist."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def chapter(promise: str) -> str:
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_a_promise_names_the_tests_that_hold_it(promise):
-    held, found, _ = chapter(promise).partition("Not promised:")
-    assert found, f"{promise} does not say what is not promised"
-    assert NAMED.search(held.partition("Held by:")[2]), f"{promise} does not say which test holds it"
+    held, found, _ = chapter(promise).partition("Not guaranteed:")
+    assert found, f"{promise} does not say what is not guaranteed"
+    assert NAMED.search(held.partition("Tests:")[2]), f"{promise} names no test"
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
