@@ -1,1 +1,1 @@
-"""What happens: a deterministic function of the log's records."""
+"""The engine's rules: a deterministic function of the log's records."""

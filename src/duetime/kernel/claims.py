@@ -1,8 +1,8 @@
-"""Keys of which one intent at a time has the right: to wait, to run, or to have been (`terms.Claim`).
+"""Unique and collapse keys: one intent at a time holds the claim to a key (`terms.Claim`).
 
-Who has a claim is read off the intents: the store finds the newest one with it. A *unique* claim keeps others
-away: they get the holder instead. A *collapse* claim is given up to the next one, which takes the place of
-the one that waits. Nothing is kept here, so nothing can differ after a restart.
+The holder of a claim is derived from the intents: the store finds the newest one with it. A *unique* claim
+keeps other intents out: their callers get the holder instead. A *collapse* claim passes to the next intent,
+which replaces the one that waits. No state is kept here, so nothing can differ after a restart.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from duetime.protocol.intent import BLOCKED, CANCELED, SCHEDULED, Intent, Item
 from duetime.protocol.reply import Existing, Reason, Refusal
 from duetime.protocol.terms import Claim, OnDuplicate, Until
 
-# How the note begins of an intent whose place was taken.
+# How the note of a replaced intent begins.
 REPLACED = "replaced by "
 
 
 def held(state: State, item: Item) -> Existing | Refusal | None:
-    """What a unique claim says to a new intent: who has it, a refusal, or None when it is free."""
+    """The answer of a unique claim to a new intent: the holder, a refusal, or None if the key is free."""
     claim = _claim(item)
     if claim is None or claim.collapses:
         return None
@@ -42,39 +42,39 @@ def held(state: State, item: Item) -> Existing | Refusal | None:
 
 
 def waiting(state: State, item: Item) -> Intent | None:
-    """The intent whose place a new one takes."""
+    """The waiting intent that a new one replaces."""
     claim = _claim(item)
     return state.store.by_claim(claim.name) if claim is not None and claim.collapses else None
 
 
 def placed(item: Item, old: Intent) -> Item:
-    """A new intent as it takes the place of one that waits: a throttled one has the time of the first."""
+    """A new intent that replaces a waiting one: with THROTTLE it takes the due time of the first."""
     claim = _claim(item)
     if claim is None or claim.until is not Until.THROTTLE:
         return item
-    # However late the first is, its time was accepted.
+    # However late the first one is, its due time was accepted.
     return replace(item, execute_at_ms=old.execute_at_ms, relative=True)
 
 
 def end(state: State, old: Intent, item: Item) -> None:
-    """The one that waited ends here, and says who came instead."""
+    """Cancel the replaced intent, with a note that names its replacement."""
     touch(state, old)
     note(old, state.at_ms, CANCELED, f"{REPLACED}{item.id}")
     finish(state, old, CANCELED)
 
 
 def begun(state: State, new: Intent, old: Intent) -> None:
-    """The new one says whose place it has."""
+    """Note on the new intent which one it replaces."""
     assert new.rare is not None
     first = BLOCKED if new.rare.after else SCHEDULED
     note(new, state.at_ms, first, f"in the place of {old.id}")
 
 
 def retaken(state: State, dead: Intent) -> Refusal | None:
-    """Whether a dead letter can have its claim again: not while somebody else has it."""
+    """Why a dead letter cannot take its claim again: another intent holds it. None if it can."""
     claim = _claim_of(dead)
     if claim is None or claim.until is Until.TIME or (dead.delivery and claim.until is not Until.END):
-        return None  # it has none, or will not have it
+        return None  # it has no claim, or will not take it again
     holder = state.store.by_claim(claim.name) if claim.collapses else _holder(state, claim.key)
     if holder is not None:
         return _taken(holder, claim)
@@ -92,7 +92,7 @@ def _claim_of(intent: Intent) -> Claim | None:
 
 
 def _holder(state: State, key: str) -> Intent | None:
-    """Who has a unique key now: until its start or end, or for a time that is not over."""
+    """The intent that holds a unique key now: until its start or end, or for a time that is not over."""
     holder = state.store.by_claim(Claim(key, Until.END).name)
     if holder is not None:
         return holder

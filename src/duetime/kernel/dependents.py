@@ -24,7 +24,7 @@ from duetime.protocol.terms import AfterOn
 
 
 def check(state: State, item: Item) -> Refusal | None:
-    """Whether everything it waits for exists and has room for one more dependent."""
+    """Why it cannot wait for its parents: one is missing or has too many dependents. None if it can."""
     for id in item.after:
         parent = state.store.get(id)
         if parent is None:
@@ -38,7 +38,7 @@ def check(state: State, item: Item) -> Refusal | None:
 
 
 def attach(state: State, intent: Intent) -> str | None:
-    """Wait for those that are not finished; the id of one that ended as it must not have, if any."""
+    """Wait for the unfinished parents; returns the id of a parent that failed it, if there is one."""
     rare = rare_of(intent)
     any_end = intent.terms.after_on is AfterOn.END
     for id in dict.fromkeys(rare.after):
@@ -58,7 +58,7 @@ def attach(state: State, intent: Intent) -> str | None:
 
 
 def release(state: State) -> None:
-    """Parents ended: those who waited go on, or end too. A chain of any length ends in this loop."""
+    """Parents ended: their dependents are released or end too. One loop handles chains of any length."""
     while state.ended_parents:
         parent = state.ended_parents.pop()
         callback = groups.callback_of(state, parent)
@@ -73,7 +73,7 @@ def release(state: State) -> None:
             rare.dependents = None  # newer rules keep them: they are cancelled with its tree
         for id, seq in dependents.items():
             child = state.store.get(id)
-            # A namesake may be there: the one that waited was forgotten, and its id used again.
+            # Another intent may have this id now: the one that waited was forgotten, and its id reused.
             if child is not None and child.seq == seq and child.status is BLOCKED:
                 edit(state, child)
                 rare_of(child).waiting -= 1
@@ -81,7 +81,7 @@ def release(state: State) -> None:
 
 
 def blocked_error(state: State, id: str, status: Status) -> Error:
-    """Why an intent that waited for another one ended with it."""
+    """Why an intent ended with the one it waited for."""
     return Error(state.at_ms, 0, "dependency", f"it waited for {id!r}, which ended as {status.name}")
 
 
@@ -93,7 +93,7 @@ def _go_on_or_end(state: State, parent: Intent, child: Intent) -> None:
 
 
 def go_on_if_free(state: State, child: Intent) -> None:
-    """Schedule a blocked intent like any other, once nothing is left to wait for."""
+    """Schedule a blocked intent once it has nothing left to wait for."""
     if rare_of(child).waiting:
         return
     move(state, child, SCHEDULED)

@@ -1,4 +1,4 @@
-"""Lengths of time in words, with integers only: "850 ms", "4.2 s", "4 min 10 s", "3 h 5 min", "2 d 4 h"."""
+"""Durations as text, with integers only: "850 ms", "4.2 s", "4 min 10 s", "3 h 5 min", "2 d 4 h"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 
 def span(ms: int) -> str:
-    """So long, in the two largest units that matter to a reader."""
+    """A duration in its two largest units that matter to a reader."""
     if ms < SECOND_MS:
         return f"{max(ms, 0)} ms"
     if ms < 10 * SECOND_MS:

@@ -1,7 +1,8 @@
-"""Answers that need no record: repeats of what was done before, refusals over what is there. Changes nothing.
+"""Answers that need no record: repeats of earlier requests, and refusals that follow from the current state.
+Reads only.
 
-Asked before a command is written, of the state as it is. `now_ms` is the time its record would have: what
-holds for a time only is known if it holds at that time, too. None means: write the command and see.
+Called before a command is written, on the current state. `now_ms` is the timestamp the record would have: an
+answer that depends on time is given only if it holds at that time. None means: write the command and see.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Known = list[Reply] | Timetable | Existing | Refusal
 
 
 def answer(state: State, command: Command, now_ms: int) -> Known | None:
-    """What the command would be answered if it changed nothing; None if it may change something."""
+    """The answer if the command would change nothing; None if it may change something."""
     if isinstance(command, Submit):
         return _submitted(state, command, now_ms)
     if isinstance(command, schedules.ByCaller):
@@ -42,7 +43,7 @@ def answer(state: State, command: Command, now_ms: int) -> Known | None:
 
 
 def submitted(state: State, terms: Terms, item: Item, now_ms: int) -> Reply:
-    """The same for one new intent. Most name nothing that could be there already."""
+    """The same for one new intent. Most name no id, key or group that could already exist."""
     if item.fresh and item.key is None and item.request is None:
         return None
     return submit.known(state, terms, item, now_ms)

@@ -1,8 +1,8 @@
-"""Groups: many members, and a callback that goes when all of them have ended. Owns `Rare.joined`.
+"""Groups: many members, and a callback that runs when all of them have ended. Owns `Rare.joined`.
 
-The callback is an intent that is blocked; each member names it, and nobody keeps a list: a group of 100,000
-makes no row larger. Members are numbered in the order of joining, and the number is in their ids: each joins
-once, however often it is sent. A callback's `waiting` is always its members less those that have ended.
+The callback is a blocked intent; each member names it, and there is no list of members: a group of 100,000
+makes no row larger. Members are numbered in the order of joining, and the number is part of the id: each
+joins once, however often it is sent. A callback's `waiting` is always its members less those that have ended.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 
 
 def known(state: State, item: Item, ties: Ties) -> Reply:
-    """What an earlier request made of the same words, or None. Its id is the key of a part of a group."""
+    """What an earlier, identical request created, or None. The id of a group's part serves as its key."""
     if item.fresh or (ties.group is None and not ties.members):
         return None
     if ties.group is not None and _is_next(state, item, ties.group):
-        return None  # as nearly always: the disk need not be asked
+        return None  # almost always: the disk need not be read
     intent = state.store.get(item.id)
     rare = intent.rare if intent is not None else None
     if intent is None or rare is None or rare.ties != kept(ties) or rare.fingerprint != item.fingerprint:
@@ -33,7 +33,7 @@ def known(state: State, item: Item, ties: Ties) -> Reply:
 
 
 def kept(ties: Ties | None) -> Ties | None:
-    """What an intent keeps of its ties."""
+    """The part of its ties that an intent keeps."""
     return ties if ties is None or ties.within is None else replace(ties, within=None)
 
 
@@ -44,7 +44,7 @@ def _is_next(state: State, item: Item, group: str) -> bool:
 
 
 def check(state: State, item: Item, ties: Ties) -> Refusal | None:
-    """Whether the group is there and waits for this very member."""
+    """Why the member cannot join: the group does not exist, or expects another member. None if it can."""
     group = ties.group
     if group is None:
         return None
@@ -72,9 +72,9 @@ def check(state: State, item: Item, ties: Ties) -> Refusal | None:
 
 
 def _circle(state: State, item: Item, callback: Intent) -> Refusal | None:
-    """A member may come after what was made before its group, plain members of it, and what has ended.
+    """A member may wait for intents older than its group, plain members of the group, and finished ones.
 
-    Anything else may wait, over however many others, for the group itself; and then nobody would ever go.
+    Any other intent may wait, directly or through others, for the group itself: a deadlock.
     """
     outermost = callback
     while (above := callback_of(state, outermost)) is not None:
@@ -90,13 +90,13 @@ def _circle(state: State, item: Item, callback: Intent) -> Refusal | None:
 
 
 def _members(intent: Intent) -> int:
-    """How many members it waits for, if it is a callback."""
+    """The number of members it waits for, if it is a callback."""
     rare = intent.rare
     return rare.ties.members if rare is not None and rare.ties is not None else 0
 
 
 def join(state: State, member: Intent, group: str) -> None:
-    """A member was made."""
+    """A member was created."""
     callback = state.store.get(group)
     assert callback is not None, "checked before anything was changed"
     touch(state, callback)
@@ -104,7 +104,7 @@ def join(state: State, member: Intent, group: str) -> None:
 
 
 def callback_of(state: State, member: Intent) -> Intent | None:
-    """The callback that waits for it, if it is in a group; not a younger one with the same id."""
+    """The callback of its group, if it is a member; not a newer intent with the same id."""
     rare = member.rare
     if rare is None or rare.ties is None or rare.ties.group is None:
         return None
@@ -121,7 +121,7 @@ def _is_member(member: Intent, callback: Intent) -> bool:
 
 
 def rejoin(state: State, member: Intent) -> None:
-    """A dead letter is revived: it has not ended any more."""
+    """A dead letter is revived: it counts as not ended again."""
     callback = callback_of(state, member)
     if callback is not None:
         touch(state, callback)
@@ -129,7 +129,7 @@ def rejoin(state: State, member: Intent) -> None:
 
 
 def members_of(state: State, callback: Intent) -> list[Intent]:
-    """Those that were made and are not forgotten, in their order."""
+    """The members that were created and are not forgotten, in order."""
     rare = callback.rare
     found: list[Intent] = []
     for number in range(rare.joined if rare is not None else 0):

@@ -1,7 +1,7 @@
-"""What happened to an intent, step by step. Owns `Rare` and its entries.
+"""The history of an intent, step by step. Owns `Rare` and its entries.
 
-The open part of a life stands in the intent's own fields (created, due, dispatched, finished), so the
-usual one costs nothing here. Only when an attempt ends without an end are its steps written down.
+The current part of a history is in the intent's own fields (created, due, dispatched, finished), so the
+usual one costs nothing here. Its steps are written down only when an attempt ends without ending the intent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from duetime.protocol.intent import (
 
 
 def rare_of(intent: Intent) -> Rare:
-    """The intent's rare part, made when it is not there."""
+    """The intent's rare part, created if missing."""
     rare = intent.rare
     if rare is None:
         rare = intent.rare = Rare()
@@ -39,12 +39,12 @@ def note(intent: Intent, at_ms: int, status: Status, text: str) -> None:
     entries = rare.history
     entries.append(Entry(at_ms, status, intent.delivery, text))
     if len(entries) > HISTORY_ENTRIES_MAX:
-        # The first steps and the newest tell the story; the middle goes.
+        # The first and the newest steps are the most useful; the middle is dropped.
         del entries[HISTORY_ENTRIES_MAX // 4]
 
 
 def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
-    """The open attempt ended and another follows: keep its steps."""
+    """The current attempt ended and another follows: keep its steps."""
     note(intent, intent.due_at_ms, DUE, "")
     note(intent, intent.dispatched_at_ms, DISPATCHING, limited(intent))
     note(intent, at_ms, SCHEDULED, text)
@@ -52,17 +52,17 @@ def close_attempt(intent: Intent, at_ms: int, text: str) -> None:
 
 
 def limited(intent: Intent) -> str:
-    """What a first call waited for that is no lateness, where it did."""
+    """The time a first call waited for a limit, as text; that time is not lateness."""
     if intent.limited_ms <= 0 or intent.first_dispatch_at_ms < intent.dispatched_at_ms:
         return ""
     return f"waited {span(intent.limited_ms)} for a limit, a pause or its entity"
 
 
 def entries_of(intent: Intent) -> list[Entry]:
-    """The whole history, in the order of time.
+    """The whole history, in time order.
 
-    A step that says when an intent became due has the planned moment, which may lie before the step that led
-    to it: an intent of the near past is due as soon as it is made, and so it is told.
+    The step at which an intent became due has the planned moment, which may be before the step that led
+    to it: an intent for the near past is due as soon as it is created, and is shown that way.
     """
     entries = _entries(intent)
     for place in range(1, len(entries)):
@@ -73,7 +73,7 @@ def entries_of(intent: Intent) -> list[Entry]:
 
 
 def _entries(intent: Intent) -> list[Entry]:
-    """Made, then what was written down, then the open steps."""
+    """Created, then the steps written down, then the current steps."""
     rare = intent.rare
     waits = rare is not None and (rare.after or (rare.ties is not None and rare.ties.members))
     first = BLOCKED if waits else SCHEDULED
@@ -93,7 +93,7 @@ def _entries(intent: Intent) -> list[Entry]:
 
 
 def close_life(intent: Intent, at_ms: int) -> None:
-    """A dead letter is revived: keep the steps that led there, and begin anew."""
+    """A dead letter is revived: keep the steps that led there, and start over."""
     steps = _entries(intent)
     kept = len(rare_of(intent).history or ()) + 1
     for step in steps[kept:]:

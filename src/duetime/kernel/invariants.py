@@ -1,6 +1,6 @@
-"""What is true of every reachable state between two records. Reads only; a broken law is an AssertionError.
+"""Laws of every reachable state between two records. Reads only; a broken law is an AssertionError.
 
-`check_quick` looks at what is in memory anyway (lanes, permits, deliveries that are out); `check` also
+`check_quick` examines what is in memory anyway (lanes, permits, current deliveries); `check` also
 walks every intent in the store. Tests and every step of the simulator call them.
 """
 
@@ -31,7 +31,7 @@ _ALL = 1 << 30
 
 
 def check(state: State) -> None:
-    """Everything. Costs a walk over all intents."""
+    """Check everything. Costs a walk over all intents."""
     check_quick(state)
     intents = state.store.page(None, None, SEQ_MAX, _ALL)
     _check_counts(state, intents)
@@ -44,7 +44,7 @@ def check(state: State) -> None:
 
 
 def check_quick(state: State) -> None:
-    """What can be seen without walking the store."""
+    """Check what can be seen without walking the store."""
     assert not state.ended_parents, "those who waited for an intent that ended are told in the same record"
     assert state.at_ms <= state.latest_ms, "the latest stamp is the latest"
     assert state.behind == (state.at_ms < state.latest_ms), "behind means before the latest stamp"
@@ -68,7 +68,7 @@ def check_quick(state: State) -> None:
 
 
 def _check_out(state: State) -> None:
-    """What DISPATCHING intents hold is what permits, lanes and counts say."""
+    """What DISPATCHING intents hold agrees with permits, lanes and counts."""
     used, lent, packed = ([0] * len(state.tiers.all) for _ in range(3))
     out: dict[Track, int] = {}
     running: dict[str, int] = {}
@@ -124,7 +124,7 @@ def _check_consumers(state: State) -> None:
 
 
 def _check_kinds(state: State) -> None:
-    """Whoever asks for a type of entities has everything of it that could go."""
+    """A consumer that asks for an entity type has been given everything of it that could go."""
     for lane in state.lanes.values():
         if not lane.serial or lane.pushed or state.draining or state.eager or lane.track(0) in state.stirred:
             continue
@@ -173,7 +173,7 @@ def _check_lane(state: State, lane: Lane) -> None:
 
 
 def _check_flow(state: State) -> None:
-    """Limiters count what is out, and whoever is parked will look again."""
+    """Limiters count the current deliveries, and every parked intent will be looked at again."""
     running: dict[str, int] = {}
     for held in state.out.values():
         for intent in held.values():
@@ -188,7 +188,7 @@ def _check_flow(state: State) -> None:
             live = [entry[2] for entry in parking.entries if parking.counts(entry)]
             ready = any(
                 entry[2].status is DUE and not entry[2].waits for entry in track.ready
-            )  # somebody of the same track went before and has not been looked at
+            )  # another of the same track went before and has not been looked at
             out = limiter.running or track.lane.running
             assert not live or limiter.wake_ms or out or ready or track in state.stirred, (
                 f"{live[0].id!r} waits for {name!r}, which nobody will look at again"
@@ -210,7 +210,7 @@ def _check_not_idle(state: State, lane: Lane) -> None:
     if state.draining or dispatch.spent(state) or not (lane.pushed or lane.turns):
         return
     for track in lane.tracks:
-        if track in state.stirred:  # just thawed: it is looked at with the next record
+        if track in state.stirred:  # just restored: it is looked at with the next record
             continue
         ready = [entry for entry in track.ready if track.counts(entry)]
         if not ready:
@@ -222,9 +222,9 @@ def _check_not_idle(state: State, lane: Lane) -> None:
             tier = head.terms.tier
             lender = state.tiers.lender(tier)
             if lane.packed and lender != tier:
-                continue  # it does not borrow; whether it could be packed depends on who is first in line
+                continue  # it does not borrow; whether it could be packed depends on the first in line
             if lender >= 0 and state.tiers.all[lender].held_back(track):
-                continue  # it leaves the rest to others
+                continue  # it leaves the remaining permits to others
             assert lender < 0, f"{head.id!r} could have a permit of tier {tier} and waits"
         else:
             assert not lane.turns, f"{head.id!r} waits in {lane.name!r} while consumers ask for it"
@@ -236,7 +236,7 @@ def _check_counts(state: State, intents: list[Intent]) -> None:
         found[intent.status] += 1
     for status in Status:
         counted = state.counts[status]
-        # Forgotten intents stay in the counts of what ended.
+        # Forgotten intents still count among those that ended.
         right = counted == found[status] if status in LIVE else counted >= found[status]
         assert right, f"{counted} counted as {status.name}, the store has {found[status]}"
     assert len({intent.seq for intent in intents}) == len(intents), "every intent has a number of its own"
@@ -259,7 +259,7 @@ def _check_pending(state: State, intents: list[Intent]) -> None:
 
 
 def _check_shares(state: State, intents: list[Intent]) -> None:
-    """Shares count who is due, and nobody's share is more than a start ahead of all."""
+    """Shares count the due intents, and no key's share is more than one start ahead of all."""
     due: dict[tuple[Track, str], int] = {}
     for intent in intents:
         key = intent.terms.fairness_key
@@ -315,7 +315,7 @@ def _check_final(state: State, intent: Intent) -> None:
 
 
 def _check_wake(state: State, intent: Intent) -> None:
-    """Whoever must be looked at again is armed, or behind the edge of what is in memory."""
+    """Every intent that must be looked at again is armed, or wakes after the edge of what is in memory."""
     id, wake_at_ms = intent.id, intent.wake_at_ms
     if intent.status is SCHEDULED:
         assert wake_at_ms > 0, f"{id!r} is scheduled for never"
@@ -352,22 +352,22 @@ def _check_blocked(state: State, intent: Intent) -> None:
     for id in dict.fromkeys(intent.rare.after):
         parent = state.store.get(id)
         if parent is None or parent.status is ACKED or parent.seq > intent.seq:
-            continue  # acknowledged; or that one is forgotten, and this is a younger one with its id
+            continue  # acknowledged; or the child is forgotten, and this is a newer intent with its id
         any_end = intent.terms.after_on is AfterOn.END
         dependents = parent.rare.dependents if parent.rare is not None else None
         known = dependents is not None and dependents.get(intent.id) == intent.seq
         if any_end and (not known or parent.status in FINAL):
-            continue  # it has ended, and was revived perhaps
+            continue  # it has ended, and perhaps was revived
         assert parent.status not in FINAL, f"{intent.id!r} waits for {id!r}, which is {parent.status.name}"
         assert known, f"{id!r} does not know that {intent.id!r} waits"
         waits += 1
     if intent.rare.ties is not None:
-        waits += intent.rare.waiting if intent.rare.ties.members else 0  # looked at with its members
+        waits += intent.rare.waiting if intent.rare.ties.members else 0  # checked with its members
     assert intent.rare.waiting == waits, f"{intent.id!r} counts {intent.rare.waiting}, waits for {waits}"
 
 
 def _check_group(state: State, callback: Intent, rare: Rare) -> None:
-    """A group's callback counts its members that have not ended, made or not."""
+    """A group's callback counts its members that have not ended, created or not."""
     assert rare.ties is not None
     left = rare.ties.members - rare.joined
     assert left >= 0, f"{callback.id!r} has {rare.joined} members, {-left} too many"
@@ -376,9 +376,9 @@ def _check_group(state: State, callback: Intent, rare: Rare) -> None:
 
 
 def _check_claims(state: State, intents: list[Intent]) -> None:
-    """A claim finds the newest intent that has it; only one for a time may have been others' before."""
+    """A claim finds the newest intent that holds it; only a claim for a time may have had earlier holders."""
     newest: dict[str, Intent] = {}
-    for intent in intents:  # by falling number
+    for intent in intents:  # by falling seq
         name = claim_of(intent)
         if name is not None:
             first = newest.setdefault(name, intent)
@@ -392,7 +392,7 @@ def _check_claims(state: State, intents: list[Intent]) -> None:
 def _check_keys(state: State, intents: list[Intent]) -> None:
     """A key finds the newest intent that has it."""
     newest: dict[str, Intent] = {}
-    for intent in intents:  # by falling number
+    for intent in intents:  # by falling seq
         if intent.rare is not None and intent.rare.key is not None:
             newest.setdefault(intent.rare.key, intent)
     for key, intent in newest.items():

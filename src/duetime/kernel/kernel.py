@@ -1,7 +1,8 @@
-"""The kernel: a deterministic function of the log's records. The `match`, and nothing more.
+"""The kernel: a deterministic function of the log's records. Only the `match` over commands.
 
 No clock, no I/O, no randomness, no logging. A record goes in; replies, effects and changes come out. A
-refusal is a reply, never an exception; an exception is a bug, and whoever holds the kernel throws it away.
+refusal is a reply, never an exception; an exception is a bug, and the owner of the kernel discards the
+kernel.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ Answer = Reply | Timetable | list[Reply] | list[bool]
 
 
 class Applied(Struct, frozen=True):
-    """What one record came to."""
+    """The result of one record."""
 
     answer: Answer
     effects: list[Effect]
@@ -75,47 +76,47 @@ class Applied(Struct, frozen=True):
 
 
 class Kernel:
-    """The state and the one way to change it."""
+    """The state and the only way to change it."""
 
     def __init__(self, store: Store) -> None:
         self.state = State(store)
 
     def thaw(self, checkpoint: Checkpoint) -> None:
-        """Start from a checkpoint instead of from nothing."""
+        """Start from a checkpoint instead of an empty state."""
         for _ in self.thawing(checkpoint):
             pass
 
     def thawing(self, checkpoint: Checkpoint) -> Iterator[None]:
-        """The same step by step, each of some milliseconds. To be taken to the end before anything else."""
+        """The same in steps of some milliseconds. Must be run to the end before anything else."""
         return recovery.thaw(self.state, checkpoint)
 
     def apply(self, record: Record, *, watched: bool = True) -> Applied:
-        """Apply one record: the verb, then time, then what follows from both. `watched`: list the changes;
+        """Apply one record: the command, then time, then their consequences. `watched`: list the changes;
         nothing else depends on it."""
         state = self.state
         assert record.seq == state.records + 1, "the log has no gaps"
         state.records = record.seq
         command, before_ms = record.command, state.at_ms
         if record.at_ms != before_ms or type(command) is Advance:
-            state.woken = state.handed = 0  # records of one frame have one stamp, and share the bounds
+            state.woken = state.handed = 0  # records of one frame have one timestamp, and share the bounds
         state.flow.pass_ms(record.at_ms - before_ms)
         state.at_ms = record.at_ms
         if record.at_ms < state.latest_ms:
-            state.behind = True  # the clock was set back: what is ready may not be due any more
+            state.behind = True  # the clock was set back: ready intents may not be due any more
         else:
             state.behind = False
             state.latest_ms = record.at_ms
         state.effects, state.changes = [], [] if watched else None
         if type(command) is Leap or type(command) is Start:
-            leap.apply(state, command, before_ms)  # before what is due by the new time
+            leap.apply(state, command, before_ms)  # before waking what is due at the new time
         advance.apply(state)
         limiters.wake(state)
-        _follow_up(state)  # before the verb, which may revive one that ended
+        _follow_up(state)  # before the command, which may revive one that ended
         answer = self._verb(command)
         _follow_up(state)
         retention.apply(state)
         dispatch.hand_out(state)
-        while _follow_up(state):  # deadlines are looked at while handing out, too
+        while _follow_up(state):  # deadlines are checked while handing out, too
             dispatch.hand_out(state)
         if isinstance(command, Demand) and not command.standing and answer is None:
             consumers.end_claim(state, command)
@@ -167,13 +168,13 @@ class Kernel:
         return None
 
     def next_ms(self) -> int | None:
-        """When time must be told to pass next."""
+        """When time must advance next."""
         if dispatch.spent(self.state):
             return self.state.at_ms
         timers = self.state.timers
         wait_ms = self.state.flow.wait_ms()
         turn_ms = None if wait_ms is None else self.state.at_ms + wait_ms
-        # Who stops makes nothing new.
+        # A draining engine makes no new ticks.
         tick_ms = None if self.state.draining else self.state.timetables.next_ms()
         found = (timers.next_ms(), timers.far_ms(), turn_ms, tick_ms)
         return min((at_ms for at_ms in found if at_ms is not None), default=None)
@@ -184,7 +185,7 @@ class Kernel:
 
 
 def _follow_up(state: State) -> bool:
-    """What follows from intents that ended: for those who waited for them, and for their schedules."""
+    """Handle the consequences of intents that ended: for their dependents and their schedules."""
     if not state.ended_parents and not state.timetables.over:
         return False
     dependents.release(state)

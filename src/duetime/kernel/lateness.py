@@ -1,11 +1,13 @@
-"""How late an intent is: until its call is really made, less the time it waited for a limit of its users.
+"""How late an intent is: the time until its call is really made, less the time it waited for a limit of its
+users.
 
-A hand-over is not yet a call: the channel says with the outcome how long the delivery waited there, or that
-the call was never made (a breaker held it back, a worker handed it back unbegun). Then its lateness goes on
-from where it began. A rate, a concurrency limit, a paused lane and an entity that is busy with an earlier
-message are what somebody asked for: that time is counted apart, in `limited_ms`, and is no lateness.
+A hand-over is not yet a call: with the outcome, the channel reports how long the delivery waited there, or
+that the call was never made (a breaker held it back, a worker returned it unstarted). In that case its
+lateness continues from where it began. A rate, a concurrency limit, a paused lane and an entity busy with an
+earlier message are what users asked for: that time is counted separately, in `limited_ms`, and is not
+lateness.
 
-Nothing here walks anything: each step is a number more or less on the intent that the step is about.
+No step walks anything: each adds to or subtracts from a number on the one intent it concerns.
 """
 
 from __future__ import annotations
@@ -22,25 +24,25 @@ if TYPE_CHECKING:
     from duetime.kernel.state import State
 
 Pauses = list[tuple[int, int]]
-"""From when until when, the newest last; 0: it goes on."""
+"""Pauses as (from, until), the newest last; until 0: still paused."""
 
 
 def parked(state: State, intent: Intent) -> None:
-    """It waits for a limiter from now on. Until it comes back, `limited_ms` is less by this moment."""
+    """It waits for a limiter from now on. While parked, this moment is subtracted from `limited_ms`."""
     state.flow.parked += 1
     if state.rules >= 2 and not intent.first_dispatch_at_ms:
         intent.limited_ms -= state.flow.now_ms
 
 
 def unparked(state: State, intent: Intent) -> None:
-    """It does not wait for its limiter any more. Touched before."""
+    """It no longer waits for its limiter. The caller has touched it."""
     state.flow.parked -= 1
     if intent.limited_ms < 0:
         intent.limited_ms += state.flow.now_ms
 
 
 def paused(state: State, lane: Lane) -> None:
-    """Nothing of this lane, or of this type of entities, goes from now on."""
+    """Nothing of this lane, or of this entity type, is handed out from now on."""
     if state.rules < 2 or lane.paused:
         return
     of_type = is_type_lane(lane.name)
@@ -59,7 +61,7 @@ def resumed(state: State, lane: Lane) -> None:
 
 
 def type_resumed(state: State, pauses: Pauses, intent: Intent) -> None:
-    """A message is about to be handed out, whose type of entities was paused at times."""
+    """A message is about to be handed out whose entity type was paused at times."""
     if not intent.first_dispatch_at_ms:
         touch(state, intent)
         intent.limited_ms += _paused_ms(pauses, _free_ms(intent), state.at_ms)
@@ -78,7 +80,7 @@ def freed(state: State, lane: Lane) -> None:
 
 
 def late_ms(state: State, lane: Lane, intent: Intent) -> int:
-    """How late a first hand-over is, of an intent that was limited, or not called before."""
+    """The lateness of a first hand-over of an intent that was limited, or not called before."""
     at_ms = state.at_ms
     whole_ms = at_ms - (intent.late_from_ms or intent.due_at_ms)
     if whole_ms <= 0:
@@ -90,7 +92,7 @@ def late_ms(state: State, lane: Lane, intent: Intent) -> int:
         from_ms, until_ms = lane.pauses[-1]
         if from_ms > free_ms:
             limited_ms += _paused_ms(lane.pauses, free_ms, at_ms)
-        elif not until_ms or until_ms > free_ms:  # it became due during the last one
+        elif not until_ms or until_ms > free_ms:  # it became due during the last pause
             limited_ms += (until_ms or at_ms) - free_ms
     if limited_ms > whole_ms:
         limited_ms = whole_ms
@@ -99,28 +101,28 @@ def late_ms(state: State, lane: Lane, intent: Intent) -> int:
 
 
 def _since_ms(intent: Intent) -> int:
-    """When its lateness began: when it was due, or first was so if it was not called since."""
+    """When its lateness began: when it became due, or first became due if it was not called since."""
     return intent.late_from_ms or intent.due_at_ms
 
 
 def _free_ms(intent: Intent) -> int:
-    """Since when nothing but a pause could stop a message: it waits for its entity first (see `freed`)."""
+    """From when only a pause could stop a message: it waits for its entity first (see `freed`)."""
     return max(intent.due_at_ms, _since_ms(intent) + intent.limited_ms)
 
 
 def _paused_ms(pauses: Pauses, since_ms: int, at_ms: int) -> int:
-    """How long it was paused between these moments."""
+    """How long the lane was paused between these moments."""
     found_ms = 0
     for from_ms, until_ms in reversed(pauses):
         until_ms = until_ms or at_ms
         if until_ms <= since_ms:
-            break  # and so are those before it
+            break  # and so did all earlier ones
         found_ms += until_ms - (from_ms if from_ms > since_ms else since_ms)
     return found_ms
 
 
 def called(state: State, intent: Intent, waited_ms: int) -> None:
-    """The delivery that is out waited so long for its call; -1: it had none. Only the first one counts."""
+    """How long the current delivery waited for its call; -1: no call. Only the first call counts."""
     handed_ms = intent.dispatched_at_ms
     if intent.first_dispatch_at_ms != handed_ms:
         return
@@ -131,7 +133,7 @@ def called(state: State, intent: Intent, waited_ms: int) -> None:
         intent.first_dispatch_at_ms = 0
         intent.late_ms = -1
         return
-    # By another clock than ours, and said by others: never more than the time that has passed.
+    # Measured by another clock and reported by a client: never more than the time that has passed.
     if handed_ms + waited_ms > state.at_ms:
         waited_ms = max(0, state.at_ms - handed_ms)
     intent.first_dispatch_at_ms = handed_ms + waited_ms

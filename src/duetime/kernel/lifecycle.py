@@ -1,6 +1,7 @@
-"""An intent's time has come: into its lane, or past its deadline. Also everything that undoes it.
+"""An intent becomes due (enters its lane) or passes its deadline. Also everything that undoes this.
 
-Owns the bookkeeping between an intent and its lane: who counts, who holds, what is stirred.
+Owns the bookkeeping between an intent and its lane: counts, the holder of a serial lane, which tracks are
+stirred.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from duetime.protocol.terms import ExpiredAction
 
 
 def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
-    """Its time has come: it waits in its lane from now on."""
+    """The intent is due: it waits in its lane from now on."""
     move(state, intent, DUE)
     intent.due_at_ms = due_at_ms
     intent.waits = ""
@@ -54,7 +55,7 @@ def undo_due(state: State, intent: Intent) -> None:
             touch(state, intent)
             lateness.unparked(state, intent)
     if lane.serial:
-        state.stirred[lane.track(0)] = None  # the next in line may be of another tier, with permits
+        state.stirred[lane.track(0)] = None  # the next in line may belong to another tier, which has permits
         if not intent.holds:
             state.behind_others -= lane.pending > 1
             lane.pending -= 1
@@ -63,7 +64,7 @@ def undo_due(state: State, intent: Intent) -> None:
 
 
 def _leave_share(state: State, lane: Lane, intent: Intent) -> None:
-    """It waits no more, and did not start. Whoever is next by turns may stand further in front."""
+    """It no longer waits, and did not start. The next intent by turns may be further ahead now."""
     track = lane.track(intent.terms.tier)
     if track.listed is not None and track.listed[1] == intent.seq:
         state.stirred[track] = None
@@ -79,7 +80,7 @@ def unfit(state: State, intent: Intent) -> bool:
 
 
 def _early(state: State, intent: Intent) -> bool:
-    """The clock was set back, and what was due is not due any more: it waits again."""
+    """The clock was set back, and a ready intent is not due any more: it waits again."""
     if intent.due_at_ms <= state.at_ms:
         return False
     due_at_ms = intent.due_at_ms
@@ -90,8 +91,8 @@ def _early(state: State, intent: Intent) -> bool:
         and intent.execute_at_ms <= intent.created_at_ms
         and state.rules >= 2
     ):
-        # It was ready when it was accepted: whatever was accepted behind it does not overtake it. A message
-        # that was delayed has no such place, and its entity does not wait for it.
+        # It was ready when it was accepted: nothing accepted after it may overtake it. A delayed message has
+        # no such place, and its entity does not wait for it.
         touch(state, intent)
         lane.holder, intent.holds = intent, True
     undo_due(state, intent)
@@ -110,14 +111,14 @@ def expired(state: State, intent: Intent) -> bool:
 
 
 def expire(state: State, intent: Intent, message: str) -> None:
-    """It is too late for it: discarded, or a dead letter, as it was asked for."""
+    """It is too late: discarded, or dead-lettered, as its terms say."""
     discard = intent.terms.expired_action is ExpiredAction.DISCARD
     error = Error(state.at_ms, intent.delivery, "expired", message[:ERROR_CHARS_MAX])
     finish(state, intent, EXPIRED if discard else DEAD_LETTERED, error)
 
 
 def take_back(state: State, intent: Intent) -> None:
-    """Its delivery is over: permit, lane and consumer are free again. Nothing else is decided here."""
+    """Its delivery is over: release permit, lane and consumer. Nothing else is decided here."""
     touch(state, intent)
     lane = state.lanes[intent.terms.lane]
     if intent.permit >= 0:
@@ -141,7 +142,7 @@ def take_back(state: State, intent: Intent) -> None:
 
 
 def wait_again(state: State, intent: Intent, next_at_ms: int, note: str) -> None:
-    """A delivery ended without an end: it is scheduled for its next attempt, or for its deadline."""
+    """A delivery ended without ending the intent: schedule its next attempt, or its deadline."""
     move(state, intent, SCHEDULED)
     close_attempt(intent, state.at_ms, note)
     if next_at_ms < intent.execute_at_ms:
@@ -153,7 +154,7 @@ def wait_again(state: State, intent: Intent, next_at_ms: int, note: str) -> None
 
 
 def finish(state: State, intent: Intent, status: Status, error: Error | None = None) -> None:
-    """The end of an intent, whatever it was doing. An open delivery was taken back before."""
+    """End an intent, whatever its status was. An open delivery was taken back before."""
     was = intent.status
     move(state, intent, status)
     if error is not None:
@@ -162,13 +163,13 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
     state.ended += 1
     intent.ended = state.ended
     intent.finished_at_ms = state.at_ms
-    if state.behind:  # the clock was set back: what ends now must not be below the marks already
+    if state.behind:  # the clock was set back: an intent that ends now must not already be below the marks
         marks = state.marks
         intent.finished_at_ms = max(state.at_ms, marks.finished_before_ms, marks.dead_before_ms)
     if intent.wake_at_ms:
         state.timers.arm(intent, 0)
     lane = state.lanes.get(intent.terms.lane)
-    if lane is None:  # an entity all of whose messages wait
+    if lane is None:  # an entity whose messages all wait
         state.wait_in(intent.terms.lane, -1)
     else:
         if lane.serial:
@@ -195,11 +196,11 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
 
 
 def _leave_serial(state: State, lane: Lane, intent: Intent, was: Status) -> None:
-    """A serial lane counts only what is due, out or holding it, and waits for its holder."""
+    """A serial lane counts only intents that are due, in flight or holding it, and waits for its holder."""
     if intent.holds or was is DUE or was is DISPATCHING:
         state.behind_others -= lane.pending > 1
         lane.pending -= 1
-        # Whoever is next may be of another tier, with permits to spare.
+        # The next in line may belong to another tier, which has permits to spare.
         state.stirred[lane.track(0)] = None
     else:
         state.wait_in(lane.name, -1)

@@ -1,4 +1,4 @@
-"""Find an intent by id, and see that its caller saw its newest revision and has not been here before."""
+"""Find an intent by id, and check the caller's revision and whether its request was handled before."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from duetime.kernel.state import State
 from duetime.protocol.intent import Intent
 from duetime.protocol.reply import Existing, Reason, Refusal
 
-# Requests remembered by an intent: enough for callers who repeat themselves at the same time.
+# Requests remembered per intent: enough for callers that repeat requests concurrently.
 _REQUESTS_KEPT = 8
 
 
 def find(state: State, id: str, revision: int, request: str | None = None) -> Intent | Existing | Refusal:
-    """The intent, or why it cannot be had. Revision 0 means any; a request known to it is done already."""
+    """The intent, or why it cannot be used. Revision 0 means any; a known request was handled already."""
     intent = state.store.get(id)
     if intent is None:
         return Refusal(Reason.NO_SUCH_INTENT, f"There is no intent with the id {id!r}.")
@@ -25,19 +25,19 @@ def find(state: State, id: str, revision: int, request: str | None = None) -> In
 
 
 def done_by(intent: Intent, request: str) -> bool:
-    """Whether this request made or changed the intent before."""
+    """Whether this request created or changed the intent before."""
     return intent.rare is not None and request in intent.rare.requests
 
 
 def remember(intent: Intent, request: str | None) -> None:
-    """Keep the request's name with what it did."""
+    """Remember the request's id with the intent it changed."""
     if request is not None:
         rare = rare_of(intent)
         rare.requests = (*rare.requests[1 - _REQUESTS_KEPT :], request)
 
 
 def out_of_reach(intent: Intent, within: tuple[str, ...] | None) -> Refusal | None:
-    """Why a caller that may use only these lanes must not change the intent, or None."""
+    """Why a caller limited to these lanes must not change the intent, or None."""
     lane = intent.terms.scope_lane
     if within is None or lane in within:
         return None

@@ -23,7 +23,7 @@ def result_gone(intent: Intent, now_ms: int) -> bool:
 
 
 def view(intent: Intent, now_ms: int = 0) -> View:
-    """A copy for a reader, who looks at this moment."""
+    """A copy for a reader, as of this moment."""
     rare = intent.rare if intent.rare is not None else _NO_RARE
     gone = result_gone(intent, now_ms)
     return View(
@@ -57,7 +57,7 @@ def view(intent: Intent, now_ms: int = 0) -> View:
 
 
 def limited_ms(intent: Intent, now_ms: int) -> int:
-    """How long it waited for a limit; of one that still does, until now."""
+    """How long it waited for a limit; up to now if it still waits."""
     known_ms = intent.limited_ms
     return known_ms if known_ms >= 0 else max(0, known_ms + now_ms)
 
@@ -73,7 +73,7 @@ def _group(rare: Rare) -> dict[str, Any]:
 def parents(
     state: State, intent: Intent, first: int, limit: int, bytes_max: int, now_ms: int
 ) -> list[Parent]:
-    """Those it came after, or the members of its group, in order; less than `limit` where they are large."""
+    """Its parents, or the members of its group, in order; fewer than `limit` where they are large."""
     rare = intent.rare if intent.rare is not None else _NO_RARE
     ids: list[str] = list(rare.after[first : first + limit])
     if rare.ties is not None and rare.ties.members:

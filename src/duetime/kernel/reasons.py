@@ -1,7 +1,7 @@
 """Why an intent has not run yet, or how it ended: a code, one sentence for people, and the data behind it.
 
-The kernel knows no dates: sentences say how long from now or how long ago, and moments stand in the data
-under names that end in `_at_ms`, for whoever shows them to write as they write theirs.
+The kernel knows no dates: sentences say how long from now or how long ago, and moments are in the data
+under names that end in `_at_ms`, so that each reader can format them in its own way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from duetime.protocol.view import Why
 Data = dict[str, object]
 
 _NO_RARE = Rare()
-# As many names stand in a sentence; the data has them all.
+# The maximum number of names in a sentence; the data has all of them.
 _NAMED = 5
 
 
@@ -79,7 +79,7 @@ def _scheduled(intent: Intent, now_ms: int) -> Why:
 
 
 def _put_off(intent: Intent, rare: Rare) -> str:
-    """What its history says of the newest delivery, if that was put off."""
+    """What its history tells about the newest delivery, if that was postponed."""
     for entry in reversed(rare.history or ()):
         if entry.note != "patched":
             snoozed = entry.delivery == intent.delivery and entry.note.startswith("snoozed")
@@ -110,7 +110,8 @@ def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
 
 
 def _unfinished(state: State, id: str) -> Intent | None:
-    """Who is not there any more has ended, and so that it need not be waited for: else nobody would."""
+    """The intent if it has not ended. A missing one has ended, and no longer needs to be waited for;
+    otherwise its dependents would not be waiting."""
     parent = state.store.get(id)
     return None if parent is None or parent.status in FINAL else parent
 
@@ -131,7 +132,7 @@ def _due(state: State, intent: Intent, now_ms: int) -> Why:
 
 
 def _turns(intent: Intent, lane: Lane, data: Data) -> str:
-    """Where keys take turns: how many of its own there are. Those of others hardly delay it."""
+    """Where keys take turns: how many intents of its own key wait. Those of other keys hardly delay it."""
     key, shares = intent.terms.fairness_key, lane.track(intent.terms.tier).shares
     if key is None or shares is None:
         return ""
@@ -157,7 +158,7 @@ def _held_up(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[str,
 
 
 def _limited(state: State, intent: Intent, data: Data) -> tuple[str, str]:
-    """It is parked with a limiter."""
+    """It is parked at a limiter."""
     kind, _, name = intent.waits.partition(":")
     limiter = state.flow.limiters[intent.waits]
     data["limit"], data["running"] = name, limiter.running
@@ -170,7 +171,7 @@ def _limited(state: State, intent: Intent, data: Data) -> tuple[str, str]:
 
 
 def _not_asked_for(state: State, lane: Lane, data: Data) -> tuple[str, str]:
-    """Somebody must ask for what is in a lane like this."""
+    """A consumer must ask for intents of a lane like this."""
     if lane.turns:
         return "waiting-for-turn", "Others in its lane go first."
     whole = state.lanes.get(type_of(lane.name)) if lane.serial else None
@@ -241,7 +242,7 @@ def _running(state: State, intent: Intent, now_ms: int) -> Why:
         where = f"on its way to {_host(lane)}" if lane.polite else "run by this engine"
         return Why("running", f"It has been {where} for {ran} ({numbers}).", data)
     data["consumer"] = who
-    # As long as it is silent: with every sign of life the lease begins anew.
+    # While the worker is silent: every sign of life restarts the lease.
     until_ms = max(since_ms, state.consumers[who].seen_at_ms) + intent.terms.lease_ms
     data["lease_ends_at_ms"] = until_ms
     lease = f"its lease ends in {span(until_ms - now_ms)} unless {who!r} gives a sign of life"

@@ -1,4 +1,4 @@
-"""Put the state together from a checkpoint: everything else is read off the intents."""
+"""Rebuild the state from a checkpoint: everything else is derived from the intents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent
 from duetime.protocol.terms import is_type_lane
 from duetime.store.store import SEQ_MAX
 
-# Intents looked at together where everything must be.
+# Intents read per page where all of them must be read.
 _PAGE = 10_000
 
 # Intents placed between two steps: some milliseconds of work.
@@ -21,7 +21,7 @@ _SLICE = 500
 
 
 def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
-    """Make `state` what it was at the checkpoint's position, step by step: there may be millions due."""
+    """Restore `state` to the checkpoint's position, step by step, because millions may be due."""
     state.records, state.at_ms, state.epoch = checkpoint.records, checkpoint.at_ms, checkpoint.epoch
     state.latest_ms, state.behind = checkpoint.latest_ms, checkpoint.at_ms < checkpoint.latest_ms
     state.seq, state.ended = checkpoint.seq, checkpoint.ended
@@ -66,7 +66,7 @@ def thaw(state: State, checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def _waiting(state: State) -> dict[str, int]:
-    """A checkpoint of a version that did not count the messages that wait: count them, once."""
+    """The checkpoint's version did not count waiting messages: count them, once."""
     found: dict[str, int] = {}
     before_seq = SEQ_MAX
     while page := state.store.page((SCHEDULED, BLOCKED), None, before_seq, _PAGE):
@@ -82,14 +82,14 @@ def _lane(state: State, name: str) -> Lane:
 
 
 def _share(state: State, saved: Turns) -> None:
-    """Put the shares of a track together. Only the differences to the level mean anything."""
+    """Rebuild the shares of a track. Only the differences to the level matter."""
     shares = _lane(state, saved.lane).track(saved.tier).share()
     shares.entry = saved.entry
     shares.keys = {key: Share(had) for key, had in saved.had.items()}
 
 
 def _place(state: State, intent: Intent) -> None:
-    """Put an intent that is due, out, or holds its lane, where it was."""
+    """Put an intent that is due, in flight, or holds its lane, where it was."""
     lane = _lane(state, intent.terms.lane)
     if lane.serial:
         lane.pending += 1

@@ -1,4 +1,4 @@
-"""When finished intents are forgotten: by time and by count. Owns `state.marks`."""
+"""When finished intents are forgotten: by age and by count. Owns `state.marks`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from duetime.kernel.state import State
 from duetime.limits import MINUTE_MS
 from duetime.protocol.checkpoint import Marks
 
-# By count, the marks move in steps, so that forgetting is never per intent.
+# By count, the marks move in steps, so that intents are not forgotten one by one.
 _STEP = 1_000
 
 
 def apply(state: State) -> None:
-    """Move the marks as far as the believed time and the settings say. They never move back."""
+    """Move the marks as far as the trusted time and the settings allow. They never move back."""
     settings, old = state.settings, state.marks
     if state.doubt_ms:
         leap.believe(state)

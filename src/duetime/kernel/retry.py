@@ -1,4 +1,4 @@
-"""When to try again. Integers only; the jitter is a stable hash, so a replay waits just as long."""
+"""The delay before a retry. Integers only; the jitter is a stable hash, so a replay waits just as long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from duetime.protocol.terms import Backoff, Redelivery
 
 
 def delay_ms(policy: Redelivery, id: str, attempt: int) -> int:
-    """The wait after this attempt: min(initial * multiplier^(attempt-1), max), then x 0.8 to 1.2."""
+    """The delay after this attempt: min(initial * multiplier^(attempt-1), max), then x 0.8 to 1.2."""
     delay = policy.initial_delay_ms
     if policy.backoff is Backoff.EXPONENTIAL:
         for _ in range(attempt - 1):

@@ -1,10 +1,10 @@
 """Ended cohorts that were too many for one record. Owns the order in which they are taken.
 
 By tier, and inside a tier by (wake, seq): an order that does not depend on how the cohorts were filled, which
-is another one after a restart. A *run* is a part of a cohort; it is put in order when its first is next, so
+changes with a restart. A *run* is a part of a cohort; it is sorted when its first intent is next, so
 that the work of sorting a large cohort is spread as well.
 
-Like a cohort's, an entry counts only while the intent is armed for this place and wakes at that moment.
+As in a cohort, an entry is valid only while the intent is armed for this place and wakes at that moment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from duetime.limits import TIER_NAMES
 from duetime.protocol.intent import Intent
 
 Part = tuple[int, int, list[Intent]]
-"""Intents of one place, and a wake and a seq that none of them is below."""
+"""Intents of one place, with a lower bound (wake, seq) of all of them."""
 
 _wake = attrgetter("wake_at_ms")
 _seq = attrgetter("seq")
@@ -30,7 +30,7 @@ def part_of(intents: list[Intent]) -> Part:
 
 
 class Run:
-    """The intents of one part: first as they came, then as entries in order, taken up to `next`."""
+    """The intents of one part: first unsorted, then as sorted entries, taken up to `next`."""
 
     __slots__ = ("entries", "intents", "next", "place")
 
@@ -48,7 +48,7 @@ class Run:
         return found
 
     def left(self) -> list[Intent]:
-        """Whoever may still count, in no order."""
+        """All intents that may still be valid, in no order."""
         return self.intents if self.entries is None else [entry[2] for entry in self.entries[self.next :]]
 
 
@@ -59,7 +59,7 @@ class Runs:
         self._tiers: list[list[tuple[int, int, int, Run]]] = [[] for _ in TIER_NAMES]
         self._number = count()
         self.latest = 0
-        """No run's place is behind this one."""
+        """An upper bound of the places of all runs."""
 
     def __bool__(self) -> bool:
         return any(self._tiers)
@@ -68,20 +68,21 @@ class Runs:
         return (run for heap in self._tiers for _, _, _, run in heap)
 
     def add(self, place: int, parts: list[Part], rest: list[Intent]) -> None:
-        """A cohort that has ended, in parts."""
+        """Add an ended cohort, in parts."""
         heap = self._tiers[place & 7]
         for wake_at_ms, seq, intents in [*parts, part_of(rest)] if rest else parts:
             heappush(heap, (wake_at_ms, seq, next(self._number), Run(place, intents)))
         self.latest = max(self.latest, place)
 
     def first(self, tier: int) -> int:
-        """The place of the tier's next run; of none, behind all."""
+        """The place of the tier's next run; a place after all others if there is none."""
         heap = self._tiers[tier]
         return heap[0][3].place if heap else 1 << 62
 
     def take(self, most: int, supply: Callable[[int], None]) -> list[Intent]:
-        """The first of all tiers, disarmed: an equal part of each, then by tier. A flooded tier holds up
-        no other. `supply` adds what may be next in a tier and is not here yet."""
+        """The first intents of all tiers, disarmed: an equal number of each tier, then by tier, so that a
+        flooded tier delays no other. `supply` adds cohorts of a tier that may be next and are not here
+        yet."""
         woken: list[Intent] = []
         share = most // len(self._tiers)
         for tier in range(len(self._tiers)):
@@ -91,7 +92,7 @@ class Runs:
         return woken
 
     def put_back(self, last: int) -> Iterable[tuple[int, Part]]:
-        """The runs behind this place, as parts: their slots have not ended any more."""
+        """The runs after this place, as parts: their slots have not ended any more."""
         self.latest = last
         for heap in self._tiers:
             for wake_at_ms, seq, _, run in heap:
@@ -126,7 +127,7 @@ def _wake_up(
     end: int,
     woken: list[Intent],
 ) -> None:
-    """Take the next of a run, up to `end` in all."""
+    """Take the next intents of a run, up to `end` in all."""
     place, first = run.place, run.next
     run.next = min(first + end - len(woken), len(entries))
     if len(heap) > 1:  # another run's first may come before the last of these

@@ -1,4 +1,4 @@
-"""All the kernel knows. Plain objects; every verb's file says which part of it that verb changes."""
+"""The kernel's whole state. Plain objects; the file of each command says which part it changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ assert tuple(Status)[: len(LIVE)] == LIVE
 
 
 class State:
-    """Intents live in the store; timers, lanes and permits are read off them after a restart."""
+    """Intents live in the store; timers, lanes and permits are derived from them after a restart."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -34,78 +34,78 @@ class State:
         self.marks = Marks()
         self.lanes: dict[str, Lane] = {}
         self.queues: dict[str, Lane] = {}
-        """Those of the lanes that are not serial: few, where the others may be a million."""
+        """The lanes that are not serial: few, while serial ones may be a million."""
         self.lane_settings: dict[str, LaneSettings] = {}
         self.flow = Flow()
         self.timetables = Timetables()
         self.entities = 0
-        """How many of the lanes are serial."""
+        """The number of serial lanes."""
         self.waiting: dict[str, int] = {}
-        """Messages of each entity that wait for their time or for others. They need no lane yet: a cold one
-        costs one number, while it has such messages."""
+        """Messages of each entity that wait for their time or for other intents. They need no lane yet: a
+        cold entity costs one number, while it has such messages."""
         self.resting = 0
-        """Entities that have only such messages, and so no lane."""
+        """Entities that have only such messages, and therefore no lane."""
         self.kinds: dict[str, Kind] = {}
-        """Ready entities by the lane of their type, for those who ask for any of them."""
+        """Ready entities by the lane of their type, for consumers that ask for any of them."""
         self.type_pauses: dict[str, list[tuple[int, int]]] = {}
-        """The newest pauses of types of entities, by the lane of the type: that one is forgotten while nobody
-        asks for it. As `Lane.pauses`."""
+        """The newest pauses of entity types, by the lane of the type, because the lane itself is forgotten
+        while no consumer asks for it. As `Lane.pauses`."""
         self.behind_others = 0
-        """Messages that are due behind an earlier one of their entity. Nothing is decided by it."""
+        """Messages that are due but wait for an earlier one of their entity. No decision depends on it."""
         self.eager: dict[str, None] = {}
-        """Those of them that may have something new to hand out."""
+        """Entity types that may have something new to hand out."""
         self.consumers: dict[str, Consumer] = {}
         self.out: dict[str, dict[str, Intent]] = {"": {}}
-        """Deliveries under way: by consumer (empty name: pushed by the engine), then by id."""
+        """Current deliveries: by consumer (empty name: pushed by the engine), then by id."""
         self.tally = [0] * (len(TIER_NAMES) * 64)
-        """Moves by tier, old and new status, at `tier * 64 + old * 8 + new`; from itself to itself: made so.
-        They say how many of a tier have a status now. Nothing is decided by them."""
+        """Transitions by tier, old and new status, at `tier * 64 + old * 8 + new`; from a status to itself:
+        created with it. They give the number of intents per tier and status. No decision depends on them."""
         self.alive = 0
-        """How many intents are not final."""
+        """The number of intents that are not final."""
         self.records = 0
         self.at_ms = 0
         self.latest_ms = 0
-        """The latest stamp so far. Behind it, the clock was set back."""
+        """The latest timestamp so far. Below it, the clock was set back."""
         self.behind = False
         self.woken = 0
-        """Intents woken by the records with this stamp: see `limits.WAKES_MAX`."""
+        """Intents woken by the records with this timestamp: see `limits.WAKES_MAX`."""
         self.handed = 0
-        """Ready intents that they looked at to hand them out: see `limits.HANDS_MAX`."""
+        """Ready intents that these records examined for hand-out: see `limits.HANDS_MAX`."""
         self.doubt_ms = 0
-        """How far the clock leapt ahead without being believed yet."""
+        """How far the clock jumped ahead, while the jump is not trusted yet."""
         self.doubt_until_ms = 0
-        """When it is believed, by the flow's own clock."""
+        """When the jump becomes trusted, by the flow clock."""
         self.draining = False
         self.epoch = 0
         self.rules = RULES
-        """Which rules hold: what the newest `Start` says (see `command.RULES`)."""
+        """The version of the rules that the newest `Start` names (see `command.RULES`)."""
         self.seq = 0
         self.ended = 0
         self.stale = 0
-        """Outcomes refused because their delivery was not the current one, since the start."""
+        """Outcomes refused since the start because their delivery was not the current one."""
         # What one record asked for; the kernel empties these with each record.
         self.effects: list[Effect] = []
         self.changes: list[Change] | None = None
-        """None: nobody watches, and changes are not listed."""
+        """None: there is no watcher, and changes are not listed."""
         self.stirred: dict[Track, None] = {}
         """Tracks that may have something new to hand out, in the order they were stirred."""
         self.ended_parents: list[Intent] = []
         """Intents that ended while others wait for them."""
 
     def lane_for(self, terms: Terms) -> Lane:
-        """The lane of these terms, made when it is not there."""
+        """The lane of these terms, created if missing."""
         lane = self.lanes.get(terms.lane)
         return lane if lane is not None else self.open_lane(terms.lane)
 
     def count_in(self, terms: Terms) -> None:
-        """A live intent more in its lane. A message of an entity waits until it is due."""
+        """Count a new live intent in its lane. A message of an entity counts as waiting until it is due."""
         if terms.serial:
             self.wait_in(terms.lane, 1)
         else:
             self.lane_for(terms).pending += 1
 
     def wait_in(self, name: str, more: int) -> None:
-        """So many more messages of an entity wait for their time or for others."""
+        """Add to the number of an entity's messages that wait for their time or for other intents."""
         had = self.waiting.get(name, 0)
         assert had + more >= 0, f"{name!r} has {had} messages that wait"
         if had + more:
@@ -116,7 +116,7 @@ class State:
             self.resting += bool(had + more) - bool(had)
 
     def crowd(self, name: str) -> int:
-        """Live messages of an entity, delayed ones included."""
+        """Live messages of an entity, including delayed ones."""
         lane = self.lanes.get(name)
         return self.waiting.get(name, 0) + (lane.pending if lane is not None else 0)
 
@@ -134,14 +134,14 @@ class State:
         return lane
 
     def limit_of(self, lane: str) -> Limit | None:
-        """How many of a lane may go, as its settings say."""
+        """The limit of a lane, from its settings."""
         settings = self.lane_settings.get(lane)
         if settings is None or not (settings.rate or settings.concurrency):
             return None
         return Limit(lane, settings.rate, settings.period_ms, settings.burst, settings.concurrency)
 
     def drop_if_idle(self, lane: Lane) -> None:
-        """Forget a lane that holds nothing, so that memory follows what is live."""
+        """Forget a lane that holds nothing, so that memory depends only on what is live."""
         if lane.idle():
             del self.lanes[lane.name]
             if lane.serial:
@@ -150,7 +150,7 @@ class State:
             else:
                 del self.queues[lane.name]
             for track in lane.tracks:
-                # Stale entries and a stale listing must not speak for the lane's successor.
+                # Stale entries and a stale listing must not affect a later lane of the same name.
                 track.clear()
                 if track.listed is not None and lane.serial and not lane.pushed:
                     entity_types.withdraw(self, track)
@@ -158,7 +158,7 @@ class State:
 
     @property
     def counts(self) -> list[int]:
-        """Intents by status, as the tally adds up. For looking at, not for the way of an intent."""
+        """Intents by status, from the tally. For inspection, not for the hot path."""
         came, went = [0] * len(Status), [0] * len(Status)
         for place, times in enumerate(self.tally):
             if times:
@@ -169,15 +169,15 @@ class State:
         return [more - less for more, less in zip(came, went, strict=True)]
 
     def believed_ms(self) -> int:
-        """The time as far as it is believed: a leap ahead counts only after a while."""
+        """The trusted time: a jump ahead counts only after a while."""
         return self.at_ms - self.doubt_ms
 
     def live(self) -> int:
-        """How many intents are not final."""
+        """The number of intents that are not final."""
         return self.alive
 
     def checkpoint(self, position: int) -> Checkpoint:
-        """Everything that cannot be read off the intents, at this position."""
+        """Everything that cannot be derived from the intents, at this position."""
         marked, shared = self._marked()
         full_ns = self.flow.now_ms * 1_000_000
         limiters = self.flow.limiters.values()
@@ -226,8 +226,8 @@ class State:
         )
 
     def _marked(self) -> tuple[list[Lane], list[tuple[str, int, Shares]]]:
-        """The lanes of which a checkpoint says more than how many are pending, and the shares of tracks. One
-        look at each lane: there may be a million."""
+        """The lanes for which a checkpoint stores more than the number pending, and the shares of tracks. One
+        pass over the lanes, because there may be a million."""
         marked: list[Lane] = []
         shared: list[tuple[str, int, Shares]] = []
         for lane in self.lanes.values():

@@ -1,14 +1,14 @@
 """When to look at an intent again. Owns the cohorts; the only writer of `Intent.armed`.
 
 A *cohort* is all intents of a tier whose wake falls in the same small slot of time: they share one entry
-and one wake-up. A slot is a small part of the tier's window and ends never before the wake, so nothing is
-early and little is late. Only what wakes up to the store's edge is armed; the rest is on disk and comes with
-the next window. The *place* of a cohort is one number: the end of its slot, then its tier.
+and one wake-up. A slot is a small part of the tier's window and never ends before the wake, so nothing is
+early and little is late. Only intents that wake up to the store's edge are armed; the others are on disk and
+come with the next window. The *place* of a cohort is one number: the end of its slot, then its tier.
 
-One record wakes only so many. What ended and is more than that waits for the next record: the next few
-cohorts of each tier in `runs`, the others where they are.
+One record wakes a bounded number of intents. Ended cohorts beyond that bound wait for the next record: the
+next few of each tier in `runs`, the others where they are.
 
-An entry in a cohort may be stale (the intent was cancelled, or moved to another slot): it counts only
+An entry in a cohort may be stale (the intent was cancelled, or moved to another slot): it is valid only
 while `intent.armed` names the place. So disarming costs nothing.
 """
 
@@ -22,9 +22,9 @@ from duetime.protocol.intent import Intent
 from duetime.store.store import SEQ_MAX, Store
 
 ALL = 1 << 62
-# The place of no cohort.
+# A place that no cohort has.
 _NEVER = 1 << 62
-# A cohort is kept in parts of this size: each is put in order by itself, in a few milliseconds.
+# A cohort is kept in parts of this size: each is sorted by itself, in a few milliseconds.
 _PART = 4_096
 
 
@@ -34,15 +34,15 @@ class Timers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._places: list[list[int]] = [[] for _ in TIER_NAMES]
-        """A heap for each tier."""
+        """A heap of places for each tier."""
         self._first = _NEVER
-        """The first of all."""
+        """The lowest place of all tiers."""
         self._cohorts: dict[int, list[Intent]] = {}
         self._parts: dict[int, list[Part]] = {}
-        """Of large cohorts, what came before what is in `_cohorts`."""
+        """Full parts of large cohorts; the newest part is in `_cohorts`."""
         self._runs = Runs()
         self._shared: dict[int, int] = {}
-        # The first wake known to lie behind the edge; 0: ask the store.
+        # The first wake known to be after the edge; 0: ask the store.
         self._far_ms: int | None = 0
 
     def arm(self, intent: Intent, wake_at_ms: int) -> None:
@@ -62,9 +62,9 @@ class Timers:
         tier = intent.terms.tier
         size = TIER_SLOT_MS[tier]
         place = -(-wake_at_ms // size) * size << 3 | tier
-        # One that moves inside a large cohort, or one that has ended, has another place in its order.
+        # An intent that moves inside a large or an ended cohort has another place in its order.
         if intent.armed != place or place in self._parts or self._runs:
-            # One object for the whole cohort: an intent does not pay for a number of its own.
+            # One integer object for the whole cohort: an intent does not pay for one of its own.
             intent.armed = place = self._shared.setdefault(place, place)
             cohort = self._cohorts.get(place)
             if cohort is None:
@@ -77,20 +77,21 @@ class Timers:
                     self._cohorts[place] = []
 
     def extend(self, until_ms: int, limit: int) -> bool:
-        """Arm what wakes up to `until_ms`, about `limit` intents; True if there may be more."""
+        """Arm intents that wake up to `until_ms`, about `limit` of them; True if there may be more."""
         found = self._store.window(until_ms, limit)
         for intent in found:
             self.arm(intent, intent.wake_at_ms)
         self._far_ms = 0
-        return self._store.edge < (until_ms, SEQ_MAX)  # what was found says nothing: rows may be stale
+        return self._store.edge < (until_ms, SEQ_MAX)  # the number found says nothing: rows may be stale
 
     def reaches(self, at_ms: int) -> bool:
-        """Whether everything that wakes up to this moment is in memory."""
+        """Whether all intents that wake up to this moment are in memory."""
         return self._store.edge >= (at_ms, SEQ_MAX)
 
     def expire(self, at_ms: int, most: int = ALL) -> list[Intent]:
-        """Intents whose slot has ended, disarmed, `most` of them. The order in the list means nothing: lanes
-        have their own. Which of too many they are follows from the intents alone (see `runs`)."""
+        """Disarm and return intents whose slot has ended, at most `most`. The order in the list has no
+        meaning: lanes have their own. If there are too many, which ones are returned follows from the intents
+        alone (see `runs`)."""
         while not self.reaches(at_ms):
             self.extend(at_ms, 1 << 30)
         last = at_ms << 3 | 7
@@ -135,7 +136,7 @@ class Timers:
             self._first = place
 
     def _close(self, place: int) -> tuple[list[Part], list[Intent]]:
-        """The parts of a cohort and the rest of it; from now on there is none at this place."""
+        """Remove the cohort at this place; return its parts and the rest of it."""
         del self._shared[place]
         return self._parts.pop(place, []), self._cohorts.pop(place)
 
@@ -149,13 +150,13 @@ class Timers:
             self._parts.setdefault(place, []).append(part)
 
     def next_ms(self) -> int | None:
-        """The end of the first slot in memory; of one that has ended while there is more of such."""
+        """The end of the first slot in memory; one that has already ended, while such intents are left."""
         if self._runs:
             return self._runs.latest >> 3
         return self._first >> 3 if self._first < _NEVER else None
 
     def far_ms(self) -> int | None:
-        """The first wake behind the edge: the next window must be there before it."""
+        """The first wake after the edge: the next window must be loaded before it."""
         if self._far_ms == 0:
             self._far_ms = self._store.next_wake()
         return self._far_ms
@@ -165,7 +166,7 @@ class Timers:
         return sum(map(len, self._places))
 
     def armed(self, place: int) -> list[Intent]:
-        """Whoever was armed for a place, stale ones included. For checks, not for the way of an intent."""
+        """All intents armed for a place, including stale ones. For checks, not for the hot path."""
         found = list(self._cohorts.get(place, ()))
         for part in self._parts.get(place, ()):
             found += part[2]

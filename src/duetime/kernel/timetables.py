@@ -1,4 +1,4 @@
-"""All schedules and where they stand. Owns which of their intents are live, and when the next tick is."""
+"""All schedules and their state. Owns the index of their live intents, and the time of the next tick."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Timetables:
     def __init__(self) -> None:
         self.all: dict[str, Timetable] = {}
         self.runs: dict[str, str] = {}
-        """Live intents that a tick must know of, and their schedules."""
+        """Live intents that a later tick depends on, and their schedules."""
         self.over: list[str] = []
         """Those of them that ended in this record."""
         self._wakes: list[tuple[int, str]] = []
-        """A heap of (moment, schedule); an entry counts while it is the schedule's own `wake_ms`."""
+        """A heap of (moment, schedule); an entry is valid while it equals the schedule's own `wake_ms`."""
 
     def keep(self, table: Timetable) -> None:
-        """This is how a schedule stands now."""
+        """Store the new state of a schedule."""
         old = self.all.get(table.id)
         self.all[table.id] = table
         for id in table.live:
@@ -34,7 +34,7 @@ class Timetables:
             self.runs.pop(id, None)
 
     def next_ms(self) -> int | None:
-        """When the next tick is."""
+        """The time of the next tick."""
         wakes = self._wakes
         while wakes and not self._counts(*wakes[0]):
             heappop(wakes)

@@ -1,9 +1,9 @@
-"""Every way an intent may move from one status to another, and the only code that moves one.
+"""Every allowed change of an intent's status, and the only code that makes one.
 
-Rule 1: everything that says which move is allowed stands in `TRANSITIONS`. The docs' diagram, the
+Rule 1: `TRANSITIONS` alone says which changes are allowed. The docs' diagram, the
 console's legend and the tests read the same table.
-Rule 2: an intent is changed only behind `touch` or `move`, so that a store writing a checkpoint can
-keep what was there before.
+Rule 2: an intent is changed only after `touch` or `move`, so that a store writing a checkpoint can
+save the former version.
 Rule 3: final states are final, except that a dead letter can be revived.
 """
 
@@ -55,12 +55,12 @@ assert all(not ways for status, ways in TRANSITIONS.items() if status in FINAL -
     "a final status has no way out, except revival"
 )
 
-# The same table as bits: one shift and one mask for each move.
+# The same table as bits: one shift and one mask for each change.
 _ALLOWED = [sum(1 << new for new in TRANSITIONS[old]) for old in Status]
 
 
 def move(state: State, intent: Intent, new: Status) -> None:
-    """Move an intent. A move that is not in the table is a bug and stops the engine."""
+    """Change an intent's status. A change that is not in the table is a bug and stops the engine."""
     old = intent.status
     assert _ALLOWED[old] >> new & 1, f"{old.name} -> {new.name} is not in the table"
     store = state.store
@@ -69,7 +69,7 @@ def move(state: State, intent: Intent, new: Status) -> None:
     state.tally[intent.terms.tier * 64 + old * 8 + new] += 1
     intent.status = new
     if new is DISPATCHING:
-        intent.delivery += 1  # the fence: every hand-over has a number of its own
+        intent.delivery += 1  # the fence: every delivery has a number of its own
     intent.revision += 1
     intent.updated_at_ms = at_ms = state.at_ms
     if state.changes is not None:
@@ -77,14 +77,14 @@ def move(state: State, intent: Intent, new: Status) -> None:
 
 
 def touch(state: State, intent: Intent) -> None:
-    """The intent is about to change."""
+    """Announce that the intent is about to change."""
     store = state.store
     if intent.cycle != store.cycle:
         store.touch(intent)
 
 
 def edit(state: State, intent: Intent) -> None:
-    """Announce a change that leaves the status as it is."""
+    """Announce a change that keeps the status."""
     touch(state, intent)
     intent.revision += 1
     intent.updated_at_ms = state.at_ms

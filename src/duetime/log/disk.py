@@ -57,8 +57,7 @@ class Disk(Protocol):
         """Write the parts one after the other; return the number of bytes written."""
 
     def allocate(self, file: int, size: int, size_new: int) -> None:
-        """Grow the file from `size` to `size_new` with zeros, and reserve the space where that is
-        supported."""
+        """Grow the file from `size` to `size_new` with zeros; reserve the space if that is supported."""
 
     def truncate(self, file: int, size: int) -> None:
         """Cut the file to this size."""

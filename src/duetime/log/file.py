@@ -115,8 +115,7 @@ class FileLog:
             self._let_go()
 
     def disown(self) -> None:
-        """Called in a forked child: the parent holds the log, so the child must not write or keep the
-        lock."""
+        """Called in a forked child: it must not write or keep the lock, because the parent holds the log."""
         self._failure = f"The log in {self.directory} belongs to the process that this one was forked from."
         if self._lock_file is not None:
             with contextlib.suppress(OSError):
@@ -196,8 +195,7 @@ class FileLog:
         return newest
 
     def _rotate(self, old: Segment) -> Segment:
-        """Seal the newest segment and start the next. The seal is on stable storage before the next
-        exists."""
+        """Seal the newest segment, durably, then start the next."""
         self._folder.cut(old)
         self._folder.sync(old)
         self._note_synced(self._tail)
@@ -264,8 +262,7 @@ class FileLog:
             self._disk.close(self._sealed_files.pop())
 
     async def _run(self, work: Callable[[], None]) -> None:
-        """Run work that waits for the disk: in the log's own thread if there is an event loop to keep
-        running."""
+        """Run work that waits for the disk; in the log's own thread if there is an event loop."""
         try:
             loop = None if self._inline_sync else asyncio.get_running_loop()
         except RuntimeError:

@@ -97,8 +97,7 @@ class Look:
         return file
 
     def files(self) -> Iterator[tuple[int, int, int | None]]:
-        """Each segment's file, its first position, and the first position of the next (None for the
-        newest)."""
+        """Each segment's file, its first position, and that of the next one (None for the newest)."""
         for first, after in zip(self.firsts, [*self.firsts[1:], None], strict=False):
             if first in self._open:
                 yield self._open[first], first, after

@@ -127,8 +127,7 @@ def _is_whole(rest: bytes, position: int) -> bool:
 
 
 def is_torn(rest: bytes, first: int, offset: int, proven: int, error: Damaged) -> bool:
-    """Judge the bad place `offset`, where `rest` starts: False if clean, True if torn, else raise
-    `Damaged`."""
+    """Judge the bad place `offset`, where `rest` starts: False if clean, True if torn, or raise."""
     position = first + offset - SEGMENT_HEADER_BYTES
     witness = max(proven, *(header.synced for _, header in headers_behind(rest, position)), 0)
     if witness > position:

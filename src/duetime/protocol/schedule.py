@@ -53,8 +53,7 @@ class Schedule(Struct, frozen=True, array_like=True, gc=False):
     source: str = ""
     """What maintains it: empty for a person, "app" for a decorator in a program."""
     owner: str = ""
-    """The hash of the token that registered it, if the token has a rate limit: its intents count against that
-    limit."""
+    """The hash of the token that registered it, if that has a rate: its intents count against that rate."""
 
 
 class Timetable(Struct, frozen=True, array_like=True, gc=False):
@@ -64,8 +63,7 @@ class Timetable(Struct, frozen=True, array_like=True, gc=False):
     next_ms: int
     """The next tick, as the calendar resolved it; 0: no more ticks."""
     wake_ms: int
-    """When to look at it: at the next tick, or a little later if its intent could not be accepted. 0:
-    never."""
+    """When to look at it: at the next tick, or later if its intent could not be accepted. 0: never."""
     created_at_ms: int
     updated_at_ms: int
     revision: int = 1
@@ -95,8 +93,7 @@ class Timetable(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def newest_ms(self) -> int:
-        """The newest decided tick, as shown to users: includes ticks decided during an untrusted clock
-        jump."""
+        """The newest decided tick, as shown to users: also one decided during an untrusted clock jump."""
         return self.doubted_ms or self.last_ms
 
 

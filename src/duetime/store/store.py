@@ -75,8 +75,7 @@ class Store(Protocol):
         """This intent, just changed, wakes after the edge: the kernel releases it until then."""
 
     def held(self) -> Iterator[Intent]:
-        """After loading: every intent that is due, in flight, or holds its serial lane, by seq, one by
-        one."""
+        """After loading: every intent that is due, in flight, or holds its serial lane, by seq."""
 
     def window(self, until_ms: int, limit: int) -> list[Intent]:
         """The next intents, at most `limit`, that wake after the edge and not after `until_ms`."""
@@ -114,8 +113,7 @@ class Store(Protocol):
         """The size of large payloads (`limits.LARGE_PAYLOAD_BYTES`) in memory."""
 
     def archive(self) -> Archive:
-        """The intents on disk, for readers other than the kernel. Overlaid with `changed` they are
-        complete."""
+        """The intents on disk, for readers beside the kernel. Overlaid with `changed` they are complete."""
 
     def close(self) -> None:
         """Close the store. Closing twice is fine."""

@@ -1,1 +1,1 @@
-"""One command of the log a file."""
+"""One file for each command on the log."""

@@ -1,4 +1,4 @@
-"""Time has passed: wake what is due, expire what is too late, take back what was not returned."""
+"""Time has passed: wake what is due, expire what is too late, take back deliveries with an ended lease."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def apply(state: State) -> None:
         return
     if sliced:
         state.woken += len(woken)
-    # Cohorts are filled in another order after a restart; what ends here must end in one order.
-    # The order in which most of them will go saves their lanes the sorting.
+    # After a restart the cohorts are filled in another order, but what ends here must end in a fixed order.
+    # This is the order in which most of them will go, so their lanes have less to sort.
     woken.sort(key=_by_seq)
     woken.sort(key=_by_wake)
     for intent in woken:
@@ -43,12 +43,12 @@ def apply(state: State) -> None:
 
 
 def _check_lease(state: State, intent: Intent) -> None:
-    """A lease begins anew with every sign of life of its holder; only a silent one runs out."""
-    consumer = state.consumers[intent.consumer]  # who holds a delivery is remembered
+    """A lease restarts with every sign of life of its holder; it runs out only if the holder is silent."""
+    consumer = state.consumers[intent.consumer]  # the consumer of a delivery is never forgotten
     ends_at_ms = max(intent.dispatched_at_ms, consumer.seen_at_ms) + intent.terms.lease_ms
     if ends_at_ms > state.at_ms:
         touch(state, intent)
         state.timers.arm(intent, ends_at_ms)
     else:
         settle(state, intent, Lost(f"{intent.consumer!r} was silent for {intent.terms.lease_ms} ms"))
-        void_credits(state, consumer)  # who is silent is handed nothing more
+        void_credits(state, consumer)  # a silent consumer gets no more deliveries

@@ -1,4 +1,4 @@
-"""Stop an intent: before it runs, or while it runs (then its delivery is aborted). Or a tree of them."""
+"""Cancel an intent: before it runs, or while it runs (then its delivery is aborted). Or a whole tree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def apply(state: State, command: Cancel) -> Intent | Existing | Refusal:
             return refusal
     for each in live:
         _cancel(state, each)
-    touch(state, intent)  # it may have ended before those that hang on it
+    touch(state, intent)  # it may have ended before its dependents
     remember(intent, command.request)
     return intent
 
@@ -46,10 +46,10 @@ def _cancel(state: State, intent: Intent) -> None:
 
 
 def _tree(state: State, root: Intent) -> list[Intent]:
-    """It, what waits or waited for it, the members if it is a group's callback; and so on from each."""
+    """The intent, its dependents (also former ones), its members if it is a group's callback; recursively."""
     found = {root.id: root}
     todo = [root]
-    for intent in todo:  # which grows meanwhile
+    for intent in todo:  # the list grows during the loop
         if len(found) > TREE_MAX:
             break
         for below in (*_dependents(state, intent), *groups.members_of(state, intent)):
@@ -60,7 +60,7 @@ def _tree(state: State, root: Intent) -> list[Intent]:
 
 
 def _dependents(state: State, intent: Intent) -> list[Intent]:
-    """Those that wait for it, and those that waited until it ended."""
+    """The intents that wait for it, and those that waited until it ended."""
     waiting = intent.rare.dependents if intent.rare is not None else None
     found = [(state.store.get(id), seq) for id, seq in (waiting or {}).items()]
     return [

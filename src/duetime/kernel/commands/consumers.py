@@ -1,4 +1,4 @@
-"""Workers that pull: what they ask for, that they live, that they are gone. Owns `state.consumers`."""
+"""Workers that pull: their demand, their heartbeats, their leaving. Owns `state.consumers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from duetime.protocol.reply import Reason, Refusal
 
 
 def demand(state: State, command: Demand) -> Refusal | None:
-    """Credits for a lane. A pushed lane has no use for them."""
+    """Credits for a lane. Refused for a pushed lane, which needs none."""
     kind = command.lane.partition(":")[0]
     if kind in state.settings.pushed:
         return Refusal(Reason.INVALID_FIELD, f"Lane {command.lane!r} is handed out by the engine itself.")
@@ -31,7 +31,7 @@ def demand(state: State, command: Demand) -> Refusal | None:
 
 
 def end_claim(state: State, command: Demand) -> None:
-    """A claim takes what was ready and no more: the credits it did not use are void."""
+    """A claim takes what was ready and no more: its unused credits are void."""
     consumer = state.consumers[command.consumer]
     lane = state.lanes.get(command.lane)
     if lane is not None and consumer.credits.pop(command.lane, 0):
@@ -40,12 +40,12 @@ def end_claim(state: State, command: Demand) -> None:
 
 
 def beat(state: State, command: Beat) -> None:
-    """A sign of life: every lease of this consumer begins anew (see `advance`)."""
+    """A heartbeat: every lease of this consumer restarts (see `advance`)."""
     _seen(state, command.consumer)
 
 
 def leave(state: State, command: Leave) -> None:
-    """It is gone, and says so: what it held need not wait for its lease."""
+    """A consumer leaves and says so: its deliveries need not wait for their leases to end."""
     consumer = state.consumers.pop(command.consumer, None)
     if consumer is None:
         return
@@ -57,7 +57,7 @@ def leave(state: State, command: Leave) -> None:
 
 
 def drop_connections(state: State) -> None:
-    """A new epoch: nobody is connected yet. Leases go on until they run out; who holds none is gone."""
+    """A new epoch: no consumer is connected yet. Leases run on; a consumer without one is forgotten."""
     for consumer in list(state.consumers.values()):
         void_credits(state, consumer)
         if not state.out[consumer.name]:

@@ -1,4 +1,4 @@
-"""What an operator or a starting engine says: pause, resume, resize, configure, start."""
+"""Commands of an operator or a starting engine: pause, resume, resize, configure, start."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def resize(state: State, command: Resize) -> Refusal | None:
 
 
 def set_lane(state: State, command: SetLane) -> Refusal | None:
-    """New settings for a lane, at once; the default ones are not kept."""
+    """New settings for a lane, effective at once; default settings are not stored."""
     settings, kind = command.settings, command.lane.partition(":")[0]
     if kind in ("entity", "entities") and (settings.rate or settings.concurrency):
         return Refusal(
@@ -65,7 +65,7 @@ def configure(state: State, command: Configure) -> None:
     state.settings = command.settings
     for permits in state.tiers.all:
         permits.repack(command.settings.pack)
-    state.kinds.clear()  # what is still pulled is offered anew
+    state.kinds.clear()  # lanes that are still pulled are offered again
     state.eager.clear()
     for lane in state.lanes.values():
         pushed = lane.name.partition(":")[0] in command.settings.pushed
@@ -83,8 +83,8 @@ def drain(state: State) -> None:
 
 
 def start(state: State, command: Start) -> None:
-    """A new writer. What its predecessor ran in its own process was handed back if it was told to stop, and
-    is lost otherwise; leases of others go on."""
+    """A new writer. Deliveries that its predecessor ran in its own process were handed back if it was told to
+    stop, and are lost otherwise; leases of other processes run on."""
     assert command.epoch > state.epoch, "epochs are integers that grow"
     state.epoch, state.rules = command.epoch, command.rules
     outcome: Outcome = Lost("the engine stopped while it ran")

@@ -34,7 +34,7 @@ def apply(state: State, command: Patch) -> Intent | Existing | Refusal:
         intent.terms = replace(intent.terms, **changes)
     if command.payload is not None:
         intent.payload = command.payload
-        state.store.touch(intent)  # again: it counts large payloads
+        state.store.touch(intent)  # again: the store counts large payloads
     if command.deadline_ms is not None:
         intent.deadline_ms = command.deadline_ms
     _rearm(state, intent, command)
@@ -55,7 +55,7 @@ def _check(state: State, command: Patch, intent: Intent) -> Refusal | None:
 
 
 def _rearm(state: State, intent: Intent, command: Patch) -> None:
-    """Put the intent where its new time, deadline or priority says."""
+    """Put the intent where its new time, deadline or priority requires."""
     if command.execute_at_ms is not None:
         intent.execute_at_ms = command.execute_at_ms
         intent.limited_ms = intent.late_from_ms = 0  # its lateness counts from its new time
@@ -69,7 +69,7 @@ def _rearm(state: State, intent: Intent, command: Patch) -> None:
     else:
         wake_at_ms = command.execute_at_ms
     if intent.status is DUE:
-        # Its place in the lane may be another one now: take it out and put it in again.
+        # Its rank in the lane may have changed: remove it and insert it again.
         undo_due(state, intent)
         move(state, intent, SCHEDULED)
         intent.due_at_ms = 0

@@ -1,4 +1,4 @@
-"""Dead letters that nobody wants any more are forgotten before their time."""
+"""Forget dead letters before their retention ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from duetime.protocol.reply import Reason, Reply
 
 
 def apply(state: State, command: Purge) -> list[Reply]:
-    """One answer for each id."""
+    """One reply for each id."""
     answers = [_purge(state, id) for id in command.ids]
     state.store.forget(state.marks)
     return answers

@@ -1,4 +1,4 @@
-"""A dead letter is scheduled again. Its attempts start anew; its delivery number goes on growing."""
+"""Schedule a dead letter again. Its attempts restart at zero; its delivery number continues to grow."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     intent.terms = _new_terms(intent.terms, command)
     if command.payload is not None:
         intent.payload = command.payload
-        state.store.touch(intent)  # again: it counts large payloads
+        state.store.touch(intent)  # again: the store counts large payloads
     intent.execute_at_ms = execute_at_ms
     intent.deadline_ms = deadline_ms
     intent.attempt = 0
     intent.ended = intent.finished_at_ms = 0
-    rare_of(intent).dependents = None  # those of its former life went on or ended with it
+    rare_of(intent).dependents = None  # its former dependents went on or ended with it
     groups.rejoin(state, intent)
     state.alive += 1
     state.count_in(intent.terms)
@@ -55,7 +55,7 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
 
 
 def _deadline_ms(state: State, intent: Intent, command: Revive) -> int:
-    """The new deadline; an old one that has passed would only kill it again, so it goes."""
+    """The new deadline. An old one that has passed is dropped, because it would expire the intent at once."""
     if command.deadline_ms is not None:
         return command.deadline_ms
     return intent.deadline_ms if intent.deadline_ms > state.at_ms else 0

@@ -1,7 +1,7 @@
-"""Schedules: put, dropped, paused, triggered; and their ticks, which become intents.
+"""Schedules: put, drop, pause, resume, trigger; and their ticks, which become intents.
 
-Which moments a rule means is resolved outside and stands on the record; here they are integers. A tick
-is decided once: its intent's id names it, and `last_ms` only grows.
+The moments of a rule are resolved outside and are on the record; here they are integers. A tick
+is decided once: its intent's id contains the tick, and `last_ms` only grows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Verb = ByCaller | Tick
 
 
 def apply(state: State, command: Verb) -> Timetable | Intent | Existing | Refusal:
-    """The schedule as it stands then; for a trigger, the intent."""
+    """The resulting schedule; for a trigger, the intent."""
     if isinstance(command, PutSchedule):
         return _put(state, command)
     table = state.timetables.all.get(command.id)
@@ -56,7 +56,7 @@ def apply(state: State, command: Verb) -> Timetable | Intent | Existing | Refusa
 
 
 def known(state: State, command: ByCaller) -> Timetable | Existing | Refusal | None:
-    """The answer to a command that would change nothing, or None. Changes nothing."""
+    """The answer to a command that would change nothing, or None. Reads only."""
     tables = state.timetables.all
     if isinstance(command, PutSchedule):
         old = tables.get(command.schedule.id)
@@ -84,7 +84,7 @@ def _triggered_id(table: Timetable, name: str | int) -> str:
 
 
 def release(state: State) -> None:
-    """Intents of schedules ended: a tick that waited for them is made."""
+    """Intents of schedules ended: make the ticks that waited for them."""
     tables = state.timetables
     over, tables.over = tables.over, []
     for id in over:
@@ -98,7 +98,7 @@ def release(state: State) -> None:
 
 
 def spread_ms(schedule: Schedule, time_ms: int) -> int:
-    """How much later than its tick an intent is: a stable hash, so that a replay decides alike."""
+    """How much later than its tick an intent runs: a stable hash, so that a replay decides the same."""
     if not schedule.jitter_ms:
         return 0
     return crc32(tick_id(schedule.id, time_ms).encode()) % (schedule.jitter_ms + 1)
@@ -119,7 +119,7 @@ def _put(state: State, command: PutSchedule) -> Timetable | Refusal:
     if old.schedule == schedule:
         return old
     live = old.live
-    if old.schedule.overlap is Overlap.ALLOW and not live:  # those before were not followed
+    if old.schedule.overlap is Overlap.ALLOW and not live:  # earlier intents were not tracked
         last = state.store.get(old.last_id) if old.last_id else None
         live = () if last is None or last.status in FINAL else (last.id,)
     next_ms = command.next_ms
@@ -134,14 +134,14 @@ def _moved(table: Timetable, revision: int) -> Refusal | None:
 
 
 def _change(state: State, table: Timetable, **changes: object) -> Timetable:
-    """Somebody changed the schedule."""
+    """A caller changed the schedule."""
     changed = replace(table, revision=table.revision + 1, updated_at_ms=state.at_ms, **changes)
     state.timetables.keep(changed)
     return changed
 
 
 def _trigger(state: State, table: Timetable, name: str | None) -> Intent | Existing | Refusal:
-    """One more intent, whatever runs; unless one of this name was made before."""
+    """One more intent, whatever is running; unless one with this name was made before."""
     number = state.at_ms
     while (there := state.store.get(id := _triggered_id(table, name or number))) is not None:
         if name is not None:
@@ -159,12 +159,12 @@ def _trigger(state: State, table: Timetable, name: str | None) -> Intent | Exist
 
 
 def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
-    """Its time has come. Where one intent cannot be taken, the ticks from there on are tried again."""
+    """Decide the due ticks. Where an intent cannot be accepted, its tick and later ones are tried again."""
     if table.paused or (command.revision, command.was_ms) != (table.revision, table.next_ms):
         text = f"{table.id!r} does not stand any more where this tick was for."
         return Refusal(Reason.REVISION_MOVED, text, {"revision": table.revision})
     next_ms, missed = command.next_ms, table.missed + command.missed
-    doubted_ms = table.doubted_ms if table.doubted_ms <= state.at_ms else 0  # or the clock came back
+    doubted_ms = table.doubted_ms if table.doubted_ms <= state.at_ms else 0  # otherwise the clock came back
     table = replace(table, next_ms=next_ms, wake_ms=next_ms, missed=missed, refused="", doubted_ms=doubted_ms)
     for time_ms in command.times:
         if time_ms <= table.last_ms:
@@ -174,7 +174,8 @@ def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
             wake_ms, why = state.at_ms + TICK_RETRY_MS, decided.message
             table = replace(table, next_ms=time_ms, wake_ms=wake_ms, refused=why)
             break
-        # During a leap that is not believed, ticks are known by their ids alone: the clock may come back.
+        # During a clock jump that is not trusted, decided ticks are recognised by their ids alone: the clock
+        # may come back.
         sure_ms = min(time_ms, state.believed_ms()) if state.doubt_ms else time_ms
         doubted_ms = time_ms if sure_ms < time_ms else 0
         table = replace(decided, last_ms=max(sure_ms, decided.last_ms), doubted_ms=doubted_ms)
@@ -183,7 +184,7 @@ def _tick(state: State, table: Timetable, command: Tick) -> Timetable | Refusal:
 
 
 def _decide(state: State, table: Timetable, time_ms: int) -> Timetable | Refusal:
-    """Make the intent of a tick, or not, as the overlap policy says."""
+    """Make the intent of a tick, or skip it, by the overlap policy."""
     schedule = table.schedule
     if state.store.get(tick_id(schedule.id, time_ms)) is not None:
         return table  # by a schedule of the same name, before
@@ -196,7 +197,7 @@ def _decide(state: State, table: Timetable, time_ms: int) -> Timetable | Refusal
     refusal = submit.admit(state, terms, state.lanes.get(terms.lane), item)
     if refusal is not None:
         return refusal
-    if schedule.overlap is Overlap.CANCEL_RUNNING:  # only now is it sure that another one comes
+    if schedule.overlap is Overlap.CANCEL_RUNNING:  # only now is it certain that a new one follows
         for other in table.live:
             cancel.apply(state, Cancel(other))
         table = replace(table, live=())
@@ -204,7 +205,7 @@ def _decide(state: State, table: Timetable, time_ms: int) -> Timetable | Refusal
 
 
 def _make(state: State, table: Timetable, item: Item) -> Timetable:
-    """An intent of this schedule, which is followed until it ends where later ticks must know."""
+    """Make an intent of this schedule, and track it until it ends if later ticks depend on it."""
     terms = table.schedule.terms
     submit.make(state, terms, state.lanes.get(terms.lane), item)
     followed = table.schedule.overlap is not Overlap.ALLOW
@@ -213,6 +214,6 @@ def _make(state: State, table: Timetable, item: Item) -> Timetable:
 
 
 def _tick_item(schedule: Schedule, time_ms: int) -> Item:
-    # Its time was the schedule's to choose: however late, it is not too old.
+    # The schedule chose its time: however late, it is not refused as too old.
     execute_at_ms = time_ms + spread_ms(schedule, time_ms)
     return Item(tick_id(schedule.id, time_ms), 0, execute_at_ms, schedule.payload, fresh=True, relative=True)

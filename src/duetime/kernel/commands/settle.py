@@ -1,5 +1,5 @@
-"""Outcomes came back. An outcome counts only if it names the delivery that is out (the fence), and comes from
-the consumer that holds it."""
+"""Apply the outcomes of deliveries. An outcome counts only if it names the current delivery (the fence) and
+comes from the consumer that holds it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from duetime.protocol.terms import Guarantee, OnInterrupt
 
 
 def apply(state: State, command: Settle) -> list[bool]:
-    """For each outcome whether it counted."""
+    """For each outcome, whether it counted."""
     get = state.store.get
-    held = state.rules >= 2  # before, whoever knew its number could settle a delivery
+    held = state.rules >= 2  # before, any caller that knew the number could settle a delivery
     counted: list[bool] = []
     for settlement in command.settlements:
         intent = get(settlement.id)
@@ -27,7 +27,7 @@ def apply(state: State, command: Settle) -> list[bool]:
             or intent.status is not DISPATCHING
             or intent.delivery != settlement.delivery
             or (held and intent.consumer != settlement.consumer)
-        ):  # a late or repeated outcome, or one of somebody else: it changes nothing, and is counted
+        ):  # late, repeated, or from another consumer: it changes nothing, and is counted
             state.stale += 1
             counted.append(False)
             continue
@@ -39,7 +39,7 @@ def apply(state: State, command: Settle) -> list[bool]:
 
 
 def settle(state: State, intent: Intent, outcome: Outcome, log: str | None = None) -> None:
-    """End the delivery that is out. What it logged takes the place of what an earlier one did."""
+    """End the current delivery. Its log output replaces that of an earlier attempt."""
     take_back(state, intent)
     if log is not None:
         rare_of(intent).log = log
@@ -86,8 +86,8 @@ def _failed(state: State, intent: Intent, outcome: Failed) -> None:
 
 
 def _lost(state: State, intent: Intent, message: str) -> None:
-    """Nobody knows how far it got: only an intent that may run twice is tried again. At once the first time,
-    for it is rarely the intent that killed its worker; then with back-off, for perhaps it is."""
+    """It is unknown how far the delivery got, so only an intent that may run twice is retried. At once the
+    first time, because the intent rarely is what killed its worker; then with back-off, because it may be."""
     terms = intent.terms
     error = _error(state, intent, "lost", message, 0)
     if _once(intent) or intent.attempt >= terms.redelivery.max_attempts:
@@ -102,7 +102,7 @@ def _lost(state: State, intent: Intent, message: str) -> None:
 
 
 def _returned(state: State, intent: Intent, message: str) -> None:
-    """It was stopped on purpose, and nothing speaks against the intent."""
+    """The delivery was stopped on purpose; the intent is not at fault."""
     if _once(intent):
         finish(state, intent, DEAD_LETTERED, _error(state, intent, "lost", message, 0))
         return
@@ -111,7 +111,7 @@ def _returned(state: State, intent: Intent, message: str) -> None:
 
 
 def _once(intent: Intent) -> bool:
-    """Whether an attempt that was cut off is the last."""
+    """Whether an interrupted attempt is the last one."""
     terms = intent.terms
     return terms.guarantee is Guarantee.AT_MOST_ONCE or terms.on_interrupt is OnInterrupt.DEAD_LETTER
 

@@ -1,4 +1,4 @@
-"""New intents: refused, known already, or made. Checks everything, then changes."""
+"""New intents: refused, already known, or created. Checks everything first, then changes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def apply(state: State, command: Submit) -> list[Reply]:
 
 
 def known(state: State, terms: Terms, item: Item, now_ms: int) -> Reply:
-    """The answer to an intent that is there already or cannot be taken, or None. Changes nothing. Claims are
-    left to `apply`: one may be given up to the new intent."""
+    """The answer to an intent that already exists or cannot be accepted, or None. Reads only. Claims are
+    left to `apply`: a claim may pass to the new intent."""
     if item.ties is not None:
         return None
     found: Reply = _repeated(state, item) if item.request is not None else None
@@ -46,14 +46,14 @@ def known(state: State, terms: Terms, item: Item, now_ms: int) -> Reply:
 
 
 def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal | None:
-    """Why this intent cannot be taken, or None. Changes nothing, so that it can be asked beforehand."""
+    """Why this intent cannot be accepted, or None. Reads only, so that it can be called in advance."""
     settings = state.settings
     if state.live() >= settings.pending_max:
         return Refusal(Reason.BUSY, f"{settings.pending_max} intents are pending, the most there may be.")
     if (
         terms.serial
         if lane is None
-        # what can be full at all: this is asked for every new intent
+        # only lanes that can be full at all: this check runs for every new intent
         else (lane.serial or lane.pending >= settings.lane_pending_max or terms.lane in state.lane_settings)
     ):
         full = full_lane(state, terms, lane)
@@ -71,7 +71,7 @@ def admit(state: State, terms: Terms, lane: Lane | None, item: Item) -> Refusal 
 
 
 def full_lane(state: State, terms: Terms, lane: Lane | None) -> Refusal | None:
-    """Why the lane of a new intent has no room, or None. Delayed intents count as those that are due."""
+    """Why the lane of a new intent is full, or None. Delayed intents count like those that are due."""
     settings = state.settings
     if lane is not None and not lane.serial:
         pending, limit = lane.pending, settings.lane_pending_max
@@ -80,7 +80,7 @@ def full_lane(state: State, terms: Terms, lane: Lane | None) -> Refusal | None:
     else:
         pending, limit = state.crowd(terms.lane), settings.entity_pending_max
         live = state.entities + state.resting
-        if state.rules < 2:  # only what is due, out or holding the lane was counted
+        if state.rules < 2:  # only intents that are due, in flight or holding the lane were counted
             pending, live = lane.pending if lane is not None else 0, state.entities
         if not pending and lane is None and live >= settings.entities_max:
             return Refusal(
@@ -95,7 +95,7 @@ def full_lane(state: State, terms: Terms, lane: Lane | None) -> Refusal | None:
 
 
 def _repeated(state: State, item: Item) -> Reply:
-    """The intent that this very request made before, or None. Whoever borrows its name is refused."""
+    """The intent that this very request created before, or None. Refused if the body differs."""
     assert item.request is not None
     intent = state.store.get(item.id)
     if intent is None or not done_by(intent, item.request):
@@ -108,7 +108,7 @@ def _repeated(state: State, item: Item) -> Reply:
 
 
 def _by_key(state: State, item: Item, at_ms: int) -> Reply:
-    """What the idempotency key says at this time: a twin, a refusal, or None for a new key."""
+    """The answer of the idempotency key at this time: its intent, a refusal, or None for a new key."""
     assert item.key is not None
     twin = state.store.by_key(item.key)
     if twin is None or twin.created_at_ms + state.settings.key_window_ms <= at_ms:
@@ -130,7 +130,7 @@ def _by_key(state: State, item: Item, at_ms: int) -> Reply:
 
 
 def _tied(state: State, terms: Terms, item: Item) -> Reply:
-    """What the claim says of a new intent: who has it, or the new one in the place of one that waited."""
+    """The answer of the claim to a new intent: the holder, or the new intent in place of one that waited."""
     known = claims.held(state, item)
     old = claims.waiting(state, item) if known is None else None
     if old is None:
@@ -148,7 +148,7 @@ def _tied(state: State, terms: Terms, item: Item) -> Reply:
 
 
 def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
-    """A new intent that was admitted."""
+    """Create an intent that was admitted."""
     at_ms = state.at_ms
     state.seq = seq = state.seq + 1
     execute_at_ms = item.execute_at_ms

@@ -1,1 +1,1 @@
-"""Ready intents: lanes, tiers, limiters, fairness, entity types, and handing them out."""
+"""Ready intents: lanes, tiers, limiters, fairness, entity types, and dispatch."""

@@ -1,12 +1,12 @@
-"""Hand out what is ready: pushed deliveries as tier permits allow, pulled ones as consumers ask.
+"""Hand out ready intents: pushed deliveries as tier permits allow, pulled ones as consumers demand.
 
 Runs after each record and touches only the tracks that the record stirred and the tiers that have
-something listed. Own permits are used first, in the order of the tiers; only then is borrowed.
+tracks listed. A tier uses its own permits first, in the order of the tiers; only then does it borrow.
 
-The records of one frame look at `HANDS_MAX` ready intents at most: there may be a million that are past their
-deadline, that are too early because the clock was set back, or that have no place under their limit. The
-rest stays stirred or listed, and the next record goes on (see `Kernel.next_ms`). Lanes, types and tiers take
-turns of `HANDS_TURN`, so that one with very many holds up no other.
+The records of one frame examine at most `HANDS_MAX` ready intents: there may be a million that are past their
+deadline, too early because the clock was set back, or held up by their limit. The rest stays stirred or
+listed, and the next record continues (see `Kernel.next_ms`). Lanes, types and tiers take turns of
+`HANDS_TURN`, so that a crowded one delays no other.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from duetime.protocol.intent import DISPATCHING, Intent
 
 
 def hand_out(state: State) -> None:
-    """Everything that may go now, goes now."""
+    """Hand out everything that may go now."""
     if state.draining:
         state.stirred.clear()
         state.eager.clear()
         return
     most, turn = (HANDS_MAX, HANDS_TURN) if state.rules >= 2 else (ALL, ALL)
-    # An expiry on the way may stir another track, so go on until nothing is stirred.
+    # An expiry on the way may stir another track, so repeat until nothing is stirred.
     while state.handed < most:
         stirred = state.stirred
         state.stirred = {}
@@ -46,7 +46,7 @@ def hand_out(state: State) -> None:
                 if track.lane.serial:
                     entity_types.offer(state, track)
         for name in sorted(pulled):  # the order of stirring is not the same after a restart
-            lane = state.lanes.get(name)  # the one that was stirred may have been dropped, and opened anew
+            lane = state.lanes.get(name)  # the lane that was stirred may have been dropped and opened again
             if lane is not None and lane.turns:
                 _pull(state, lane, min(turn, most - state.handed))
         if state.eager:
@@ -59,19 +59,19 @@ def hand_out(state: State) -> None:
 
 
 def spent(state: State) -> bool:
-    """Whether the records with this stamp handed out all they may, and the next one has to go on."""
+    """Whether the records with this timestamp used up `HANDS_MAX`: the next one has to continue."""
     return state.handed >= HANDS_MAX and state.rules >= 2 and not state.draining
 
 
 def _list(state: State, track: Track) -> None:
-    """Tell the tier of the track's first intent that it is ready."""
+    """List the track with the tier of its first intent."""
     head = track.head()
     if head is None:
         track.listed = None
         return
     rank, seq, intent = head
     if track.lane.serial:
-        rank = rank_of(intent, serial=False)  # its place in its lane means nothing among other lanes
+        rank = rank_of(intent, serial=False)  # its rank in its own lane has no meaning among other lanes
     place = (rank, seq)
     if track.listed != place:
         track.listed = place
@@ -79,7 +79,7 @@ def _list(state: State, track: Track) -> None:
 
 
 def _push(state: State, most: int, turn: int) -> bool:
-    """Hand out what permits allow. True: a tier had its turn and may have more."""
+    """Hand out what permits allow. True: a tier used up its turn and may have more."""
     tiers = state.tiers
     hungry = [(tier, permits) for tier, permits in enumerate(tiers.all) if permits.tracks]
     more = False
@@ -111,7 +111,7 @@ def _push(state: State, most: int, turn: int) -> bool:
 def _push_first(
     state: State, permits: Permits, permit: int, aside: list[tuple[int, int, Track]], end: int
 ) -> None:
-    """Hand out from the first track, or put it aside: those behind it may go where it may not."""
+    """Hand out from the first track, or set it aside, so that the tracks after it may go."""
     track, lent = permits.tracks[0][2], state.tiers.all[permit]
     # Packed deliveries share their own tier's permits and borrow none.
     if lent.held_back(track) or (track.lane.packed and lent is not permits):
@@ -121,7 +121,7 @@ def _push_first(
 
 
 def _push_track(state: State, permits: Permits, permit: int, end: int) -> None:
-    """Hand out from the tier's first track while it is first and permits of this kind last."""
+    """Hand out from the tier's first track while it stays first and permits of this kind last."""
     tracks, lent = permits.tracks, state.tiers.all[permit]
     rank, seq, track = tracks[0]
     if track.listed != (rank, seq):
@@ -167,14 +167,14 @@ def _push_track(state: State, permits: Permits, permit: int, end: int) -> None:
 
 
 def _pull(state: State, lane: Lane, most: int) -> None:
-    """Give a pulled lane's intents to the consumers with credits, in turn."""
+    """Hand a pulled lane's intents to the consumers with credits, in turn."""
     turns, track, left = lane.turns, lane.track(0), most
     while turns:
         head = track.head()
         if head is None:
             break
         if not left:
-            state.stirred[track] = None  # the rest, when others had their turn
+            state.stirred[track] = None  # the rest follows after the turns of others
             break
         left -= 1
         track.pop()
@@ -183,12 +183,12 @@ def _pull(state: State, lane: Lane, most: int) -> None:
         if not unfit(state, intent) and not held_up(state, track, intent):
             _give(state, lane, lane, intent)
         elif parked and intent.waits:
-            left += 1  # a stale entry: it is not there after a restart, so it counts for nothing
+            left += 1  # a stale entry: it would not exist after a restart, so it does not count
     state.handed += most - left
 
 
 def _pull_kinds(state: State, most: int, turn: int) -> None:
-    """Give messages of entities to the consumers that ask for any of their type."""
+    """Hand messages of entities to the consumers that ask for any entity of their type."""
     eager, state.eager = state.eager, {}
     for name in sorted(eager):
         asked = state.lanes.get(name)
@@ -206,15 +206,15 @@ def _pull_kinds(state: State, most: int, turn: int) -> None:
                 _give(state, asked, track.lane, intent)
         state.handed += begun - left
         if not left:
-            state.eager[name] = None  # the rest, when others had their turn
+            state.eager[name] = None  # the rest follows after the turns of others
         if pauses is not None and not state.kinds[name].ready:
-            del state.type_pauses[name]  # nobody waits who was due before it was resumed
+            del state.type_pauses[name]  # no message is left that was due before the type was resumed
         state.drop_if_idle(asked)
 
 
 def _give(state: State, asked: Lane, lane: Lane, intent: Intent) -> None:
     """Hand an intent to the consumer whose turn it is, for a credit of the lane that it asked for."""
-    name = asked.turns.pop(0)  # they are few
+    name = asked.turns.pop(0)  # there are few
     consumer = state.consumers[name]
     start(state, lane, intent, -1, name)
     state.timers.arm(intent, state.at_ms + intent.terms.lease_ms)
@@ -226,8 +226,9 @@ def _give(state: State, asked: Lane, lane: Lane, intent: Intent) -> None:
 
 
 def held_up(state: State, track: Track, intent: Intent) -> bool:
-    """Whether a limit does not let the intent go now; then it is parked. Serial lanes have no limits: whoever
-    is parked is passed by others. Who is not held up goes at once, so here its share has its turn."""
+    """Whether a limit holds the intent up now; if so it is parked. Serial lanes have no limits, because
+    others pass a parked intent. An intent that is not held up starts at once, so its fairness key is charged
+    here."""
     lane = track.lane
     holds: list[limiters.Hold] | None = None
     if (lane.limit is not None or intent.terms.limits) and not lane.serial:
@@ -239,14 +240,14 @@ def held_up(state: State, track: Track, intent: Intent) -> bool:
     if track.shares is not None:
         track.shares.start(intent)
     if holds is not None:
-        if intent.waits:  # a stale entry of it came by when there was room again
+        if intent.waits:  # a stale entry of it was reached when there was room again
             lateness.unparked(state, intent)
         limiters.take(state, lane, holds)
     return False
 
 
 def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) -> None:
-    """A new hand-over, with a new number."""
+    """Start a new delivery, with a new number."""
     at_ms = state.at_ms
     move(state, intent, DISPATCHING)
     intent.attempt += 1

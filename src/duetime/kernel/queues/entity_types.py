@@ -1,9 +1,9 @@
-"""Entities of one type, for workers that take any of them. Owns `state.kinds`.
+"""Entities of one type, for workers that take messages of any of them. Owns `state.kinds`.
 
-Whoever asks for the entities of a type asks for the lane `entities:TYPE`: credits and turns are there, as in
-any lane that is pulled; intents never are. What is ready stands in a heap for each type: the serial lanes
-that could hand out a message now, by the place of that message among all of them. So nothing walks the
-entities of a type, and the order is the same after a restart: it is read off the intents.
+A worker that asks for the entities of a type asks for the lane `entities:TYPE`: it has credits and turns like
+any pulled lane, but never holds intents. A heap for each type holds the serial lanes that could hand out a
+message now, ordered by the rank of that message. So nothing walks all entities of a type, and the order is
+the same after a restart, because it is derived from the intents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from duetime.protocol.terms import type_lane
 if TYPE_CHECKING:
     from duetime.kernel.state import State
 
-# Stale entries are left in a heap until they are as many as the others, and so many more.
+# A heap is compacted when it has more stale entries than valid ones, plus this many.
 _STALE = 64
 
 
@@ -29,18 +29,18 @@ class Kind:
 
     def __init__(self) -> None:
         self.heap: list[Place] = []
-        """An entry counts while its track is listed under it; any other is stale."""
+        """An entry is valid while its track is listed under it; any other is stale."""
         self.ready = 0
-        """How many count."""
+        """The number of valid entries."""
 
     @property
     def tracks(self) -> list[Track]:
-        """Those of the entities, in no order. For looking at, not for the way of an intent."""
+        """The listed tracks, in no order. For inspection, not for the hot path."""
         return [entry[2] for entry in self.heap if entry[2].listed is entry]
 
 
 def offer(state: State, track: Track) -> None:
-    """Something changed in a serial lane that is pulled: it can hand out a message, or no longer."""
+    """A pulled serial lane changed: list it if it can hand out a message, otherwise remove it."""
     head, listed = track.head(), track.listed
     if head is None:
         if listed is not None:
@@ -61,7 +61,7 @@ def offer(state: State, track: Track) -> None:
 
 
 def withdraw(state: State, track: Track) -> None:
-    """An entity that is listed can hand out nothing any more."""
+    """A listed entity can no longer hand out anything."""
     kind = state.kinds[type_of(track.lane.name)]
     track.listed = None
     kind.ready -= 1
@@ -69,7 +69,7 @@ def withdraw(state: State, track: Track) -> None:
 
 
 def first(state: State, name: str) -> tuple[Track, Intent] | None:
-    """Take out the first of a type's ready messages: it is to be handed out, or to end, now."""
+    """Remove and return the first ready message of a type: the caller hands it out, or ends it, now."""
     kind = state.kinds[name]
     while kind.heap:
         entry = heappop(kind.heap)
@@ -81,7 +81,7 @@ def first(state: State, name: str) -> tuple[Track, Intent] | None:
         head = track.head()
         if head is not None and head[1] == seq:
             return track, head[2]
-        # Somebody who asked for this one entity has it: its lane is stirred when that ends.
+        # A consumer that asked for this one entity has it: its lane is stirred when that delivery ends.
     return None
 
 

@@ -1,16 +1,16 @@
-"""Weighted shares of a track by key, such as the tenant: who floods does not delay the others. Owns the order
-between keys.
+"""Weighted fair shares of a track by key, such as a tenant: a key that floods the track does not delay the
+others. Owns the order between keys.
 
-Start-time fair queueing, in whole numbers. Each key *has had* so much: with every start it gets one `TURN`
-divided by its weight more. Whoever has had least goes first; among equals, and inside one key, the older one.
-The *level* is what the newest to start had had: whoever comes back after a pause has had as much as that, so
-nobody saves up turns by being away. A key that nobody remembers begins at the *entry*, which is the level or,
-where very many new keys come, a little more with each start: an endless row of new keys starves nobody.
+Start-time fair queueing, in whole numbers. Each key has a virtual time: every start adds one `TURN` divided
+by its weight. The key with the lowest virtual time goes first; among equals, and inside one key, the older
+intent. The *level* is the virtual time of the newest start: a key that returns after a pause starts from the
+level, so no key saves up turns by being away. A new key begins at the *entry*, which is the level or, when
+very many new keys arrive, a little higher with each start: an endless series of new keys starves no one.
 
-So before the first of a key goes, each other key starts at most (its weight // that key's weight) + 1 times,
-however many of it wait. `docs/guarantees.md` says why.
+So before the first intent of a key goes, each other key starts at most (its weight // that key's weight) + 1
+times, however many of its intents wait. `docs/guarantees.md` has the proof.
 
-Intents without a key share one, the common one. A track whose intents have none pays nothing for all this.
+Intents without a key share one common key. A track whose intents have no keys pays nothing for all this.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from heapq import heappop, heappush, heapreplace
 from duetime.protocol.intent import Intent
 
 Ready = tuple[int, int, Intent]
-"""A ready intent at its place: (rank, seq, intent)."""
+"""A ready intent with its rank: (rank, seq, intent)."""
 
 TURN = 1_000_000
-"""What a start costs a key of weight 1. With it, for all weights, TURN // a // (TURN // b) is b // a."""
+"""The cost of a start for a key of weight 1. With this value, for all weights, TURN // a // (TURN // b) is b
+// a."""
 _STEP = TURN // 64
 COMMON = ""
-"""The key of those who have none."""
+"""The key of intents that have none."""
 
 
 class Share:
-    """One key: what it has had, and how many of it are due."""
+    """One key: its virtual time, and the number of its due intents."""
 
     __slots__ = ("due", "had")
 
@@ -49,11 +50,11 @@ class Shares:
         self.level = 0
         self.entry = 0
         self.keys: dict[str, Share] = {COMMON: Share(0)}
-        """One that has nothing due and is not above the level means the same as none, and may be missing."""
+        """A key with nothing due that is not above the level is equal to a missing one."""
         self._sweep_at = 1_000
 
     def come(self, intent: Intent) -> None:
-        """One more of a key is due."""
+        """One more intent of a key is due."""
         key = intent.terms.fairness_key
         assert key is not None
         share = self.keys.get(key)
@@ -66,13 +67,13 @@ class Shares:
         share.due += 1
 
     def leave(self, intent: Intent) -> None:
-        """One less is due, and it did not start."""
+        """One intent less is due, and it did not start."""
         key = intent.terms.fairness_key
         assert key is not None
         self.keys[key].due -= 1
 
     def start(self, intent: Intent) -> None:
-        """One starts: its key has had so much more."""
+        """An intent starts: charge its key."""
         terms = intent.terms
         key = terms.fairness_key
         if key is None:
@@ -89,19 +90,19 @@ class Shares:
         return share.had if share is not None else self.level
 
     def due(self, key: str) -> int:
-        """How many of a key are due, whatever they wait for."""
+        """The number of due intents of a key, whatever they wait for."""
         share = self.keys.get(key)
         return share.due if share is not None else 0
 
     def first(self, keyed: Ready | None, plain: Ready | None) -> Ready | None:
-        """Of the first one with a key and the first one without, who goes first."""
+        """Which goes first: the first intent with a key, or the first without."""
         if keyed is None or plain is None:
             return keyed or plain
         had, common = self.had(keyed[2].terms.fairness_key or COMMON), self.had(COMMON)
         return keyed if (had, *keyed[:2]) < (common, *plain[:2]) else plain
 
     def kept(self) -> dict[str, int]:
-        """What the keys that mean something have had, as seen from the level."""
+        """The virtual times of the keys that matter, relative to the level."""
         return {
             key: share.had - self.level
             for key, share in sorted(self.keys.items())
@@ -109,7 +110,7 @@ class Shares:
         }
 
     def _sweep(self) -> None:
-        """Forget keys that mean nothing any more, once there are many more than at the last look."""
+        """Forget keys that no longer matter, once there are many more than at the last sweep."""
         if len(self.keys) >= self._sweep_at:
             level = self.level
             self.keys = {
@@ -128,14 +129,14 @@ class Row:
     def __init__(self) -> None:
         self.entries: list[Ready] = []
         self.listed: tuple[int, int, int, str] | None = None
-        """Its one place in the order that counts: not behind where it belongs."""
+        """Its one valid place in the order: never later than where it belongs."""
 
 
 class Rows:
-    """Entries with a key, in the order of the shares. Entries may be stale; `counts` says whether one is not.
+    """Entries with a key, in fair order. Entries may be stale; `counts` tells whether one is valid.
 
-    What a key has had only grows, so a place in the order is at worst too early; it is put right when it is
-    looked at.
+    The virtual time of a key only grows, so a place in the order is at worst too early; it is corrected when
+    it is reached.
     """
 
     __slots__ = ("_counts", "_order", "_rows", "count", "shares")
@@ -190,7 +191,7 @@ class Rows:
         return None
 
     def pop(self) -> None:
-        """Take out the entry that `head` gave."""
+        """Remove the entry that `head` returned."""
         key = self._order[0][3]
         row = self._rows[key]
         heappop(row.entries)

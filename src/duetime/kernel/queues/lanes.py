@@ -1,15 +1,15 @@
 """Ready intents in their order, and which of them may go next. Owns `Lane` and `Track`.
 
-A *lane* is a queue of ready intents that share order and limits. Inside a pushed one, each tier has a
-*track*, so that a tier out of permits does not stand in the way of another; a pulled one needs no permits and
-has one track for all. The order in a track is by rank: the moment an intent became due, less its priority as
-seconds of head start, plus a multiple of the time it is expected to take where that was put on its record;
-among equals by acceptance. So a long one lets shorter ones pass that come within that multiple, and none that
-come later: waiting always wins in the end. Where intents have fairness keys, the keys take turns (see
-`shares`). A serial lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while
+A *lane* is a queue of ready intents that share order and limits. Inside a pushed lane, each tier has a
+*track*, so that a tier out of permits does not block another; a pulled lane needs no permits and
+has one track for all tiers. The order in a track is by rank: the moment an intent became due, less its
+priority as seconds of head start, plus a multiple of its predicted run time if that is on its record;
+among equals by acceptance. So a long intent lets shorter ones pass that come within that multiple, and none
+that come later: waiting always wins in the end. Where intents have fairness keys, the keys take turns (see
+`fairness`). A serial lane (an entity) has one track, ordered by acceptance alone, and lets nothing pass while
 an intent that it handed out before has not ended.
 
-Entries may be stale (cancelled, patched); one counts only while its intent is due at that rank.
+Entries may be stale (cancelled, patched); an entry is valid only while its intent is due at that rank.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from duetime.limits import EXPECTED_FACTOR
 from duetime.protocol.intent import DUE, Intent
 from duetime.protocol.terms import PACKED_LANE, Limit
 
-# Ranks in a serial lane: who was there before comes first, then all by acceptance.
+# Ranks in a serial lane: the holder comes first, then all others by acceptance.
 _RANK_HOLDER = -1
 _RANK_SERIAL = 0
-# So many stand in a heap before a track has a queue.
+# A track has only a heap up to this size; with more entries it also has a queue.
 _FEW = 8
 # Shared by all tracks and lanes that have none, and never changed: an empty list takes 56 bytes.
 _NOTHING: list[Ready] = []
@@ -33,12 +33,12 @@ _NOBODY: list[str] = []
 
 
 class Track:
-    """The ready intents of one tier in one lane (of all tiers, in a pulled or serial one).
+    """The ready intents of one tier in one lane (of all tiers, in a pulled or serial lane).
 
-    One alone is kept without a place, a few stand in a heap. Where more wait, most come in the order in which
-    they go: those stand in a queue, and only the others in the heap. A queue of its own is large, and there
-    may be a million tracks with one intent each. Those with a fairness key stand in rows of their own, and
-    those without one are one more such row.
+    A single intent is kept without any container, a few are kept in a heap. Where more wait, most arrive in
+    the order in which they go: those are in a queue, and only the others in the heap. A queue per track would
+    be too large, because there may be a million tracks with one intent each. Intents with a fairness key are
+    in rows of their own, and those without one form one more such row.
     """
 
     __slots__ = ("_heap", "_keyed", "_one", "_queue", "_rows", "lane", "listed", "out", "shares", "tier")
@@ -46,29 +46,29 @@ class Track:
     def __init__(self, lane: Lane, tier: int) -> None:
         self.lane = lane
         self.tier = tier
-        """0 where one track is for all tiers."""
+        """0 where one track serves all tiers."""
         self._queue: deque[Ready] | None = None
         self._heap = _NOTHING
         self._one: Intent | None = None
-        """While heap and queue are empty."""
+        """The only intent, while heap and queue are empty."""
         self.listed: tuple[int, int] | Place | None = None
-        """The place under which the tier's heap knows this track, or the entry in the heap of its kind."""
+        """The place of this track in its tier's heap, or its entry in the heap of its entity type."""
         self.out = 0
-        """Its pushed deliveries that are under way."""
+        """The number of its pushed deliveries in flight."""
         self.shares: Shares | None = None
-        """From the first intent with a fairness key until the lane is empty."""
+        """Set from the first intent with a fairness key until the lane is empty."""
         self._rows: Rows | None = None
         self._keyed = False
-        """Whether `head` gave one of the rows."""
+        """Whether `head` returned an entry of the rows."""
 
     def __lt__(self, other: Track) -> bool:
         """In a heap, a dropped lane's track may meet its successor's at the same place: either may go first,
-        for only one of them is listed there."""
+        because only one of them is listed there."""
         return False
 
     @property
     def ready(self) -> list[Ready]:
-        """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
+        """Every entry, including stale ones, in no order. For inspection, not for the hot path."""
         one = self._one
         return [
             *([(rank_of(one, self.lane.serial), one.seq, one)] if one is not None else ()),
@@ -82,14 +82,14 @@ class Track:
         return (self._one is not None) + len(self._queue or ()) + len(self._heap) + keyed
 
     def share(self) -> Shares:
-        """The shares of this track, whose keys take turns from now on."""
+        """The shares of this track; its keys take turns from now on."""
         if self.shares is None:
             self.shares = Shares()
             self._rows = Rows(self.shares, self.counts)
         return self.shares
 
     def unshare(self) -> None:
-        """Nobody waits here: everyone begins equal again."""
+        """No intent waits here: all keys start equal again."""
         self.shares = self._rows = None
         self._keyed = False
 
@@ -118,7 +118,7 @@ class Track:
             heappush(heap, entry)
 
     def pop(self) -> None:
-        """Take out the entry that `head` gave."""
+        """Remove the entry that `head` returned."""
         if self._keyed:
             assert self._rows is not None
             self._rows.pop()
@@ -140,7 +140,7 @@ class Track:
         self.unshare()
 
     def head(self) -> Ready | None:
-        """The entry this track could hand out now, given its lane."""
+        """The entry this track could hand out now, given the state of its lane."""
         lane = self.lane
         serial = lane.serial
         if lane.paused or (serial and lane.running):
@@ -174,7 +174,7 @@ class Track:
         return first
 
     def counts(self, entry: Ready) -> bool:
-        """Whether an entry is not stale."""
+        """Whether an entry is valid, not stale."""
         intent, lane = entry[2], self.lane
         return (
             intent.status is DUE
@@ -184,11 +184,11 @@ class Track:
 
 
 Place = tuple[int, int, Track]
-"""A track by its first intent's rank and seq."""
+"""A track with its first intent's rank and seq."""
 
 
 class Lane:
-    """What a lane allows, and what is under way in it."""
+    """The limits of a lane, and its deliveries in flight."""
 
     __slots__ = (
         "holder", "limit", "name", "packed", "paused", "pauses", "pending", "polite", "pushed", "running",
@@ -200,31 +200,31 @@ class Lane:
         self.serial = serial
         self.pushed = pushed
         self.limit: Limit | None = None
-        """How many of it may go in a time, and at one time."""
+        """Caps its starts per period and its concurrent runs."""
         self.packed = name.endswith(PACKED_LANE) and name.startswith("callback:")
         """Whether its deliveries share permits."""
         self.polite = name.startswith("callback:")
         """Whether it leaves permits to others: one host that does not answer must not hold them all."""
         self.paused = False
         self.pauses: list[tuple[int, int]] | None = None
-        """The newest, from when until when; 0: it goes on."""
+        """The newest pauses as (from, until); until 0: still paused."""
         self.pending = 0
-        """Live intents; in a serial lane only those that are due, out or holding it (see `State.waiting`)."""
+        """Live intents; in a serial lane only those due, in flight or holding it (see `State.waiting`)."""
         self.running = 0
         self.holder: Intent | None = None
         self.tracks: tuple[Track, ...] = ()
-        """One for all tiers, or those of the tiers that had something in it."""
+        """One for all tiers, or one for each tier that had intents in this lane."""
         self.turns = _NOBODY
-        """Consumers with credits, whose turn is next first. Grows by `ask` only."""
+        """Consumers with credits, in the order of their turns. Only `ask` adds to it."""
 
     def ask(self, consumer: str) -> None:
-        """A consumer has credits now: its turn is last."""
+        """A consumer has credits now: it takes the last turn."""
         self.turns = [*self.turns, consumer]
 
     def track(self, tier: int) -> Track:
         key = tier if self.pushed and not self.serial else 0
         tracks = self.tracks
-        if tracks and tracks[0].tier == key:  # most lanes have one
+        if tracks and tracks[0].tier == key:  # most lanes have one track
             return tracks[0]
         for track in tracks:
             if track.tier == key:
@@ -234,15 +234,15 @@ class Lane:
         return track
 
     def idle(self) -> bool:
-        """Whether it can be forgotten until somebody names it again."""
+        """Whether the lane can be forgotten until it is named again."""
         return not self.pending and not self.paused and not self.turns
 
 
 def rank_of(intent: Intent, serial: bool) -> int:
-    """An intent's place in its track: the smaller, the sooner."""
+    """An intent's rank in its track: lower goes first."""
     if serial:
         return _RANK_HOLDER if intent.holds else _RANK_SERIAL
     priority, expected_ms = intent.terms.priority, intent.expected_ms
     if not priority and not expected_ms:
-        return intent.due_at_ms  # most have neither, and share the number
+        return intent.due_at_ms  # most have neither, and share the integer object
     return intent.due_at_ms - 1000 * priority + EXPECTED_FACTOR * expected_ms

@@ -1,11 +1,12 @@
-"""Limits of rate and concurrency, by lane and by any key. Owns the limiters and who waits for them.
+"""Limits of rate and concurrency, by lane and by any key. Owns the limiters and the intents parked at them.
 
-A *limiter* is what all intents with one key share: how many of them are out, and when the next may go. A
-ready intent that may not go is *parked* with its limiter, so that it is in nobody's way and costs nothing;
-it comes back into its track when one of its kind ends, or exactly when the next may go. Rates are true
-token buckets, kept as one moment (the time at which the bucket would be full again), in whole nanoseconds.
+A *limiter* is shared by all intents with one key: how many of them are in flight, and when the next may go. A
+ready intent that may not go is *parked* at its limiter, where it blocks nothing and costs nothing;
+it returns to its track when another intent of the limiter ends, or exactly when the next may go. Rates are
+true token buckets, stored as one moment (the time at which the bucket would be full again), in whole
+nanoseconds.
 
-A limiter that holds nobody and whose bucket is full means the same as none, so it may be dropped at any time.
+A limiter with no intents and a full bucket is equal to a missing one, so it may be dropped at any time.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
     from duetime.kernel.state import State
 
 _MS_NS = 1_000_000
-# Parked intents that come back at one wake-up, at most: the rest follows with the next record.
+# The maximum number of parked intents that return at one wake-up: the rest follows with the next record.
 _TOGETHER = 1_000
 _ALL = 1 << 62
-# Terms whose limiters are known at once.
+# The maximum number of cached terms with their limiters.
 _HOLDS_KEPT = 4_096
 
 
 class Limiter:
-    """One key's bucket, its intents that are out, and those that wait."""
+    """One key's bucket, its intents in flight, and those that wait."""
 
     __slots__ = ("full_ns", "name", "parked", "running", "wake_ms")
 
@@ -43,16 +44,16 @@ class Limiter:
         """When the bucket will be full again."""
         self.running = 0
         self.parked: dict[Track, Parking] = {}
-        """By the track they came from."""
+        """Parked intents by the track they came from."""
         self.wake_ms = 0
-        """The moment, by the flow's own clock, at which somebody who waits may go; 0: not by time alone."""
+        """The moment, by the flow clock, at which a waiting intent may go; 0: not by time alone."""
 
     def idle(self, now_ms: int) -> bool:
         return not self.running and not self.parked and self.full_ns <= now_ms * _MS_NS
 
 
 class Hold:
-    """One limit of an intent at its limiter, ready to be looked at: this is done for every start."""
+    """One limit of an intent and its limiter, precomputed, because it is checked for every start."""
 
     __slots__ = ("concurrency", "interval_ns", "limit", "limiter", "slack_ns")
 
@@ -70,24 +71,24 @@ class Flow:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        """A clock that only goes forward: when the engine's is set back, buckets go on filling from there."""
+        """The flow clock. Only goes forward: when the engine's clock is set back, buckets keep filling."""
         self.limiters: dict[str, Limiter] = {}
         self.parked = 0
-        """How many wait for a limiter. Nothing is decided by it."""
+        """The number of parked intents. No decision depends on it."""
         self.wakes: list[tuple[int, str]] = []
-        """A heap of (moment, limiter); an entry counts while it is the limiter's own `wake_ms`."""
+        """A heap of (moment, limiter); an entry is valid while it equals the limiter's own `wake_ms`."""
         self.sweep_at = 1_000
         self._holds: dict[int, tuple[Terms, list[Hold]]] = {}
-        """Of terms, by the object: many intents share it."""
+        """Limits of terms, by the identity of the terms object: many intents share one."""
         self._lane_holds: dict[str, Hold] = {}
 
     def pass_ms(self, ms: int) -> None:
-        """So much time has passed."""
+        """Advance the flow clock by this much."""
         if ms > 0:
             self.now_ms += ms
 
     def wait_ms(self) -> int | None:
-        """How long it is until somebody who waits may go."""
+        """The time until a waiting intent may go."""
         wakes = self.wakes
         while wakes and not self._counts(*wakes[0]):
             heappop(wakes)
@@ -119,7 +120,7 @@ class Flow:
             heappush(self.wakes, (wake_ms, limiter.name))
 
     def holds(self, terms: Terms) -> list[Hold]:
-        """What intents on these terms are limited by, but for their lane."""
+        """The limits of intents on these terms, except those of their lane."""
         kept = self._holds.get(id(terms))
         if kept is not None and kept[0] is terms:
             return kept[1]
@@ -130,14 +131,14 @@ class Flow:
         return holds
 
     def lane_hold(self, name: str, limit: Limit) -> Hold:
-        """What all intents of a lane are limited by."""
+        """The limit of all intents of a lane."""
         hold = self._lane_holds.get(name)
         if hold is None or hold.limit is not limit:
             hold = self._lane_holds[name] = Hold(self.limiter(f"lane:{name}"), limit)
         return hold
 
     def sweep(self) -> None:
-        """Drop limiters that mean nothing any more: there are many more than at the last look."""
+        """Drop limiters that no longer matter: there are many more than at the last sweep."""
         kept = [limiter for limiter in self.limiters.values() if not limiter.idle(self.now_ms)]
         self.limiters = {limiter.name: limiter for limiter in kept}
         self.sweep_at = max(1_000, 2 * len(self.limiters))
@@ -146,7 +147,7 @@ class Flow:
 
 
 def limits_of(lane: Lane, intent: Intent) -> list[tuple[str, Limit]]:
-    """What an intent is limited by, with the names of the limiters."""
+    """The limits of an intent, with the names of the limiters."""
     found = [(f"key:{limit.key}", limit) for limit in intent.terms.limits or ()]
     if lane.limit is not None:
         found.append((f"lane:{lane.name}", lane.limit))
@@ -154,7 +155,7 @@ def limits_of(lane: Lane, intent: Intent) -> list[tuple[str, Limit]]:
 
 
 def holds_of(state: State, lane: Lane, intent: Intent) -> list[Hold]:
-    """What an intent is limited by, with the limiters themselves."""
+    """The limits of an intent, with the limiters themselves."""
     flow = state.flow
     holds = flow.holds(intent.terms)
     if lane.limit is not None:
@@ -163,7 +164,7 @@ def holds_of(state: State, lane: Lane, intent: Intent) -> list[Hold]:
 
 
 def blocked(state: State, lane: Lane, holds: list[Hold]) -> Hold | None:
-    """The first of these that does not let an intent go now."""
+    """The first of these limits that does not let an intent go now."""
     now_ns = state.flow.now_ms * _MS_NS
     for hold in holds:
         limiter = hold.limiter
@@ -175,7 +176,7 @@ def blocked(state: State, lane: Lane, holds: list[Hold]) -> Hold | None:
 
 
 def take(state: State, lane: Lane, holds: list[Hold]) -> None:
-    """An intent goes out: it counts, and takes its token."""
+    """An intent starts: count it, and take its token."""
     flow = state.flow
     now_ns = flow.now_ms * _MS_NS
     for hold in holds:
@@ -185,14 +186,14 @@ def take(state: State, lane: Lane, holds: list[Hold]) -> None:
         if hold.interval_ns:
             full_ns = limiter.full_ns
             limiter.full_ns = (full_ns if full_ns > now_ns else now_ns) + hold.interval_ns
-        if limiter.parked:  # there may be more where that came from
+        if limiter.parked:  # there may be more tokens
             _unpark(state, limiter, 1)
     if len(flow.limiters) >= flow.sweep_at:
         flow.sweep()
 
 
 def give_back(state: State, lane: Lane, intent: Intent) -> None:
-    """An intent is no longer out: one of its kind may go instead."""
+    """An intent is no longer in flight: another of the same limiters may go."""
     waited = lane.limit is not None
     for hold in state.flow.holds(intent.terms):
         limiter = hold.limiter
@@ -204,7 +205,7 @@ def give_back(state: State, lane: Lane, intent: Intent) -> None:
 
 
 def pass_on(state: State, lane: Lane, intent: Intent) -> None:
-    """An intent does not need its place any more: the next who waits for the same limiters looks again."""
+    """An intent no longer needs its place: the next one parked at the same limiters is checked again."""
     for name in (f"lane:{lane.name}", *(f"key:{limit.key}" for limit in intent.terms.limits or ())):
         limiter = state.flow.limiters.get(name)
         if limiter is not None and limiter.parked:
@@ -212,19 +213,19 @@ def pass_on(state: State, lane: Lane, intent: Intent) -> None:
 
 
 def park(state: State, track: Track, intent: Intent, limiter: Limiter, limit: Limit) -> None:
-    """A ready intent waits for its limiter."""
+    """Park a ready intent at its limiter."""
     touch(state, intent)
-    if not intent.waits:  # otherwise a stale entry of it came by, while it waits already
+    if not intent.waits:  # otherwise a stale entry of an intent that is parked already
         lateness.parked(state, intent)
     intent.waits = limiter.name
     place(track, intent, limiter)
     if limit.rate:
         _arm(state, limiter, limit)
-    pass_on(state, track.lane, intent)  # perhaps it was its turn with another one
+    pass_on(state, track.lane, intent)  # it may have had its turn at another limiter
 
 
 def place(track: Track, intent: Intent, limiter: Limiter) -> None:
-    """Put a parked intent where it waits."""
+    """Insert a parked intent into its limiter's queue."""
     parking = limiter.parked.get(track)
     if parking is None:
         parking = limiter.parked[track] = Parking(track, limiter.name)
@@ -232,26 +233,26 @@ def place(track: Track, intent: Intent, limiter: Limiter) -> None:
 
 
 def wake(state: State) -> None:
-    """Whoever waited for this moment is ready again."""
+    """Make intents ready that waited for this moment."""
     for limiter in state.flow.due():
         _unpark(state, limiter, _TOGETHER)
 
 
 def resume(state: State, lane: Lane) -> None:
-    """The limits of a lane are others now: whoever waits for it looks again."""
+    """The limits of a lane have changed: check the intents that wait for it again."""
     limiter = state.flow.limiters.get(f"lane:{lane.name}")
     if limiter is not None:
         _unpark(state, limiter, _ALL)
 
 
 def rearm(state: State) -> None:
-    """After a restart: when does who waits look again?"""
+    """After a restart: set when each limiter checks its parked intents again."""
     for limiter in state.flow.limiters.values():
         _rearm(state, limiter)
 
 
 def _rearm(state: State, limiter: Limiter) -> None:
-    """Those who still wait look again when the first of each track may go."""
+    """Check the remaining intents again when the first of each track may go."""
     for track, parking in limiter.parked.items():
         first = parking.first()
         for name, limit in limits_of(track.lane, first[2]) if first is not None else ():
@@ -260,25 +261,25 @@ def _rearm(state: State, limiter: Limiter) -> None:
 
 
 def _running(limiter: Limiter, limit: Limit, lane: Lane) -> int:
-    """How many are out. A lane counts its own, also those that went before it had a limit."""
+    """The number in flight. A lane counts its own, including those started before it had a limit."""
     return lane.running if limit is lane.limit else limiter.running
 
 
 def _free_ns(limiter: Limiter, limit: Limit) -> int:
-    """When the next token is there."""
+    """When the next token is available."""
     return limiter.full_ns - (limit.burst - 1) * limit.interval_ns
 
 
 def _arm(state: State, limiter: Limiter, limit: Limit) -> None:
-    """When there is a token already, whoever came back for it goes first, and looks for the next then."""
+    """Arm for the next token. If there is one already, the intent that came back for it goes first."""
     free_ms = -(-_free_ns(limiter, limit) // _MS_NS)
     if free_ms > state.flow.now_ms:
         state.flow.arm(limiter, free_ms)
 
 
 def _unpark(state: State, limiter: Limiter, most: int) -> None:
-    """Let the first of each track look again, as many as there is room for. Tracks in the order of their
-    first, which does not depend on who was parked when."""
+    """Let the first of each track be checked again, as many as there is room for. Tracks are ordered by their
+    first intent, so the order does not depend on the order of parking."""
     firsts: list[tuple[Ready, Parking]] = []
     for track, parking in list(limiter.parked.items()):
         first = parking.first()
@@ -290,7 +291,7 @@ def _unpark(state: State, limiter: Limiter, most: int) -> None:
         track = parking.track
         left = min(most, _room(state, limiter, track, first[2]))
         if track.shares is not None and left < _ALL:
-            left = min(left, 1)  # whose turn is next is known when this one has gone
+            left = min(left, 1)  # the next by turns is known only when this one has gone
         waiting: Ready | None = first
         while left and waiting is not None:
             parking.pop(waiting)
@@ -312,7 +313,7 @@ def _by_place(entry: tuple[Ready, Parking]) -> tuple[int, int]:
 
 
 def _room(state: State, limiter: Limiter, track: Track, first: Intent) -> int:
-    """How many could go now, by the limits of the first who waits. Whoever has none any more may go."""
+    """How many could go now, by the limits of the first intent that waits. No limit any more: it may go."""
     for name, limit in limits_of(track.lane, first):
         if name == limiter.name:
             room = _TOGETHER

@@ -1,7 +1,7 @@
-"""Those of one track who wait for one limiter, in the order in which they will go. Owns `Parking`.
+"""The intents of one track that wait for one limiter, in the order in which they will go. Owns `Parking`.
 
-The order is the track's own: between keys by what each has had (see `shares`), then by rank. So a key that
-flooded holds the limiter's queue against nobody. Entries may be stale.
+The order is the track's own: between keys by fairness (see `fairness`), then by rank. So a key that
+floods cannot hold the limiter's queue against the others. Entries may be stale.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from duetime.protocol.intent import DUE, Intent
 
 
 class Parking:
-    """A heap of those without a key, and rows of those with one."""
+    """A heap of intents without a key, and rows of those with one."""
 
     __slots__ = ("_heap", "_name", "_rows", "track")
 
     def __init__(self, track: Track, name: str) -> None:
         self.track = track
         self._name = name
-        """Of the limiter."""
+        """The name of the limiter."""
         self._heap: list[Ready] = []
         self._rows: Rows | None = None
 
     @property
     def entries(self) -> list[Ready]:
-        """Every entry, stale ones included, in no order. For looking at, not for the way of an intent."""
+        """Every entry, including stale ones, in no order. For inspection, not for the hot path."""
         return [*self._heap, *(self._rows or ())]
 
     def push(self, intent: Intent) -> None:
@@ -37,12 +37,12 @@ class Parking:
             return
         shares = self.track.shares
         assert shares is not None, "who is due with a key has a share"
-        if self._rows is None or self._rows.shares is not shares:  # those of forgotten shares are all stale
+        if self._rows is None or self._rows.shares is not shares:  # entries of forgotten shares are all stale
             self._rows = Rows(shares, self.counts)
         self._rows.push(entry)
 
     def first(self) -> Ready | None:
-        """Who comes back first."""
+        """The entry that returns first."""
         heap = self._heap
         while heap and not self.counts(heap[0]):
             heappop(heap)
@@ -51,7 +51,7 @@ class Parking:
         return plain if rows is None else rows.shares.first(rows.head(), plain)
 
     def pop(self, first: Ready) -> None:
-        """Take out the one that `first` gave."""
+        """Remove the entry that `first` returned."""
         if first[2].terms.fairness_key is None:
             heappop(self._heap)
         else:
@@ -59,7 +59,7 @@ class Parking:
             self._rows.pop()
 
     def counts(self, entry: Ready) -> bool:
-        """Whether an entry is not stale."""
+        """Whether an entry is valid, not stale."""
         intent = entry[2]
         return (
             intent.waits == self._name

@@ -1,4 +1,4 @@
-"""A lane is pushed from now on, or pulled: its intents stand in other tracks."""
+"""A lane changes between pushed and pulled: its intents move to other tracks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from duetime.protocol.intent import Intent
 
 
 def regroup(state: State, lane: Lane, *, pushed: bool) -> None:
-    """Take everyone out and put them in again. Where keys take turns, everyone begins equal again."""
+    """Remove all intents and insert them again. Where keys take turns, all keys start equal again."""
     due = _due(state, lane)
     for track in lane.tracks:
         track.clear()
-        track.listed = None  # what the tiers know of it is stale
+        track.listed = None  # its listing in the tiers is stale
     lane.tracks, lane.pushed = (), pushed
     for _, intent in sorted(due.items()):
         track = lane.track(intent.terms.tier)
         if intent.terms.fairness_key is not None:
             track.share().come(intent)
-        if intent.waits:  # whoever is first with a limiter may be another one now: all look again
+        if intent.waits:  # another may be first at a limiter now: all are checked again
             touch(state, intent)
             intent.waits = ""
             lateness.unparked(state, intent)
@@ -31,7 +31,7 @@ def regroup(state: State, lane: Lane, *, pushed: bool) -> None:
 
 
 def _due(state: State, lane: Lane) -> dict[int, Intent]:
-    """All who are due in a lane, by their number; nobody is parked any more."""
+    """All due intents of a lane, by seq; none is parked any more."""
     found: dict[int, Intent] = {}
     for track in lane.tracks:
         found |= {entry[1]: entry[2] for entry in track.ready if track.counts(entry)}

@@ -1,14 +1,14 @@
-"""Delivery permits: how many pushed deliveries of each tier may be out. Owns the counters.
+"""Delivery permits: the maximum number of pushed deliveries in flight per tier. Owns the counters.
 
 A tier out of permits borrows idle ones from lower tiers, at most half of a lender's, so a lender always
-keeps the other half for itself. A permit is one number taken inside one thread, one at a time or not at
+keeps the other half. A permit is one number taken inside one thread, one at a time or not at
 all, so nothing can wait while it holds some.
 
-Batched callbacks are packed: as many as fit one request share one permit of their own tier. How many
-permits they use depends on nothing but how many are out.
+Batched callbacks are packed: as many as fit one request share one permit of their own tier. The number of
+permits they use depends only on the number in flight.
 
 A polite track (the callbacks of one host) takes a permit only while it holds less than a few times what is
-free. Alone it gets four fifths of a tier; however many hosts hang, something is left for the next one.
+free. Alone it gets four fifths of a tier; however many hosts hang, some permits are left for the next host.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Permits:
     def __init__(self, permits_max: int) -> None:
         self.max = permits_max
         self.used = 0
-        """Out in all, lent ones included."""
+        """Permits in use, including lent ones."""
         self.lent = 0
         self.pack = CALLBACK_BATCH_MAX
-        """How many packed deliveries share one permit."""
+        """The number of packed deliveries that share one permit."""
         self.packed = 0
-        """Packed deliveries that are out; the permits they share are among the used ones."""
+        """Packed deliveries in flight; the permits they share are included in `used`."""
         self.borrows = 0
-        """How often this tier borrowed, since the start."""
+        """How often this tier borrowed since the start."""
         self.tracks: list[tuple[int, int, Track]] = []
         """A heap of (rank, seq, track) by each track's first intent; entries may be stale."""
 
@@ -42,16 +42,16 @@ class Permits:
         return self.used < self.max and self.lent < self.max // 2
 
     def packable(self) -> bool:
-        """Whether the first in line is packed and a permit that is out has room for it."""
+        """Whether the first in line is packed and a permit in use has room for it."""
         if self.packed % self.pack == 0:
             return False
         tracks = self.tracks
         while tracks and tracks[0][2].listed != tracks[0][:2]:
-            heappop(tracks)  # stale: who was first there is not any more
+            heappop(tracks)  # stale: the track's first intent is another one now
         return bool(tracks) and tracks[0][2].lane.packed
 
     def held_back(self, track: Track) -> bool:
-        """Whether a polite track holds so many permits that the rest is left to others."""
+        """Whether a polite track holds its share already: the remaining permits are left to others."""
         if not track.lane.polite:
             return False
         if not track.lane.packed:
@@ -60,7 +60,7 @@ class Permits:
 
     @property
     def share(self) -> int:
-        """How many permits a polite track gets when nobody else wants any."""
+        """The number of permits a polite track gets when no other track wants any."""
         return -(-self.max * HOST_SHARE // (HOST_SHARE + 1))
 
     def take_packed(self) -> None:
@@ -74,7 +74,7 @@ class Permits:
             self.used -= 1
 
     def repack(self, pack: int) -> None:
-        """Another number of deliveries shares a permit from now on."""
+        """Change the number of deliveries that share a permit."""
         self.used += -(-self.packed // pack) - -(-self.packed // self.pack)
         self.pack = pack
 
@@ -86,7 +86,7 @@ class Tiers:
         self.all = [Permits(permits) for permits in TIER_PERMITS]
 
     def lender(self, tier: int) -> int:
-        """Whose permit this tier could use now: its own, a lower tier's, or -1 for nobody's."""
+        """The tier whose permit this tier could use now: its own, a lower one, or -1 for none."""
         own = self.all[tier]
         if own.used < own.max:
             return tier
@@ -96,7 +96,7 @@ class Tiers:
         return -1
 
     def take(self, tier: int, permit: int) -> None:
-        """An intent of `tier` goes out on this tier's permit."""
+        """An intent of `tier` starts on a permit of tier `permit`."""
         lender = self.all[permit]
         lender.used += 1
         if permit != tier:

@@ -73,8 +73,7 @@ class SqliteStore:
         self._frozen: dict[str, Intent] = {}
         """The intents that the current checkpoint is writing, until they are on disk."""
         self._unrowed_cycle = -1
-        """While a checkpoint is made: an intent last touched in this cycle belongs to it and has no row
-        yet."""
+        """While a checkpoint is made: intents last touched in this cycle belong to it and have no row yet."""
         self._rows: list[Value] = []
         self._marks = Marks()
         self._warm = Warming(path).intent
