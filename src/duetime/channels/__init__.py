@@ -1,1 +1,1 @@
-"""Out to the world and back with exactly one outcome."""
+"""Channels carry deliveries out and return exactly one outcome for each."""

@@ -1,8 +1,8 @@
-"""The `Channel` protocol: out to the world and back, with exactly one outcome for each delivery.
+"""The `Channel` protocol: carries deliveries out, with exactly one outcome for each delivery.
 
-A channel is given deliveries and answers each with one `Settlement` handed to `settle`, in any order, at
-any later time, from the loop's thread; many at once are welcome. It never raises from `deliver`, never
-answers twice, and never forgets: what it cannot carry out it answers with an outcome that says so. It
+A channel takes deliveries and answers each with one `Settlement` passed to `settle`, in any order, at
+any later time, from the loop's thread; many in one call are welcome. It never raises from `deliver`, never
+answers twice, and never forgets: a delivery that it cannot carry out gets an outcome that says so. It
 knows nothing of the kernel or the log.
 """
 
@@ -21,19 +21,19 @@ class Channel(Protocol):
     """Carries deliveries out."""
 
     def open(self, settle: Settler) -> None:
-        """Begin. `settle` takes the outcomes."""
+        """Start. `settle` takes the outcomes."""
 
     def deliver(self, delivery: Deliver) -> None:
-        """Take a delivery. Starting it may wait for `flush`."""
+        """Take a delivery. It may start only at the next `flush`."""
 
     def flush(self) -> None:
         """A batch of deliveries is complete: start them."""
 
     def abort(self, abort: Abort) -> None:
-        """Stop a delivery if it still runs. Its outcome is not wanted any more, but may come."""
+        """Stop a delivery if it still runs. Its outcome is no longer needed, but may still come."""
 
     def running(self) -> int:
-        """Deliveries that have no outcome yet."""
+        """The number of deliveries that have no outcome yet."""
 
     async def close(self) -> None:
-        """Stop what still runs; those deliveries get no outcome (the engine that follows says Lost)."""
+        """Stop running deliveries. They get no outcome here; the engine that starts next marks them Lost."""

@@ -1,10 +1,10 @@
-"""Subscribers and workers that pull: each delivery names the one who asked for it, and goes to it.
+"""Subscribers and workers that pull: each delivery names the consumer that asked for it, and goes to it.
 
-The channel knows connections, not transports: whoever serves one takes parcels of deliveries out of its
-`Subscriber`, writes them, and says so. A delivery is *out* from the moment the kernel hands it over until it
-has an outcome or is not wanted any more. What was never written is handed back without counting as an
-attempt; what was written and has no outcome when its subscriber leaves is lost, which the kernel decides, or
-handed back if the subscriber had been told to stop.
+The channel knows connections, not transports: the server of a connection takes batches of deliveries out of
+its `Subscriber`, writes them, and reports that. A delivery is *out* from the moment the kernel hands it over
+until it has an outcome or is no longer wanted. A delivery that was never written is returned without counting
+as an attempt. One that was written and has no outcome when its subscriber leaves is lost, which the kernel
+decides, or returned if the subscriber had been told to stop.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, S
 from duetime.protocol.terms import Entity, Stream, Terms, type_lane
 
 Place = tuple[str, int]
-"""The id of an intent, and the number of its delivery."""
+"""The id of an intent, and its delivery number."""
 
 _NEVER_S = float("inf")
 _DONE = Done()
 _BACK = Snoozed(0)
 _STOPPED = Returned("its worker was stopped before it was done")
-# What a delivery takes besides its payload, roughly.
+# The approximate size of a delivery without its payload.
 _DELIVERY_BYTES = 200
 
 
 class Dropped(Struct, frozen=True):
-    """A delivery whose outcome is not wanted any more, and why: cancelled, timeout or lease."""
+    """A delivery whose outcome is no longer wanted, and why: cancelled, timeout or lease."""
 
     id: str
     delivery: int
@@ -44,14 +44,14 @@ class Dropped(Struct, frozen=True):
 
 
 def source_of(terms: Terms, credits: Container[str]) -> str:
-    """The lane for which a delivery was asked: its own, or that of its entity's type."""
+    """The lane through which a delivery was asked for: its own, or that of its entity type."""
     if terms.lane not in credits and type(terms.target) is Entity:
         return type_lane(terms.target.kind)
     return terms.lane
 
 
 def _ended(delivery: Deliver, outcome: Outcome, waited_ms: int = -1) -> Settlement:
-    """The channel ends a delivery on behalf of the consumer that it is for. -1: that never got it."""
+    """The channel ends a delivery on behalf of its consumer. -1: the consumer never got it."""
     return Settlement(delivery.id, delivery.delivery, outcome, None, delivery.consumer, waited_ms)
 
 
@@ -74,7 +74,7 @@ class _Out(Struct):
     put_s: float
     written: bool = False
     waited_ms: int = 0
-    """Until it was written."""
+    """How long it waited until it was written."""
 
 
 class Subscriber:
@@ -83,16 +83,16 @@ class Subscriber:
     def __init__(self, channel: StreamChannel, name: str, auto: bool) -> None:
         self.name = name
         self.auto = auto
-        """An outcome is not waited for: what is written is done."""
+        """Outcomes are not awaited: a written delivery is done."""
         self.credits: dict[str, int] = {}
-        """By lane: asked for and not handed over yet."""
+        """By lane: deliveries asked for and not handed over yet."""
         self.sources: set[str] = set()
-        """What it asked for at any time."""
+        """All lanes it ever asked for."""
         self.seen_s = 0.0
-        """When it was last heard of, by the loop's clock."""
+        """The time of its last sign of life, by the loop's clock."""
         self.draining = False
         self.superseded = False
-        """Its client has another connection by now, and goes on there with what it holds."""
+        """Its client has a newer connection, and continues there with the deliveries it holds."""
         self._channel = channel
         self._out: dict[Place, _Out] = {}
         self._queue: deque[Deliver] = deque()
@@ -101,10 +101,10 @@ class Subscriber:
         self._watch: asyncio.TimerHandle | None = None
         self._watch_at_s = _NEVER_S
 
-    # What the connection does.
+    # Called by the connection.
 
     def take(self, items_max: int, bytes_max: int) -> tuple[list[Deliver], list[Dropped]]:
-        """What is to be written now: deliveries in order, and those that the other side should drop."""
+        """What to write now: deliveries in order, and deliveries that the client should drop."""
         queue, out = self._queue, self._out
         taken: list[Deliver] = []
         late: list[Settlement] = []
@@ -130,7 +130,7 @@ class Subscriber:
         return taken, dropped
 
     def written(self, deliveries: Iterable[Deliver]) -> None:
-        """They are on their way. Who needs no outcome is done with them."""
+        """These deliveries are being sent. Those that need no outcome are done."""
         if not self.auto:
             return
         done = [
@@ -142,7 +142,7 @@ class Subscriber:
             self._channel.settle(done)
 
     def answered(self, settlements: list[Settlement]) -> list[Settlement]:
-        """Outcomes came; whoever calls hands them in, with what each delivery waited here added to it."""
+        """Outcomes arrived; returns them with each delivery's waiting time added. The caller settles them."""
         found: list[Settlement] = []
         for each in settlements:
             entry = self._out.pop((each.id, each.delivery), None)
@@ -152,20 +152,20 @@ class Subscriber:
         return found
 
     def keep(self, places: set[Place]) -> None:
-        """Only these are out, the kernel says: the other leases ran out."""
+        """The kernel says that only these are out: the other leases ran out."""
         for place, entry in list(self._out.items()):
             if place not in places:
                 self._drop(place, entry, "lease")
         self.wake()
 
     def drain(self) -> None:
-        """Take nothing more: what was not written goes back."""
+        """Take nothing more: deliveries not yet written are returned."""
         self.draining = True
         self._hand_back()
         self.wake()
 
     def stopped(self) -> None:
-        """Its client was told to stop and is gone: nothing speaks against what it did not finish."""
+        """Its client was told to stop and is gone: the deliveries it did not finish are not at fault."""
         self._hand_back()
         back = [_ended(entry.delivery, _STOPPED, entry.waited_ms) for entry in self._out.values()]
         self._out.clear()
@@ -173,7 +173,8 @@ class Subscriber:
             self._channel.settle(back)
 
     def supersede(self) -> set[Place]:
-        """Its client is no longer there: what was not written goes back. What was is told."""
+        """Its client has left this connection: deliveries not yet written are returned to the queue. Gives
+        those that were written."""
         self.superseded = True
         self.drain()
         return self.places()
@@ -199,10 +200,10 @@ class Subscriber:
         return self._out.items()
 
     def __len__(self) -> int:
-        """How many are out."""
+        """The number of deliveries that are out."""
         return len(self._out)
 
-    # What the channel does.
+    # Called by the channel.
 
     def put(self, delivery: Deliver) -> None:
         lane = delivery.terms.lane
@@ -217,7 +218,7 @@ class Subscriber:
             self._channel.settle([_ended(delivery, _BACK)])
             return
         terms, until_s, now_s = delivery.terms, _NEVER_S, self._channel.loop.time()
-        if type(terms.target) is Stream:  # a worker watches the time of its functions itself
+        if type(terms.target) is Stream:  # a worker checks the time limits of its functions itself
             until_s = now_s + terms.timeout_ms / 1000
             if until_s < self._watch_at_s:
                 self._arm(until_s)
@@ -261,8 +262,8 @@ class Subscriber:
         self._watch_at_s = at_s
 
     def _look(self) -> None:
-        """Somebody's time may be over. Time in which the loop stood still counts against nobody: an outcome
-        may have come meanwhile, and is heard a little later."""
+        """Check time limits. Time in which the loop stood still does not count: an outcome
+        may have arrived in the meantime, and is read a little later."""
         now_s, next_s = self._channel.loop.time(), _NEVER_S
         still_s = now_s - self._watch_at_s
         self._watch, self._watch_at_s = None, _NEVER_S
@@ -291,7 +292,7 @@ class Subscriber:
 
 
 class StreamChannel:
-    """Carries deliveries to whoever asked for them."""
+    """Carries deliveries to the consumers that asked for them."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -304,14 +305,14 @@ class StreamChannel:
         self.loop = asyncio.get_running_loop()
 
     def join(self, name: str, *, auto: bool) -> Subscriber:
-        """A new connection. Its name must be nobody else's, now or before: outcomes and leases go by it."""
+        """A new connection. Its name must never have been used: outcomes and leases refer to it."""
         assert name not in self._subscribers, "a connection has a name of its own"
         subscriber = self._subscribers[name] = Subscriber(self, name, auto)
         subscriber.seen_s = self.loop.time()
         return subscriber
 
     def connected(self) -> list[Connected]:
-        """Everybody who is connected now."""
+        """All current connections."""
         if not self._subscribers:
             return []
         now_s = self.loop.time()
@@ -328,14 +329,14 @@ class StreamChannel:
         ]
 
     def supersede(self, name: str) -> set[Place] | None:
-        """The client of a connection has a new one. What was not written to the old one goes back; what was
-        written is told. None: that connection is gone, and nobody knows."""
+        """The client of a connection has a new one. Deliveries not yet written to the old one are returned to
+        the queue; gives those that were written. None: the old connection is gone, so this is unknown."""
         subscriber = self._subscribers.get(name)
         return None if subscriber is None else subscriber.supersede()
 
     def begun(self) -> Iterator[tuple[str, int]]:
-        """Deliveries that have been running for a while: their ids, and how long each waited here. Of many,
-        some; short ones are seen soon enough, when they end."""
+        """Deliveries that have been running for a while: their ids, and how long each waited here. If there
+        are many, only some; short ones are seen when they end."""
         before_s = self.loop.time() - LONG_RUN_MS / 1000
         found = (
             (place[0], entry.waited_ms)
@@ -346,7 +347,7 @@ class StreamChannel:
         return islice(found, HELD_BACK_MAX)
 
     def leave(self, subscriber: Subscriber) -> None:
-        """The connection is gone. The kernel must be told, too: it makes lost what was written."""
+        """The connection is gone. The caller also tells the kernel, which marks written deliveries lost."""
         if self._subscribers.pop(subscriber.name, None) is not None:
             subscriber.end()
 
@@ -358,7 +359,7 @@ class StreamChannel:
         if self._closed:
             return
         subscriber = self._subscribers.get(delivery.consumer)
-        if subscriber is None:  # it left while this was on its way to it
+        if subscriber is None:  # it left while this was on its way
             self.settle([_ended(delivery, _BACK)])
             return
         subscriber.put(delivery)
@@ -378,7 +379,7 @@ class StreamChannel:
         return sum(map(len, self._subscribers.values()))
 
     async def close(self) -> None:
-        """Nothing more is settled: what is out now has a lease, which runs out."""
+        """Nothing more is settled: the deliveries that are out have leases, which run out."""
         self._closed = True
         for subscriber in list(self._subscribers.values()):
             self.leave(subscriber)

@@ -1,8 +1,8 @@
 """Functions in this process: coroutines on the loop, plain functions in threads, heavy ones in processes.
 
-Coroutines are run by a few long-lived runners instead of a task each. A runner takes one delivery after
-another; only when a function really waits is the next runner woken. So functions that do not wait cost no
-task at all, and those that do have a proper task of their own meanwhile (timeouts, cancellation and
+Coroutines are run by a few long-lived runners instead of one task each. A runner takes one delivery after
+another; the next runner is woken only when a function really waits. So functions that do not wait need no
+task of their own, and those that do wait have a proper one in the meantime (timeouts, cancellation and
 `current_task` work as usual). A runner whose context was changed by a function is not used again.
 """
 
@@ -26,15 +26,15 @@ from duetime.protocol.terms import Entity, Target, Task
 
 
 class Handler(Protocol):
-    """What runs a delivery. Exactly one of the two ways is used, by `executor`."""
+    """Runs a delivery. Exactly one of the two ways is used, depending on `executor`."""
 
     @property
     def executor(self) -> Executor | None:
-        """None: `run` is awaited on the loop. Otherwise `job` gives a call to be made there."""
+        """None: `run` is awaited on the loop. Otherwise `job` returns a call that runs in this executor."""
 
     @property
     def workers(self) -> int:
-        """How many calls the executor runs at a time."""
+        """The number of calls that the executor runs at a time."""
 
     def run(self, delivery: Deliver) -> Coroutine[Any, Any, Outcome]: ...
 
@@ -47,7 +47,7 @@ Finder = Callable[[Deliver], Handler | None]
 _Call = Coroutine[Any, Any, Outcome]
 _logger = logging.getLogger("duetime")
 
-# How long a cancelled function may take to let go when the channel closes.
+# How long a cancelled function may take to end when the channel closes.
 _CLOSE_S = 5.0
 
 
@@ -69,11 +69,11 @@ class InlineChannel:
     def __init__(
         self, find: Finder, complete: Callable[[list[Settlement]], list[Settlement]] | None = None
     ) -> None:
-        """`complete` may add to outcomes before they are handed in: what the attempt logged."""
+        """`complete` may add to outcomes before they are settled: the log output of the attempt."""
         self._find = find
         self._complete = complete
         self._queue: deque[tuple[Deliver, float]] = deque()
-        """What has not begun, and when it was taken by the loop's clock."""
+        """Deliveries that have not begun, and when each was taken, by the loop's clock."""
         self._idle: list[_Runner] = []
         self._busy: dict[tuple[str, int], _Runner] = {}
         self._pools: dict[Executor, Pool] = {}
@@ -89,7 +89,7 @@ class InlineChannel:
         self._loop = asyncio.get_running_loop()
 
     def deliver(self, delivery: Deliver, taken_s: float | None = None) -> None:
-        """`taken_s`: when it came, if it waited somewhere else before."""
+        """`taken_s`: when it arrived, if it waited somewhere else before."""
         self._queue.append((delivery, self._loop.time() if taken_s is None else taken_s))
 
     def flush(self) -> None:
@@ -117,7 +117,7 @@ class InlineChannel:
             pool.abort(place)
 
     def hand_back(self) -> list[Deliver]:
-        """What has not begun; it gets no outcome from here."""
+        """Deliveries that have not begun; they get no outcome from here."""
         back = [delivery for delivery, _ in self._queue]
         self._queue.clear()
         for pool in self._pools.values():
@@ -133,7 +133,7 @@ class InlineChannel:
             pool.close()
         for task in list(self._tasks):
             task.cancel()
-        if self._tasks:  # one that will not be cancelled is left behind: nobody waits for it for ever
+        if self._tasks:  # functions that ignore their cancellation are not waited for
             await asyncio.wait(self._tasks, timeout=_CLOSE_S)
 
     def left(self) -> set[tuple[str, int]]:
@@ -175,7 +175,7 @@ class InlineChannel:
                     call = handler.run(delivery)
                     try:
                         waits_for = call.send(None)
-                    except StopIteration as stop:  # it never waited: no more to it
+                    except StopIteration as stop:  # it never waited: it is done
                         outcome = stop.value
                     except BaseException as error:
                         outcome = self._raised(runner, handler, delivery, error)
@@ -185,7 +185,7 @@ class InlineChannel:
                         Settlement(delivery.id, delivery.delivery, outcome, None, "", waited_ms)
                     )
                     if contextvars.copy_context() != clean:
-                        # A function left something in the context: nobody else should find it.
+                        # A function left something in the context: no other function should see it.
                         self._report()
                         self.flush()
                         return
@@ -199,7 +199,7 @@ class InlineChannel:
     async def _suspended(
         self, runner: _Runner, handler: Handler, delivery: Deliver, call: _Call, waits_for: Any
     ) -> Outcome:
-        """The function waits: its time limit begins to matter, and another runner goes on meanwhile."""
+        """The function waits: watch its time limit, and let another runner continue in the meantime."""
         self._report()
         runner.aborted = ""
         runner.until_s = self._loop.time() + delivery.terms.timeout_ms / 1000
@@ -213,18 +213,18 @@ class InlineChannel:
             return self._raised(runner, handler, delivery, error)
         finally:
             del self._busy[place]
-        # One that was stopped and went on all the same has no outcome of its own any more.
+        # A function that was stopped but continued no longer has an outcome of its own.
         return self._stopped(runner) if runner.aborted else outcome
 
     def _raised(self, runner: _Runner, handler: Handler, delivery: Deliver, error: BaseException) -> Outcome:
-        """What a function that raised came to. Only the end of this channel is passed on."""
+        """The outcome of a function that raised. Only the end of this channel is passed on."""
         if isinstance(error, asyncio.CancelledError):
             if self._closed:
                 raise error
             if runner.aborted:
                 return self._stopped(runner)
             assert runner.task is not None
-            if runner.task.cancelling():  # somebody ends the task: the delivery is over, and so is the runner
+            if runner.task.cancelling():  # the task is being cancelled: delivery and runner end here
                 self._end(delivery, Failed("cancelled", "its task was cancelled from outside"))
                 raise error
         if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
@@ -232,14 +232,14 @@ class InlineChannel:
         return handler.outcome(delivery, None, error)
 
     def _stopped(self, runner: _Runner) -> Outcome:
-        """The outcome of a delivery that ran out of time or was cancelled. Its runner goes on with others."""
+        """The outcome of a delivery that timed out or was cancelled. Its runner continues with others."""
         assert runner.task is not None
         runner.task.uncancel()
         reason, runner.aborted = runner.aborted, ""
         return Failed(reason, f"it was stopped: {reason}")
 
     def _report(self) -> None:
-        """Hand in the outcomes gathered so far, together."""
+        """Settle the outcomes gathered so far, together."""
         if self._outcomes:
             outcomes, self._outcomes = self._outcomes, []
             self._settle(outcomes)
@@ -274,7 +274,7 @@ class InlineChannel:
     def _pool(self, executor: Executor, workers: int) -> Pool:
         pool = self._pools.get(executor)
         if pool is None:
-            # An executor that broke was replaced by a new one: its pool goes with it.
+            # A broken executor was replaced by a new one: its pool is dropped with it.
             self._pools = {each: old for each, old in self._pools.items() if old.running()}
             pool = self._pools[executor] = Pool(executor, workers, self._end)
         return pool
@@ -301,7 +301,7 @@ def _named(target: Target) -> str:
 
 @types.coroutine
 def _finish(call: _Call, waits_for: Any) -> Generator[Any, Any, Outcome]:
-    """Go on with a coroutine that waits, as `await` does: pass on what comes in, until it is done."""
+    """Continue a coroutine that waits, as `await` does: pass on what is sent in, until it is done."""
     while True:
         try:
             value = yield waits_for

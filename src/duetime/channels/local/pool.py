@@ -1,8 +1,9 @@
-"""Functions in threads or processes: as many at a time as there are workers, each within its time.
+"""Functions in threads or processes: as many at a time as there are workers, each with its time limit.
 
-A job is handed to the executor only when a worker is free, so that its time limit begins when it really
-starts. A thread cannot be stopped: after its limit it is given up, its delivery ends as a timeout, and its
-worker counts as taken until it really ends. A process can, if the executor knows how to `kill` a call.
+A job is passed to the executor only when a worker is free, so that its time limit begins when it really
+starts. A thread cannot be stopped: after its limit the delivery ends as a timeout and the thread's result is
+ignored, but its worker counts as busy until it really ends. A process can be stopped, if the executor has a
+`kill` for a call.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from duetime.protocol.outcome import Failed, Outcome
 
 Place = tuple[str, int]
 Ender = Callable[[Deliver, Outcome, int], None]
-"""Takes the outcome of a delivery, and how long that waited for a worker; -1: it did not begin."""
+"""Takes the outcome of a delivery, and how long it waited for a worker; -1: it did not begin."""
 _logger = logging.getLogger("duetime")
 
 
 class Work(Protocol):
-    """What a pool needs of a handler."""
+    """The part of a handler that a pool needs."""
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
 
@@ -34,12 +35,12 @@ class Work(Protocol):
 
 
 class _Started(NamedTuple):
-    """A job that runs."""
+    """A running job."""
 
     delivery: Deliver
     work: Work
     waited_ms: int
-    """Until a worker was free."""
+    """How long it waited for a free worker."""
     limit: asyncio.TimerHandle
     future: concurrent.futures.Future[Any]
 
@@ -60,12 +61,12 @@ class Pool:
         self._closed = False
 
     def run(self, delivery: Deliver, work: Work, taken_s: float) -> None:
-        """Start it when a worker is free. It waits since `taken_s`, by the loop's clock."""
+        """Start it when a worker is free. It has waited since `taken_s`, by the loop's clock."""
         self._waiting.append((delivery, work, taken_s))
         self._start()
 
     def abort(self, place: Place) -> None:
-        """Give a delivery up, whether it waits or runs."""
+        """Give up a delivery, whether it waits or runs."""
         for entry in self._waiting:
             if (entry[0].id, entry[0].delivery) == place:
                 self._waiting.remove(entry)
@@ -74,7 +75,7 @@ class Pool:
         self._give_up(place, Failed("cancelled", f"it was cancelled and {self._fate}"))
 
     def hand_back(self) -> list[Deliver]:
-        """What has not begun; it gets no outcome."""
+        """Deliveries that have not begun; they get no outcome."""
         waiting = [delivery for delivery, _, _ in self._waiting]
         self._waiting.clear()
         return waiting
@@ -94,7 +95,7 @@ class Pool:
         self._started.clear()
 
     def left(self) -> set[Place]:
-        """After `close`: what still runs, for a thread cannot be stopped."""
+        """After `close`: the deliveries that still run, because a thread cannot be stopped."""
         return {place for place, future in self._left.items() if not future.done()}
 
     def _start(self) -> None:
@@ -116,7 +117,7 @@ class Pool:
             future.add_done_callback(lambda done, place=place: self._from_worker(place, done))  # type: ignore[misc]
 
     def _from_worker(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(self._ended, place, done)
 
     def _ended(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
@@ -128,7 +129,7 @@ class Pool:
             error = concurrent.futures.CancelledError() if done.cancelled() else done.exception()
             try:
                 outcome = work.outcome(delivery, None if error else done.result(), error)
-            except Exception as broken:  # whatever happens, a delivery has an outcome
+            except Exception as broken:  # whatever happens, a delivery gets an outcome
                 outcome = Failed(type(broken).__name__, "its outcome could not be made")
             self._end(delivery, outcome, waited_ms)
         if not self._closed:

@@ -1,8 +1,8 @@
-"""Where a webhook may go: what a URL must be, and which addresses behind it are refused.
+"""Where a webhook may go: which URLs are valid, and which addresses are refused.
 
-A server that others can reach must not be made to ask the cloud's metadata service for its keys. A name is
+A server that others can reach must not be used to ask the cloud's metadata service for its keys. A name is
 checked after it was resolved, and the addresses checked are the ones connected to: a name that resolves to
-something harmless first and to something else later gains nothing.
+a harmless address first and to another one later gains nothing (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _METADATA = frozenset(
         "fd00:42::42",  # Scaleway
     )
 )
-# IPv6 addresses that carry an IPv4 address, and how far it stands from the right: mapped, translated, NAT64,
-# compatible, 6to4. A network may put NAT64's local prefix at any length that RFC 6052 knows; then the octet
-# in the middle is skipped.
+# IPv6 addresses that carry an IPv4 address, and its offset from the right: mapped, translated, NAT64,
+# compatible, 6to4. A network may use NAT64's local prefix with any length that RFC 6052 allows; then the
+# octet in the middle is skipped.
 _CARRIERS = (
     (ipaddress.IPv6Network("::ffff:0:0/96"), (0,)),
     (ipaddress.IPv6Network("::ffff:0:0:0/96"), (0,)),
@@ -43,7 +43,7 @@ _CARRIERS = (
 _NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
 # The interface identifiers of ISATAP, whose last half is an IPv4 address.
 _ISATAP = frozenset((0x0000_5EFE, 0x0200_5EFE))
-# Names are looked up by threads of our own: a name server that does not answer holds up nothing else.
+# Names are resolved in threads of our own: a name server that does not answer blocks nothing else.
 _LOOKUPS_MAX = 16
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -54,7 +54,7 @@ class AddressRefused(Exception):
 
 
 def problem_with(url: str) -> str | None:
-    """What is wrong with a callback's url; None: nothing that can be seen without looking it up."""
+    """What is wrong with a callback's url; None: nothing that can be seen without resolving it."""
     if not url.isprintable() or " " in url:
         return "The url has a space or a control character in it."
     try:
@@ -74,7 +74,7 @@ def problem_with(url: str) -> str | None:
 
 
 def refused(host: str) -> str | None:
-    """Why this host may not be connected to, if it is an address; a name is judged once it is resolved."""
+    """Why this host may not be connected to, if it is an address; a name is checked once it is resolved."""
     address = _address(host)
     if address is None:
         return None
@@ -87,7 +87,7 @@ def refused(host: str) -> str | None:
 
 
 class GuardedResolver(AbstractResolver):
-    """Looks names up, and refuses what they must not resolve to."""
+    """Resolves names, and refuses forbidden addresses."""
 
     def __init__(self, guarded: bool) -> None:
         self._guarded = guarded
@@ -132,7 +132,7 @@ def _address(host: str) -> Address | None:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         pass
-    try:  # 2852039166, 0xa9fea9fe, 169.254.43518: the operating system takes all of these
+    try:  # 2852039166, 0xa9fea9fe, 169.254.43518: the operating system accepts all of these
         return ipaddress.IPv4Address(socket.inet_aton(host))
     except (OSError, ValueError):
         return None

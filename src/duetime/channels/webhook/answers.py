@@ -1,4 +1,4 @@
-"""What an answer means. The status decides; a batch's answer may say otherwise of single items."""
+"""What an HTTP response means. The status decides; the response to a batch may differ for single items."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from duetime import limits
 from duetime.channels.webhook.calls import is_json
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected
 
-# Answers that invite another try.
+# Statuses that ask for a retry.
 _TRY_AGAIN = frozenset((408, 425, 429))
-# A host that asks to be left alone for longer than this has not thought about it.
+# A longer Retry-After is most likely a mistake.
 _RETRY_AFTER_MS_MAX = limits.DAY_MS
 _EXCERPT_CHARS = 200
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What came back over the wire."""
+    """The received response."""
 
     status: int
     body: bytes = b""
     whole: bool = True
-    """Whether the body came to its end: not cut off, not too long, not too slow."""
+    """Whether the body is complete: not cut off, not too long, not too slow."""
     retry_after: str | None = None
 
 
 def outcome_of(answer: Answer, now_ms: int, result_bytes_max: int) -> Outcome:
-    """What the answer to a single call means."""
+    """The outcome of a single call."""
     status = answer.status
     if 200 <= status < 300:
         return Done(_result(answer, result_bytes_max)) if answer.body else Done()
     text = _words(answer)
     if status in _TRY_AGAIN or status >= 500:
         return Failed("http", text, status, not_before_ms=not_before_ms(answer.retry_after, now_ms))
-    if status < 200:  # 101 and the like: nobody asked for another protocol
+    if status < 200:  # 101 and the like: no other protocol was asked for
         return Failed("protocol", text, status)
     return Rejected("http", text, status)
 
 
 def outcomes_of_batch(answer: Answer, ids: list[str], now_ms: int) -> dict[str, Outcome]:
-    """What the answer to a batch means for each of these intents."""
+    """The outcome of each of these intents after a batch call."""
     rest = outcome_of(answer, now_ms, 0)
     said: dict[str, Any] = {}
     if answer.whole:
         said = _results(answer.body)
     elif type(rest) is Done and answer.body.lstrip()[:1] == b"{":
-        # It began to say something about the items, and nobody knows what: asking again is the safe side.
+        # The response began to list the items, but it is unknown which: a retry is the safe choice.
         rest = Failed("protocol", "the answer to the batch was cut off or too long", answer.status)
     if not said:
         return dict.fromkeys(ids, rest)
@@ -57,7 +57,7 @@ def outcomes_of_batch(answer: Answer, ids: list[str], now_ms: int) -> dict[str, 
 
 
 def not_before_ms(retry_after: str | None, now_ms: int) -> int:
-    """The moment a `Retry-After` names: in seconds, or as a date. 0: it names none."""
+    """The moment of a `Retry-After`, given in seconds or as a date. 0: it is absent or invalid."""
     if not retry_after:
         return 0
     text = retry_after.strip()
@@ -72,7 +72,7 @@ def not_before_ms(retry_after: str | None, now_ms: int) -> int:
 
 
 def readable(text: str, chars: int = limits.ERROR_CHARS_MAX) -> str:
-    """Text of others as one line that can be stored."""
+    """Foreign text as one line that can be stored."""
     return " ".join(text[: chars * 4].encode("utf-8", "replace").decode().split())[:chars]
 
 
@@ -92,7 +92,7 @@ def _words(answer: Answer) -> str:
 
 
 def _results(body: bytes) -> dict[str, Any]:
-    """What `{"results": [...]}` says, by intent; nothing if it has another form."""
+    """The items of `{"results": [...]}`, by intent; empty if the body has another form."""
     try:
         document = msgspec.json.decode(body) if body else None
     except (msgspec.MsgspecError, RecursionError, ValueError):

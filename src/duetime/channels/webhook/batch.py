@@ -1,4 +1,4 @@
-"""Callbacks that may go together: gathered until there are enough, or until the tier's linger is over."""
+"""Batched callbacks: gathered until a batch is full, or until the tier's linger time is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duetime.channels.webhook.calls import GroupKey, Plan
 from duetime.protocol.effect import Deliver
 
 Item = tuple[Deliver, bytes, float]
-"""A delivery, its body, and when it was taken by the loop's clock."""
+"""A delivery, its body, and when it was taken, by the loop's clock."""
 
 
 class Group:
@@ -26,7 +26,7 @@ class Group:
 
 
 class Batches:
-    """The groups that are not full yet. A full one, or one whose linger is over, is handed to `send`."""
+    """The groups that are not full yet. A full one, or one whose linger is over, is passed to `send`."""
 
     def __init__(self, send: Callable[[Plan, list[Item]], None], bytes_max: int) -> None:
         self._send = send
@@ -34,10 +34,10 @@ class Batches:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[GroupKey, Group] = {}
         self._newest: tuple[Plan | None, Group | None] = (None, None)
-        """The group of the newest delivery, by its plan: the next is mostly of the same."""
+        """The group of the newest delivery, by its plan: the next delivery mostly belongs to the same one."""
 
     def add(self, plan: Plan, delivery: Deliver, now_s: float) -> None:
-        """Put a delivery with its like. Its linger begins with the first of them."""
+        """Add a delivery to its group. The linger begins with the group's first delivery."""
         assert plan.group is not None
         body = plan.body_of(delivery)
         newest, group = self._newest

@@ -1,20 +1,21 @@
-"""A breaker: after many failures in a row, calls are held back for a while; then one finds out.
+"""A circuit breaker: after many failures in a row, calls are held back for a while; then one call probes.
 
-What waits for a dead host would otherwise hold permits that others need, each until its time limit. Probes
-are spread: the next one goes when the last has failed, or after a second if it has another key. Where others
-are held back too, the key whose probe failed lets them go first: one failing path cannot keep a host shut.
+Calls that wait for a dead host would otherwise hold permits that others need, each until its time limit.
+Probes are spread: the next one goes when the last has failed, or after a second if it has another key. Where
+other keys are held back too, a key whose probe failed lets them go first: one failing path cannot keep a host
+shut.
 """
 
 from __future__ import annotations
 
-# What fails again and again is left alone for longer each time, up to so many times the first.
+# After each failed probe the breaker stays open longer, up to this many times the first wait.
 _LONGER_MAX = 12
-# How long others wait while one call finds out.
+# How long other calls wait while one probes.
 _PROBE_S = 1.0
 
 
 class Breaker:
-    """Counts failures in a row. Times are of a clock that never goes back."""
+    """Counts failures in a row. Times are those of a monotonic clock."""
 
     __slots__ = (
         "_failures", "_failures_max", "_first_s", "_key", "_next_s", "_open_s", "_others", "_probes",
@@ -28,17 +29,17 @@ class Breaker:
         self._open_s = open_s
         self._until_s = 0.0
         self._probes = 0
-        """Probes under way."""
+        """The number of probes in flight."""
         self._next_s = 0.0
         """When a probe of another key may follow one that has no answer yet."""
         self._key = ""
-        """Of the newest probe."""
+        """The key of the newest probe."""
         self._others = False
         """Whether a call of another key was held back since."""
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are held back. One that is let through all the same is a probe."""
+        """Whether calls are held back. A call that is let through while open is a probe."""
         return self._failures >= self._failures_max
 
     def refuses(self, now_s: float) -> bool:
@@ -46,7 +47,7 @@ class Breaker:
         return self._failures >= self._failures_max and now_s < self._until_s
 
     def admits(self, now_s: float, key: str = "") -> bool:
-        """Whether a call may go. While open, one may once the time is over: the probe. Say how it ended."""
+        """Whether a call may go. While open, one may once the wait is over: the probe. Report its end."""
         if self._failures < self._failures_max:
             return True
         if not self._probe_may_go(now_s, key):
@@ -75,17 +76,17 @@ class Breaker:
         self._others = False
 
     def failed(self, now_s: float, probe: bool) -> None:
-        """There was no answer, or not a good one."""
+        """There was no answer, or a bad one."""
         self._failures += 1
-        if probe and self._probes:  # it is still down: longer this time
+        if probe and self._probes:  # it is still down: wait longer this time
             self._probes -= 1
-            if now_s >= self._until_s:  # unless another probe has just said so
+            if now_s >= self._until_s:  # unless another probe has just reported it
                 self._open_s = min(self._open_s * 2, self._first_s * _LONGER_MAX)
                 self._until_s = now_s + self._open_s
         elif self._failures == self._failures_max:
             self._until_s = now_s + self._open_s
 
     def abandoned(self, probe: bool) -> None:
-        """A call ended without telling anything."""
+        """A call ended without a result."""
         if probe and self._probes:
             self._probes -= 1

@@ -1,6 +1,6 @@
-"""What goes over the wire: method, headers and body of a webhook, made from an intent's terms.
+"""The HTTP request of a webhook: method, headers and body, made from an intent's terms.
 
-Whatever is the same for all intents of the same terms is made once, in a `Plan`.
+Everything that is the same for all intents of the same terms is made once, in a `Plan`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from duetime.protocol.terms import Callback, Terms
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile(r"[^\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]")
 _TRACEPARENT = re.compile(r"[0-9A-Za-z-]{1,256}")
-# These say where a message ends; they are ours to write.
+# These headers define where a message ends; users cannot set them.
 _FRAMING = frozenset(
     ("connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 )
 _BODILESS = frozenset(("GET", "HEAD"))
 _encode = msgspec.json.encode
-# A body of which tier and tags are the same for all intents of a plan.
+# A body in which tier and tags are the same for all intents of a plan.
 _BODY = (
     b'{"intentId":%%b,"precisionTier":"%b","delivery":%%d,"attempt":%%d,"executeAt":"%%b.%%03dZ",'
     b'"lateMs":%%d,"payload":%%b,"tags":%b}'
@@ -77,7 +77,7 @@ class Plan:
         return self.body is not None or self.method not in _BODILESS
 
     def body_of(self, delivery: Deliver, waited_ms: int = 0) -> bytes:
-        """What is sent for this delivery: the callback's own body, or the intent, called so late."""
+        """The body of this delivery: the callback's own body, or the intent with its lateness at the call."""
         if self.body is not None:
             return self.body
         at_ms, attempt = delivery.execute_at_ms, delivery.attempt
@@ -108,12 +108,12 @@ class Plan:
 
 
 def _quoted(text: bytes) -> bytes:
-    """Text that stands for itself in a template."""
+    """Text escaped for use in a template."""
     return text.replace(b"%", b"%%")
 
 
 def problem_of(callback: Callback) -> tuple[str, str] | None:
-    """What is wrong with a callback, as a kind and a sentence. The same is asked before every delivery."""
+    """What is wrong with a callback, as a kind and a sentence. The same is checked before every delivery."""
     problem = problem_with(callback.url)
     if problem is not None:
         return "address", problem
@@ -151,7 +151,7 @@ def is_json(text: bytes) -> bool:
 
 
 def time_limit(total_ms: int, connect_s: float) -> ClientTimeout:
-    """For the whole call, and for being connected."""
+    """The time limits of the whole call, and of connecting."""
     total_s = total_ms / 1000
     return ClientTimeout(total=total_s, connect=min(connect_s, total_s))
 

@@ -1,8 +1,8 @@
 """Webhooks: an HTTP request for each callback, or one for many of them.
 
-Each host has a queue, connections and a breaker of its own; an endpoint that fails is slowed down alone (see
-`gates`). Every delivery is in `_open` from the moment it is taken until it has its outcome or is not wanted
-any more: whoever takes it out of there answers for it, so there is one answer and no second.
+Each host has its own queue, connections and breaker; a failing endpoint is slowed down alone (see
+`gates`). Every delivery is in `_open` from the moment it is taken until it has its outcome or is no longer
+wanted: the code that removes it from there answers for it, so there is exactly one answer.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ from duetime.protocol.terms import Callback, Terms
 
 
 class Span(Protocol):
-    """One call's part of a trace."""
+    """One call's span in a trace."""
 
     @property
     def traceparent(self) -> str | None:
-        """What is sent along."""
+        """The `traceparent` header to send."""
 
     def end(self, outcome: Outcome) -> None:
         """The call is over."""
 
 
 Tracer = Callable[[Deliver], Span]
-"""Before one call; a batch is one call, and told by its first delivery."""
+"""Called before one call; a batch is one call, represented by its first delivery."""
 OnCall = Callable[[str, int, float, str], None]
-"""After one call: the host, the tier, the seconds it took, and "done" or the kind of failure."""
+"""Called after one call: the host, the tier, the seconds it took, and "done" or the kind of failure."""
 
 _logger = logging.getLogger("duetime")
 
-# What is remembered of terms and of hosts; both are made again when they are needed.
+# The maximum number of cached plans and hosts; both are made again when they are needed.
 _PLANS_MAX = 1_024
 _HOSTS_MAX = 1_024
-# What is held back again and again waits longer each time, up to this many times what it waits at first: a
+# A delivery that is held back repeatedly waits longer each time, up to this many times the first wait: a
 # million intents for a dead host must not keep the log busy. It costs them no attempt, however long it takes.
 _LONGER_MAX = 5
-# How many times it is held back until the wait is as long again as at first.
+# The wait grows by the first wait after being held back this many times.
 _LONGER_EVERY = 8
-# How long a call that is cancelled may take to let go when the channel closes.
+# How long a cancelled call may take to end when the channel closes.
 _CLOSE_S = 5.0
-# What a settlement says of a delivery that was never called.
+# The waiting time of a settlement whose delivery was never called.
 _NOT_CALLED = -1
 
 
@@ -69,18 +69,18 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     """How webhooks are sent."""
 
     secret: str = ""
-    """Signs every call as Standard Webhooks do; empty: not signed."""
+    """Signs every call as Standard Webhooks define; empty: not signed."""
     connections_per_host_max: int = limits.CONNECTIONS_PER_HOST
     refuse_link_local: bool = False
     response_bytes_max: int = limits.RESPONSE_BYTES_MAX
     result_bytes_max: int = limits.RESULT_BYTES_MAX
     connect_timeout_ms: int = 10_000
     batch_bytes_max: int = 1024 * 1024
-    """A batch is closed before its body grows beyond this: what many servers take without being told."""
+    """A batch is closed before its body grows beyond this: many servers accept this size by default."""
     breaker_failures: int = 20
-    """Failures in a row after which a host, or an endpoint, is left alone for a while."""
+    """Failures in a row after which calls to a host, or an endpoint, are held back for a while."""
     breaker_open_ms: int = 5_000
-    """How long, at first."""
+    """How long calls are held back at first."""
 
 
 class WebhookChannel:
@@ -96,7 +96,7 @@ class WebhookChannel:
         on_call: OnCall | None = None,
         slots: Callable[[int], int] = host_share,
     ) -> None:
-        """`slots`: how many calls of a tier one host is given at a time."""
+        """`slots`: the maximum number of concurrent calls of a tier to one host."""
         self._options = options
         self._clock = clock
         self._tls = tls
@@ -112,7 +112,7 @@ class WebhookChannel:
         self._touched: set[Host] = set()
         self._outcomes: list[Settlement] = []
         self._now_s: float | None = None
-        """The time of this turn; None until somebody asks for it."""
+        """The time of this turn; None until it is needed."""
         self._sender: Sender | None = None
         self._closed = False
 
@@ -146,7 +146,7 @@ class WebhookChannel:
                 if shut is None and host.shares.full(plan, now_s):
                     shut = host.shares.shut(plan, now_s)
                 if shut is not None:
-                    self._hold_back(shut, [item])  # at once: it keeps no permit while it waits
+                    self._hold_back(shut, [item])  # at once: it holds no permit while it waits
                     return
                 call = self._open[place] = Call(plan, [item])
                 host.queue.append(call)
@@ -196,7 +196,7 @@ class WebhookChannel:
         plan = Plan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
         if len(self._plans) >= _PLANS_MAX:
             self._plans.clear()
-        self._plans[id(terms)] = (terms, plan)  # the terms are kept too: so long their id is nobody else's
+        self._plans[id(terms)] = (terms, plan)  # the terms are kept too, so that their id is not reused
         return plan
 
     def _host(self, plan: Plan, now_s: float) -> Host:
@@ -213,7 +213,7 @@ class WebhookChannel:
         return host
 
     def _forget_hosts(self) -> None:
-        """The quarter that was idle for longest."""
+        """Forget the quarter of the hosts that were idle for longest."""
         idle = sorted((host for host in self._hosts.values() if host.idle), key=lambda host: host.used_s)
         for host in idle[: _HOSTS_MAX // 4]:
             del self._hosts[host.origin]
@@ -224,10 +224,10 @@ class WebhookChannel:
         host.queue.append(call)
         host.start()
 
-    # Carrying a call, in one of its host's runners.
+    # Making a call, in one of its host's runners.
 
     async def _carry(self, host: Host, call: Call, runner: asyncio.Task[None]) -> None:
-        """See one call through: every delivery of it that is still wanted gets its outcome."""
+        """Carry out one call: each of its deliveries that is still wanted gets its outcome."""
         try:
             items = self._wanted(call.items)
             if not items:
@@ -253,7 +253,7 @@ class WebhookChannel:
             call.task = None
 
     def _wanted(self, items: list[Item]) -> list[Item]:
-        """Those that were not aborted while they waited, and whose deadline has not passed."""
+        """The deliveries that were not aborted while they waited, and whose deadline has not passed."""
         now_ms = self._clock.now_ms()
         wanted = []
         for item in items:
@@ -330,7 +330,7 @@ class WebhookChannel:
     def _answered(
         self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected, began_s: float
     ) -> Outcome:
-        """Hand in what the answer means for each; the outcome of the first."""
+        """Settle each delivery by the answer; returns the outcome of the first."""
         now_ms, first = self._clock.now_ms(), items[0]
         if plan.batch:
             ids = [item[0].id for item in items]
@@ -348,11 +348,11 @@ class WebhookChannel:
         self._end(first[0], outcome, _waited_ms(first, began_s))
         return outcome
 
-    # Handing outcomes in: those of one turn of the loop together.
+    # Settling: the outcomes of one turn of the loop together.
 
     def _end(self, delivery: Deliver, outcome: Outcome, waited_ms: int = _NOT_CALLED) -> None:
         place = (delivery.id, delivery.delivery)
-        if place not in self._open:  # it is not wanted any more, or has its outcome
+        if place not in self._open:  # it is no longer wanted, or has its outcome
             return
         del self._open[place]
         if not self._outcomes:

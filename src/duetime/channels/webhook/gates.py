@@ -1,8 +1,8 @@
 """Which calls may go now: a breaker for each host, and one for each endpoint that fails.
 
-A host's breaker opens when the host cannot be reached; an answer of any kind shows that it lives. An endpoint
+A host's breaker opens when the host cannot be reached; an answer of any kind shows that it is up. An endpoint
 (a url without its query) that answers with errors, or not in time, is slowed down alone. Only endpoints whose
-newest call failed are remembered, so that healthy ones cost a look into an empty table.
+newest call failed are remembered, so that healthy ones cost a look-up in an empty table.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _UNREACHED = frozenset(("timeout", "connect", "dns", "tls", "protocol"))
 
 
 class Shut(NamedTuple):
-    """For how long a call should wait that may not go now, and why."""
+    """How long a call that may not go now should wait, and why."""
 
     wait_s: float
     text: str
 
 
 class Probes(NamedTuple):
-    """Whether a call finds out about its host, and about its endpoint."""
+    """Whether a call is a probe of its host, and of its endpoint."""
 
     host: bool
     endpoint: bool
@@ -42,7 +42,7 @@ class Gates:
         self._failures_max = failures_max
         self._open_s = open_s
         self._endpoints: dict[str, Breaker] = {}
-        """Those that fail; who failed last stands last."""
+        """The endpoints that fail, in the order of their newest failure."""
 
     def breaker(self) -> Breaker:
         """The breaker of a new host."""
@@ -53,11 +53,11 @@ class Gates:
         return [endpoint for endpoint, breaker in self._endpoints.items() if breaker.is_open]
 
     def __len__(self) -> int:
-        """How many endpoints are remembered."""
+        """The number of endpoints remembered."""
         return len(self._endpoints)
 
     def shut(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | None:
-        """What lets nothing pass just now. None: ask again with `admit` when the call could be made."""
+        """What lets nothing pass just now. None: ask again with `admit` when the call can be made."""
         slow = self._endpoints.get(endpoint)
         if host.refuses(now_s):
             return self._host_shut(host, origin, now_s)
@@ -66,7 +66,7 @@ class Gates:
         return None
 
     def admit(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | Probes:
-        """What does not let this call go; or that it goes, and what it finds out."""
+        """What holds this call back; or that it goes, and what it probes."""
         slow = self._endpoints.get(endpoint)
         if slow is not None and not slow.admits(now_s):
             return self._endpoint_shut(slow, endpoint, now_s)
@@ -81,7 +81,7 @@ class Gates:
     def ended(
         self, host: Breaker, endpoint: str, answer: Answer | Failed | Rejected, probes: Probes, now_s: float
     ) -> None:
-        """What a call's end says of its host and of its endpoint."""
+        """Update the breakers of a call's host and endpoint by how it ended."""
         if isinstance(answer, Answer):
             host.succeeded()
             if answer.status >= 500:
@@ -97,7 +97,7 @@ class Gates:
         self.abandoned(host, endpoint, probes)
 
     def abandoned(self, host: Breaker, endpoint: str, probes: Probes) -> None:
-        """A call ended without telling anything."""
+        """A call ended without a result."""
         host.abandoned(probes.host)
         slow = self._endpoints.get(endpoint)
         if slow is not None:

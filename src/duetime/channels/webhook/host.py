@@ -1,6 +1,6 @@
-"""One host: its queue, its connections, its breaker, and what each of its endpoints gets of it.
+"""One host: its queue, its connections, its breaker, and the share of each endpoint.
 
-A slow host slows down nobody but itself.
+A slow host delays only its own calls.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from duetime.channels.webhook.breaker import Breaker
 from duetime.channels.webhook.calls import Plan
 from duetime.channels.webhook.shares import Shares
 
-# How long a call that waits for its endpoint's share does so, at most, before it is looked at again.
+# The maximum time until a call that waits for its endpoint's share is checked again.
 _LOOK_S = 1.0
 
 
 class Call:
-    """One request that waits or is under way; of a batch it carries many deliveries."""
+    """One request that waits or is in flight; a batch carries many deliveries."""
 
     __slots__ = ("items", "plan", "task")
 
@@ -29,17 +29,17 @@ class Call:
         self.plan = plan
         self.items = items
         self.task: asyncio.Task[None] | None = None
-        """Who carries it, once it is under way."""
+        """The task that makes the call, once it is in flight."""
 
 
 Carrier = Callable[["Host", Call, asyncio.Task[None]], Coroutine[Any, Any, None]]
 
 
 class Host:
-    """Calls to one host, in the order they came, as many at a time as there may be connections.
+    """Calls to one host, in the order of arrival, as many at a time as there may be connections.
 
-    They are carried by runners, each a task that takes one call after another and ends when none is left. One
-    whose endpoint has its share of the host is put aside until a call has ended.
+    They are made by runners: tasks that take one call after another and end when none is left. A call whose
+    endpoint has used its share of the host is set aside until another call has ended.
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Host:
         return not self.queue and not self.runners and not self._aside
 
     def start(self) -> None:
-        """See to it that what waits is carried, within the limit."""
+        """Start runners for the waiting calls, within the limit."""
         wanted = min(len(self.queue) - self._starting, self._limit - len(self.runners))
         for _ in range(wanted):
             self._starting += 1
@@ -75,7 +75,7 @@ class Host:
             runner.add_done_callback(self._ended)
 
     def put_aside(self, call: Call) -> None:
-        """Its endpoint has its share: it waits for a call to end, and is looked at again before long."""
+        """Its endpoint has used its share: the call waits for another to end, and is checked again soon."""
         self._aside.append(call)
         if self._look is None:
             self._look = self._loop.call_later(_LOOK_S, self._look_again)
@@ -83,7 +83,7 @@ class Host:
     def ended(self, plan: Plan, now_s: float, *, answered: bool) -> None:
         """A call is over: the first that may go now goes next."""
         self.shares.ended(plan, now_s, answered=answered)
-        if self._aside and self.shares.alone(now_s):  # it has answered, and nobody else wants a share
+        if self._aside and self.shares.alone(now_s):  # it has answered, and no other endpoint wants a share
             self._take_up()
             return
         for place, call in enumerate(self._aside):
@@ -96,13 +96,13 @@ class Host:
         self._take_up()
 
     def _take_up(self) -> None:
-        """What was put aside is looked at again, before what came later."""
+        """Check the calls that were set aside again, before later ones."""
         self.queue.extendleft(reversed(self._aside))
         self._aside.clear()
         self.start()
 
     def close(self) -> list[asyncio.Task[None]]:
-        """Carry nothing more; those that still run are given back, cancelled."""
+        """Make no more calls; returns the tasks still running, cancelled."""
         self.queue.clear()
         self._aside.clear()
         if self._look is not None:
@@ -122,5 +122,5 @@ class Host:
         self.runners.discard(runner)
         if not runner.cancelled() and (error := runner.exception()) is not None:
             self._loop.call_exception_handler({"message": "A webhook's runner failed", "exception": error})
-        if self.queue:  # an aborted call took its runner with it: another goes on
+        if self.queue:  # an aborted call ended its runner: start another
             self.start()

@@ -1,7 +1,7 @@
 """One exchange over HTTP: a request out, an answer back or the reason why there is none.
 
-What comes back is not trusted: its size, its speed and its form are bounded. Redirects are not followed,
-cookies not kept, bodies not decompressed, and a request is never sent again behind our back.
+The answer is not trusted: its size, its speed and its form are bounded. Redirects are not followed,
+cookies not kept, bodies not decompressed, and the HTTP library never repeats a request on its own.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from duetime.channels.webhook.answers import Answer, readable
 from duetime.channels.webhook.calls import Plan
 from duetime.protocol.outcome import Failed, Rejected
 
-# Below the five seconds after which many servers close an idle connection: ours goes first.
+# Below the five seconds after which many servers close an idle connection: we close it first.
 _KEEPALIVE_S = 4.0
 _NAMES_S = 10
 
 
 class Sender:
-    """Holds the connections. Made on the loop that uses it."""
+    """Holds the connections. Created on the loop that uses it."""
 
     def __init__(self, guarded: bool, response_bytes_max: int, tls: ssl.SSLContext | None) -> None:
         self._bytes_max = response_bytes_max
@@ -42,14 +42,14 @@ class Sender:
             skip_auto_headers=("Accept", "Content-Type"),
             trust_env=False,
         )
-        # aiohttp sends PUT and the like once more when a connection breaks. Whether an intent may be
-        # delivered twice is not for it to say.
+        # aiohttp repeats PUT and similar requests when a connection breaks. Whether an intent may be
+        # delivered twice is not its decision.
         self._session._retry_connection = False
 
     async def send(
         self, plan: Plan, headers: CIMultiDict[str], body: bytes | None, timeout: ClientTimeout
     ) -> Answer | Failed | Rejected:
-        """Carry out one request. Nothing is raised but the cancellation of the task, and bugs."""
+        """Carry out one request. Raises only the cancellation of the task, and bugs."""
         try:
             response = await self._session.request(
                 plan.method, plan.url, headers=headers, data=body, timeout=timeout, allow_redirects=False
@@ -71,7 +71,7 @@ class Sender:
         await self._resolver.close()
 
     async def _read(self, response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-        """The body up to the limit, and whether that was all. What goes on is cut off."""
+        """The body up to the limit, and whether it is complete. The rest is cut off."""
         parts: list[bytes] = []
         size = 0
         whole = False
@@ -94,7 +94,7 @@ class Sender:
 
 
 def failure(error: BaseException) -> Failed | Rejected:
-    """Why there is no answer, in one stable word and a sentence."""
+    """Why there is no answer, as one stable word and a sentence."""
     text = readable(str(error) or type(error).__name__)
     if isinstance(error, AddressRefused):
         return Rejected("address", text)

@@ -1,11 +1,11 @@
 """How the endpoints of one host share its calls, so that one that hangs leaves room for the others.
 
 The rule is the one by which hosts share the permits of a tier: an endpoint starts a call only while it has
-fewer under way than a few times what is free, so that something is left for the next one. An endpoint that is
+fewer in flight than a few times what is free, so that something is left for the next one. An endpoint that is
 called alone on its host gets everything, as long as it answers.
 
-A call that may not start waits for another one to end. Where its endpoint answers nothing at all, that may
-take until the time limit: then the call goes back, and holds no permit while it waits.
+A call that may not start waits for another one to end. If its endpoint answers nothing at all, that may
+take until the time limit: then the call is returned, and holds no permit while it waits.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from duetime.channels.webhook.calls import Plan
 from duetime.channels.webhook.gates import Shut
 from duetime.limits import HOST_SHARE, TIER_NAMES, TIER_PERMITS
 
-# An endpoint that has its share under way and has not answered for this long gets no more calls until then.
+# An endpoint with its full share in flight that has not answered for this long gets no more calls until it
+# answers.
 _SILENT_S = 1.0
-# How long a host counts as called at several endpoints after a call to another one than the last.
+# How long a host counts as called at several endpoints after a call to a different endpoint than the last.
 _SEVERAL_S = 60.0
 
 
 class _Calls:
-    """The calls to one endpoint that are under way."""
+    """The calls to one endpoint that are in flight."""
 
     __slots__ = ("heard_s", "out")
 
     def __init__(self, now_s: float) -> None:
         self.out = 0
         self.heard_s = now_s
-        """When it last answered, or else when the first of these calls began."""
+        """When it last answered, or otherwise when the first of these calls began."""
 
 
 class Shares:
-    """The calls of one host, by endpoint and tier. `slots`: how many calls of a tier the host may have."""
+    """The calls of one host, by endpoint and tier. `slots`: the maximum calls of a tier to the host."""
 
     __slots__ = ("_calls", "_heard_s", "_newest", "_out", "_several_until_s", "_slots")
 
@@ -46,28 +47,28 @@ class Shares:
         self._several_until_s = self._heard_s = -_SEVERAL_S
 
     def seen(self, plan: Plan, now_s: float) -> None:
-        """A delivery to this endpoint came."""
+        """A delivery to this endpoint arrived."""
         if plan.endpoint != self._newest:
             if self._newest:
                 self._several_until_s = now_s + _SEVERAL_S
             self._newest = plan.endpoint
 
     def full(self, plan: Plan, now_s: float) -> bool:
-        """Whether the endpoint has its share of the host's calls under way."""
+        """Whether the endpoint has its full share of the host's calls in flight."""
         if self.alone(now_s):
             return False
         calls = self._calls.get(plan.place)
         return calls is not None and self._has_share(calls, plan.tier)
 
     def alone(self, now_s: float) -> bool:
-        """Whether nobody else wants a share: one endpoint is called, and it answers."""
+        """Whether no other endpoint wants a share: one endpoint is called, and it answers."""
         return now_s >= self._several_until_s and now_s - self._heard_s < _SILENT_S
 
     def _has_share(self, calls: _Calls, tier: int) -> bool:
         return calls.out >= HOST_SHARE * (self._slots(tier) - self._out[tier])
 
     def shut(self, plan: Plan, now_s: float) -> Shut | None:
-        """What to say where an endpoint that has its share has answered nothing for a while."""
+        """Why a call must wait whose endpoint has its full share in flight and has long not answered."""
         calls = self._calls[plan.place]
         silent_s = now_s - calls.heard_s
         if silent_s < _SILENT_S:
@@ -77,10 +78,10 @@ class Shares:
             f"{plan.endpoint} has {calls.out} calls under way and has answered none for {silent_s:.0f} s;"
             f" the rest of the {slots} calls of its host is left to others, and it was not called"
         )
-        return Shut(silent_s, text)  # as long again, so that it is asked for less and less
+        return Shut(silent_s, text)  # wait as long as the silence lasted, so that checks become rarer
 
     def began(self, plan: Plan, now_s: float) -> None:
-        """A call goes out. Say when it has ended."""
+        """A call begins. Report its end with `ended`."""
         calls = self._calls.get(plan.place)
         if calls is None:
             calls = self._calls[plan.place] = _Calls(now_s)
@@ -88,7 +89,7 @@ class Shares:
         self._out[plan.tier] += 1
 
     def ended(self, plan: Plan, now_s: float, *, answered: bool) -> None:
-        """A call is over. Without an answer it says nothing of the others."""
+        """A call is over. Without an answer it tells nothing about the others."""
         calls = self._calls[plan.place]
         calls.out -= 1
         self._out[plan.tier] -= 1
@@ -109,5 +110,5 @@ class Shares:
 
 
 def host_share(tier: int) -> int:
-    """How many calls one host gets of a tier, alone, as long as nobody resized the tier."""
+    """The number of calls of a tier that one host alone gets, while the tier has its default size."""
     return TIER_PERMITS[tier] * HOST_SHARE // (HOST_SHARE + 1)

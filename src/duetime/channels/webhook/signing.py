@@ -1,4 +1,4 @@
-"""Signatures as Standard Webhooks define them: the receiver can tell who sent a call, and when."""
+"""Signatures as Standard Webhooks define them: the receiver can verify the sender and the time of a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duetime.errors import BadConfig
 
 _PREFIX = "whsec_"
 _HINT = "Make one with: echo whsec_$(head -c 32 /dev/urandom | base64)"
-# What Standard Webhooks ask of a key.
+# The key length that Standard Webhooks require.
 _KEY_BYTES_MIN, _KEY_BYTES_MAX = 24, 64
 
 
