@@ -234,9 +234,11 @@ HELD_REQUESTS_MIN: Final = 4
 # A client that does not read its answers is cut: after this time, unless it has read this many bytes in it.
 UNREAD_MS: Final = 30 * SECOND_MS
 UNREAD_BYTES_MIN: Final = 64 * 1024
-# An answer is handed to its connection in pieces of this size. Bytes of larger answers that may wait to be
-# read; one token gets half of them.
-ANSWER_PIECE_BYTES: Final = 256 * 1024
+# Answers larger than this count until they are read. They go out in pieces: few, because each costs a pass of
+# the loop.
+ANSWER_COUNTED_BYTES: Final = 256 * 1024
+ANSWER_PIECE_BYTES: Final = 1024 * 1024
+# Bytes of counted answers that may wait to be read; one token gets half of them.
 UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024
 # Of the requests under way, and of gRPC streams, one token may have three in four: a flood of one leaves
 # room for the others.

@@ -26,7 +26,12 @@ from duetime.api.access.quotas import bearer
 from duetime.api.http import problems
 from duetime.api.http.body_parts import check_parts
 from duetime.errors import Busy, DuetimeError, NotJsonType, TooLarge
-from duetime.limits import ANSWER_PIECE_BYTES, REQUEST_ONE_BYTES_MAX, UNREAD_BYTES_MAX
+from duetime.limits import (
+    ANSWER_COUNTED_BYTES,
+    ANSWER_PIECE_BYTES,
+    REQUEST_ONE_BYTES_MAX,
+    UNREAD_BYTES_MAX,
+)
 
 T = TypeVar("T")
 JSON = b"application/json"
@@ -155,7 +160,7 @@ class Endpoint:
             answer = bug(error, scope["method"], scope["path"])
         if answer is None:
             return
-        if len(answer.body) <= ANSWER_PIECE_BYTES or self._role is None:
+        if len(answer.body) <= ANSWER_COUNTED_BYTES or self._role is None:
             await reply(send, answer)
         else:
             await self._reply_counted(send, answer, reads=scope["method"] == "GET")
