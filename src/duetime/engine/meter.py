@@ -257,8 +257,10 @@ class Meter:
         """How late calls of a tier were in the last minutes: of what ended, of what workers run, and of what
         is held back, which is as late as now."""
         found = self.late_ms[tier].recent(now_ms)
-        found.add_many(late_ms for of, late_ms in self._running(now_ms) if of == tier)
-        found.add_many(max(0, now_ms - since_ms) for of, since_ms in self.held_back() if of == tier)
+        if running := self._running(now_ms):
+            found.add_many(late_ms for of, late_ms in running if of == tier)
+        if held := self.held_back():
+            found.add_many(max(0, now_ms - since_ms) for of, since_ms in held if of == tier)
         return found
 
     def _running(self, now_ms: int) -> list[tuple[int, int]]:
