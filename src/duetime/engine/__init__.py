@@ -1,1 +1,1 @@
-"""The shell around the kernel: append, apply, act."""
+"""The asyncio shell around the kernel: append, apply, act."""

@@ -1,8 +1,8 @@
 """One armed timer for the whole engine, on the wall clock.
 
-On Linux a timerfd is used: it wakes at a moment of the wall clock to the microsecond, and at once when
-the clock is set, so a leap is noticed without ever polling. Elsewhere the event loop's own timer does,
-looking again every half minute in case the clock was set.
+On Linux it is a timerfd: it fires at a moment of the wall clock, to the microsecond, and at once when
+the clock is set, so a clock jump is noticed without polling. Elsewhere it is the event loop's own timer,
+which checks again every half minute in case the clock was set.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Alarm(Protocol):
     """Calls back once, at or after a moment."""
 
     def set(self, at_ms: int | None) -> None:
-        """Ring at this moment instead of any earlier one that was set; None: not at all."""
+        """Ring at this moment, replacing any earlier setting; None: not at all."""
 
     def close(self) -> None: ...
 
 
 class LoopAlarm:
-    """On the event loop's own timer."""
+    """Uses the event loop's own timer."""
 
     def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
         self._clock = clock
@@ -81,7 +81,7 @@ class _Itimerspec(ctypes.Structure):
 
 
 class TimerfdAlarm:
-    """On a timerfd of the wall clock."""
+    """Uses a timerfd of the wall clock."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
@@ -97,7 +97,7 @@ class TimerfdAlarm:
         if at_ms == self._at_ms:
             return
         self._at_ms = at_ms
-        # A moment that has passed rings at once; all zeros would disarm.
+        # A moment in the past rings at once; all zeros would disarm.
         seconds, millis = divmod(max(1, at_ms), 1000) if at_ms is not None else (0, 0)
         spec = _Itimerspec(0, 0, seconds, millis * 1_000_000)
         flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET

@@ -1,7 +1,7 @@
-"""Whether a data folder is sound, seen from outside: every frame, record and row, and what they add up to.
+"""Check from outside whether a data folder is sound: every frame, record and row, and the state they lead to.
 
 Takes no lock and changes nothing: the store is copied first, then the log is read from the copy's
-checkpoint on. So it may run beside a living engine, of which it sees one moment.
+checkpoint on. So it may run beside a running engine, of which it sees one moment.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from duetime.protocol.record import Unreadable
 from duetime.store.sqlite.store import SqliteStore
 from duetime.trouble import UNREADABLE, of_store, store_told, told
 
-# Looks at a folder whose engine trims its log meanwhile.
+# Attempts on a folder whose engine trims its log in the meantime.
 _LOOKS = 5
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is not as it was written."""
+    """One place that differs from what was written."""
 
     place: str
     what: str
 
 
 class Report(Struct):
-    """What was looked at, and what is wrong."""
+    """What was checked, and what is wrong."""
 
     frames: int = 0
     records: int = 0
@@ -50,7 +50,7 @@ class Report(Struct):
     replayed: int = 0
     """Records applied on top of the checkpoint."""
     intents: int = 0
-    """Intents in the state the folder adds up to."""
+    """The number of intents in the resulting state."""
     findings: list[Finding] = []
 
     def found(self, place: str, what: str) -> None:
@@ -58,7 +58,7 @@ class Report(Struct):
 
 
 def audit(log_folder: Path, store_file: Path) -> Report:
-    """Look at everything."""
+    """Check everything."""
     with told(log_folder), tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
         copy = Path(folder) / "store.db"
         for _ in range(_LOOKS):
@@ -70,7 +70,7 @@ def audit(log_folder: Path, store_file: Path) -> Report:
                 if sound:
                     _check_rows(copy, report)
                 end = _check_log(look, report)
-                if not report.findings:  # what is damaged adds up to nothing
+                if not report.findings:  # a damaged folder leads to no state
                     _replay(look, end, copy, report)
                 return report
     raise Unavailable(
@@ -80,14 +80,14 @@ def audit(log_folder: Path, store_file: Path) -> Report:
 
 
 def _trimmed_meanwhile(look: Look, copy: Path) -> bool:
-    """Whether the log begins behind the copied checkpoint because its engine went on in between."""
+    """Whether the log begins after the copied checkpoint because its engine trimmed it in between."""
     if not copy.exists():
         return False
     try:
         with closing(SqliteStore(copy)) as store:
             checkpoint = store.load()
     except DuetimeError:
-        return False  # said by those who look closer
+        return False  # the detailed checks report it
     return checkpoint is not None and bool(look.firsts) and checkpoint.position < look.firsts[0]
 
 
@@ -107,7 +107,7 @@ def _copy_store(store_file: Path, copy: Path, report: Report) -> bool:
 
 
 def copy_store(store_file: Path, copy: Path) -> None:
-    """Copy a store, also while its engine writes it. What cannot be done is told as what it is."""
+    """Copy a store, also while its engine writes it. An error is raised as what it is."""
     with closing(_to_read(store_file)) as source, closing(sqlite3.connect(copy)) as target:
         try:
             source.backup(target)
@@ -128,7 +128,7 @@ def _to_read(path: Path) -> sqlite3.Connection:
             unwritable = error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY"))
             if not unwritable or path.with_name(f"{path.name}-wal").exists():
                 raise
-            # In a folder that cannot be written SQLite reads only what nobody writes, and here nobody does.
+            # In a read-only folder SQLite reads only files that no process writes, which is the case here.
             connection = sqlite3.connect(f"{place}&immutable=1", uri=True)
         except BaseException:
             connection.close()
@@ -162,7 +162,7 @@ def _check_rows(copy: Path, report: Report) -> None:
 
 
 def _check_log(look: Look, report: Report) -> Position:
-    """The end of what was looked at: of a log that is being written, nothing behind it counts."""
+    """Check the log; returns the end of what was checked: later frames of a running engine do not count."""
     for damage in inspect.verify(look):
         report.found(f"{damage.file} at {damage.offset}", damage.what)
     segments = inspect.segments(look)
@@ -175,7 +175,7 @@ def _check_log(look: Look, report: Report) -> Position:
             _check_frame(position, frame, follows, report)
             follows = frame.first + frame.count
     except Damaged as error:
-        if not report.findings:  # otherwise it is in the list already
+        if not report.findings:  # otherwise it is already in the list
             report.found("log", error.message)
     return end
 
@@ -193,7 +193,7 @@ def _check_frame(position: Position, frame: Frame, follows: int | None, report: 
         report.found(place, f"the frame says {frame.count} records and holds {count}")
 
 
-# What both add up to.
+# The state that both lead to.
 
 
 class _Reader:

@@ -1,9 +1,9 @@
-"""A copy of a data folder, taken while its engine runs: the store first, then the log up to a moment after.
+"""A copy of a data folder, taken while its engine runs: the store first, then the log up to a later moment.
 
-The order is what makes it whole. A store stands for everything below its checkpoint, and the log has the
-rest; so the log must be copied later, and must still reach back to the copied checkpoint. An engine that cuts
-its log in between is too fast for this copy, and both are taken again. Of the segment that is being written,
-only what was there when the copying began is taken: what comes later could be seen in part.
+The order makes the copy complete. A store covers everything below its checkpoint, and the log has the
+rest; so the log must be copied later, and must still reach back to the copied checkpoint. If the engine trims
+its log in between, both are copied again. Of the segment that is being written, only the frames present when
+copying began are taken: later ones could be seen in part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from duetime.log.segment import SEGMENT_HEADER_BYTES
 from duetime.store.sqlite.store import SqliteStore
 from duetime.trouble import of_system
 
-# How often a log that was cut meanwhile makes us begin again.
+# The maximum number of attempts when the log is trimmed in the meantime.
 _TRIES = 5
 _CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -35,20 +35,20 @@ class Backup(Struct, rename="camel"):
     """What was copied."""
 
     position: int
-    """Everything below this place of the log is in the copy."""
+    """Everything below this log position is in the copy."""
     checkpoint: int
     segments: int
     bytes: int
     intents: int
-    """Intents in the state the copy adds up to."""
+    """The number of intents in the state of the copy."""
 
 
 class _Overtaken(Exception):
-    """The engine cut its log before it was copied."""
+    """The engine trimmed its log before it was copied."""
 
 
 def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> Backup:
-    """Copy a data folder to a place where nothing is yet. `others` are small files of the folder."""
+    """Copy a data folder to an empty place. `others` are small files of the folder."""
     if not log_folder.is_dir():
         raise BadConfig(
             f"There is no log in {log_folder.parent}.", hint="Name the data folder with --data DIR."
@@ -63,7 +63,7 @@ def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> 
         _check(report, part)
         made.intents = report.intents
         _sync(part)
-        os.rename(part, to)  # an empty folder gives way; nobody sees a half-made copy
+        os.rename(part, to)  # an empty folder is replaced; a half-made copy is never visible
     except OSError as error:
         raise of_system(error, to) from error
     finally:
@@ -92,7 +92,7 @@ def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) ->
 
 
 def _copy_store(store_file: Path, copy: Path) -> int:
-    """The position of the copied checkpoint; 0 if there is none yet."""
+    """Copy the store; returns the position of the copied checkpoint, 0 if there is none yet."""
     if not store_file.exists():
         return 0
     copy_store(store_file, copy)
@@ -102,7 +102,7 @@ def _copy_store(store_file: Path, copy: Path) -> int:
 
 
 def _copy_log(log_folder: Path, copy: Path, checkpoint: int) -> Backup:
-    # The mark first: all that it speaks of is in the segments listed after it.
+    # Copy the mark first: everything it covers is in the segments listed after it.
     if (log_folder / MARK_NAME).exists():
         shutil.copyfile(log_folder / MARK_NAME, copy / MARK_NAME)
     if (log_folder / IDENTITY_NAME).exists():
@@ -113,20 +113,20 @@ def _copy_log(log_folder: Path, copy: Path, checkpoint: int) -> Backup:
     size = 0
     for number, info in enumerate(segments):
         if number and segments[number - 1].last != info.first:
-            raise _Overtaken  # one between them was cut while they were listed
+            raise _Overtaken  # one between them was trimmed while they were listed
         try:
             size += _copy_segment(log_folder / info.file, copy / info.file, info)
         except FileNotFoundError:
             if info.last > checkpoint:
                 raise _Overtaken from None
-            # Older than the checkpoint: history that is gone by now, and so is all before it.
+            # Older than the checkpoint: history, trimmed by now like everything before it.
             for older in segments[: number + 1]:
                 (copy / older.file).unlink(missing_ok=True)
     return Backup(segments[-1].last, checkpoint, len(list(copy.glob("*.seg"))), size, 0)
 
 
 def _copy_segment(file: Path, copy: Path, info: SegmentInfo) -> int:
-    """A sealed one as it is; the newest up to the last frame that was whole."""
+    """Copy a sealed segment as it is; the newest up to its last whole frame."""
     left = info.bytes if info.sealed else info.last - info.first + SEGMENT_HEADER_BYTES
     size = left
     with file.open("rb") as source, copy.open("wb") as target:
@@ -146,13 +146,13 @@ def _check(report: Report, part: Path) -> None:
             f"The copy is not sound: {first.place}: {first.what}",
             hint="`duetime log verify` on the data folder says whether the original is.",
         )
-    # The look left files of its own behind, which a copy does not need.
+    # The inspection left files of its own, which a copy does not need.
     for extra in part.glob("*.db-*"):
         extra.unlink()
 
 
 def _sync(part: Path) -> None:
-    """Put every file and name on the medium, for this user only."""
+    """Sync every file and name, and make them readable for this user only."""
     for path in (*part.rglob("*"), part, part.parent):
         if path != part.parent:
             path.chmod(private.FOLDER_MODE if path.is_dir() else private.FILE_MODE)

@@ -1,11 +1,11 @@
-"""Rules into moments: the only user of dates and time zones in the engine.
+"""Turns schedule rules into moments: the only user of dates and time zones in the engine.
 
-Where clocks change, these rules hold (they are Debian cron's):
-- A rule for fixed times (neither minute nor hour begins with `*`) means each of its local times once. One
-  that the clocks jump over runs at the first moment after the jump; one that comes twice runs the first time.
-- Any other rule, and any with seconds, means every moment at which the clock on the wall matches: nothing in
-  the hour that is jumped over, and both times in the hour that comes twice.
-- `every` knows no zone: it counts from the start, or from 1970, so that 5m falls on the full five minutes.
+Where clocks change (daylight saving time), these rules apply (they are Debian cron's):
+- A rule for fixed times (neither minute nor hour begins with `*`) runs once for each of its local times. A
+  skipped time runs at the first moment after the gap; a time that occurs twice runs the first time.
+- Any other rule, and any with seconds, runs at every moment at which the local time matches: not at all in
+  the hour that is skipped, and both times in the hour that occurs twice.
+- `every` has no zone: it counts from the start, or from 1970, so that 5m falls on full five minutes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 # No clock was ever changed at a moment that is not a multiple of this.
 _BLOCK = timedelta(minutes=15)
-# No clock is changed by more, but for the islands that skipped a day.
+# No clock is changed by more, except on the islands that skipped a day.
 _MARGIN = timedelta(hours=3)
-# A rule that means no moment for so long means none: the 29th of February on one day of the week comes
+# A rule without a moment in this time has none at all: the 29th of February on a given day of the week comes
 # again after 40 years at the most.
 _DAYS_MAX = 41 * 366
-# Ticks that are gone through one by one.
+# The maximum number of ticks that are walked one by one.
 _WALK_MAX = 3 * CATCH_UP_MAX
 _NAMES = {
     "@hourly": "0 * * * *",
@@ -61,11 +61,11 @@ class Cron:
         self._times = [time(hour, minute) for hour in hours for minute in minutes]
 
     def after(self, moment: datetime) -> datetime | None:
-        """The first moment of this rule after this one; both in UTC."""
+        """The first moment of this rule after the given one; both in UTC."""
         return self._fixed_after(moment) if self._fixed else self._matching_after(moment)
 
     def _days(self, first: date) -> Iterator[date]:
-        """The days of this rule from this one on, as far as it is looked."""
+        """The days of this rule from this one on, up to the search limit."""
         rule = self._rule
         for number in range(_DAYS_MAX):
             day = first + number * _DAY
@@ -81,7 +81,7 @@ class Cron:
         return None
 
     def _resolve(self, local: datetime) -> datetime:
-        """The moment of a local time: the first one, or the first behind the gap it is in."""
+        """The moment of a local time: the first one, or the first after the gap it is in."""
         while True:
             moment = local.replace(tzinfo=self._zone).astimezone(UTC)
             if moment.astimezone(self._zone).replace(tzinfo=None) == local:
@@ -100,7 +100,7 @@ class Cron:
         return None
 
     def _scan(self, after: datetime, until: datetime) -> datetime | None:
-        """The first moment in between at which the clock on the wall matches."""
+        """The first moment in between at which the local time matches."""
         block = _EPOCH + (after - _EPOCH) // _BLOCK * _BLOCK
         first = (after - block) // _MINUTE
         while block <= until:
@@ -116,7 +116,7 @@ class Cron:
         return None
 
     def _matches(self, wall: datetime) -> bool:
-        """Whether the rule means this minute of the clock on the wall."""
+        """Whether the rule matches this minute of local time."""
         rule = self._rule
         return (
             wall.minute in rule.minutes
@@ -146,7 +146,7 @@ def problem(schedule: Schedule) -> str | None:
 
 
 def following(schedule: Schedule, after_ms: int) -> int:
-    """The first tick after this moment; 0: there is none."""
+    """The first tick after this moment; 0: none."""
     after_ms = max(after_ms, schedule.start_ms - 1)
     if schedule.every_ms:
         every_ms, start_ms = schedule.every_ms, schedule.start_ms
@@ -160,7 +160,7 @@ def following(schedule: Schedule, after_ms: int) -> int:
 
 
 def ticks(schedule: Schedule, after_ms: int, count: int) -> list[int]:
-    """The next ticks, as many as there are."""
+    """The next ticks, at most `count`."""
     found: list[int] = []
     while len(found) < count:
         after_ms = following(schedule, after_ms)
@@ -171,9 +171,9 @@ def ticks(schedule: Schedule, after_ms: int, count: int) -> list[int]:
 
 
 def tick(table: Timetable, now_ms: int) -> Tick:
-    """What has become of a schedule's ticks up to now: which are made, how many are left out, what is next.
+    """Decide a schedule's ticks up to now: which to make, how many are left out, and which one is next.
 
-    The newest of those that have passed is on time if it is only a little late; all before it were missed.
+    The newest tick that has passed is on time if it is only a little late; all earlier ones were missed.
     """
     schedule, misfire = table.schedule, table.schedule.misfire
     times, passed, next_ms = _passed(schedule, table.next_ms, now_ms)
@@ -186,12 +186,12 @@ def tick(table: Timetable, now_ms: int) -> Tick:
 
 
 def _passed(schedule: Schedule, first_ms: int, now_ms: int) -> tuple[list[int], int, int]:
-    """The newest ticks from `first_ms` up to now, as many as any policy may want; how many have passed (of
+    """The newest ticks from `first_ms` up to now, as many as any policy may need; how many have passed (if
     very many, only some are counted); and the one after them."""
     times = _walk(schedule, first_ms, now_ms)
     passed = len(times)
     early_ms, late_ms = first_ms, now_ms
-    while len(times) == _WALK_MAX:  # too many to go through: begin nearer to now, but not too near
+    while len(times) == _WALK_MAX:  # too many to walk: begin nearer to now, but not too near
         middle_ms = (early_ms + late_ms) // 2
         nearer = _walk(schedule, following(schedule, middle_ms), now_ms)
         if CATCH_UP_MAX < len(nearer) < _WALK_MAX:

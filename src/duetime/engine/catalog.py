@@ -1,7 +1,7 @@
-"""Terms that were seen before, by one object each: made ready once, shared by all their intents.
+"""Known terms, one object each: prepared once, shared by all their intents.
 
-A task's terms are one object already; a server makes new ones with every request. What is equal on the log
-is made one here, so that intents share it in memory and a batch writes it once.
+A task's terms are one object already; a server makes new ones with every request. Terms that are equal on the
+log become one object here, so that intents share it in memory and a batch writes it once.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from msgspec import Struct
 from duetime.protocol.record import encode
 from duetime.protocol.terms import Terms
 
-# A table of this size is made anew when it is full: who uses it finds its terms again at once.
+# A full table is cleared: the terms in use are soon back in it.
 _KEPT = 4_096
-# Some terms carry a whole callback's body: what the table holds is bounded, too.
+# Some terms carry the whole body of a callback: the size of the table is bounded, too.
 _BYTES_MAX = 16 * 1024 * 1024
 
 
 class Known(Struct, eq=False, gc=False):
-    """Terms, and what need not be found out again for each intent."""
+    """Terms, with values that need not be computed again for each intent."""
 
     terms: Terms
     bytes: int
-    """What they take on the log."""
+    """Their size on the log."""
     admitted: int = -1
     """The turn in which an intent on these terms was last found to have room."""
 
 
 class Catalog:
-    """Known terms, by object and by what they say."""
+    """Known terms, by object identity and by value."""
 
     def __init__(self) -> None:
-        # An object's address names it as long as it lives, and what is in the table lives.
+        # An object's address identifies it while the object lives, and the table keeps it alive.
         self._by_object: dict[int, Known] = {}
         self._by_bytes: dict[bytes, Known] = {}
         self._bytes = 0
 
     def find(self, terms: Terms) -> Known:
-        """What is known of these terms; its `terms` are equal to the given ones, and always the same."""
+        """The entry for these terms; its `terms` are equal to the given ones, and always the same object."""
         known = self._by_object.get(id(terms))
         return known if known is not None else self._look(terms)
 

@@ -1,4 +1,4 @@
-"""When the store is brought up to the log, and the log is cut behind it."""
+"""When a checkpoint brings the store up to the log, and the log is trimmed after it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from duetime.limits import CHECKPOINT_BYTES
 from duetime.log.log import Log
 from duetime.store.store import Job, Store, pause, settled
 
-# How often the checkpoint of a large backlog may be put off: the log's tail is what a restart reads.
+# How often the checkpoint of a large backlog may be postponed: a restart has to read the log's tail.
 _PUT_OFF_MAX = 5
-# How many ended intents may wait in memory for a large backlog, in checkpoints' worth of them.
+# How many ended intents may wait in memory during a large backlog, in multiples of a checkpoint.
 _KEPT_MAX = 10
-# Slices of a checkpoint in one pass of the loop when a flood has filled the memory: with one, it would fall
-# ever further behind.
+# Slices of a checkpoint in one pass of the loop when a flood has filled the memory: with a single one it
+# would fall further and further behind.
 _PACE_MAX = 8
 
 
@@ -52,7 +52,7 @@ class Checkpointer:
         self._closed = False
         self._put_off = 0
         self._full = False
-        """There was no room: it is tried again when its time has come, whatever changes until then."""
+        """The disk was full: try again when the time has come, whatever changes until then."""
         self._ended = pump.kernel.state.ended
         self.position = pump.position
         self.count = 0
@@ -66,9 +66,9 @@ class Checkpointer:
             return
         if not self._store.unwritten():
             return
-        # What counts is what a checkpoint would free from memory: intents that ended, or are far away. One
-        # that is about to run would only be written twice, so most should have ended; but not any number
-        # of ended ones is kept.
+        # What counts is the memory a checkpoint would free: intents that ended, or are due far in the future.
+        # An intent about to run would only be written twice, so most should have ended; but the number of
+        # ended ones in memory is bounded.
         ended = self._pump.kernel.state.ended - self._ended
         most = min(self._store.unwritten() * 3 // 4, _KEPT_MAX * self._changes_max)
         if ended >= max(self._changes_max, most) or self._flooded():
@@ -77,7 +77,7 @@ class Checkpointer:
             self._timer = self._loop.call_later(self._every_s, self._look)
 
     def _look(self) -> None:
-        """It is time; but a large backlog about to run would be written twice, so it may wait a little."""
+        """The time has come; but a large backlog about to run would be written twice, so it may wait."""
         self._timer = None
         if self._is_backlog() and self._put_off < _PUT_OFF_MAX:
             self._put_off += 1
@@ -86,37 +86,37 @@ class Checkpointer:
             self._start()
 
     def _is_backlog(self) -> bool:
-        """Whether much of what changed is about to run."""
+        """Whether many of the changed intents are about to run."""
         return self._store.unwritten() - (self._pump.kernel.state.ended - self._ended) > self._changes_max
 
     def _grown(self) -> bool:
-        """Whether the log is long enough for a checkpoint, of records that changed nothing, too."""
+        """Whether the log is long enough for a checkpoint; also counts records that changed nothing."""
         most = CHECKPOINT_BYTES * (_PUT_OFF_MAX if self._is_backlog() else 1)
         return self._pump.position - self.position >= most
 
     async def catch_up(self) -> None:
-        """For those who submit much at once: wait while more is far away in memory than there should be."""
+        """For callers that submit much at once: wait while too many far-future intents are in memory."""
         if self._store.deferred() >= self._changes_max:
             if self._task is None:
                 self._start()
-            await self._finished()  # what came since it began is for the next one
+            await self._finished()  # later changes are for the next checkpoint
 
     async def now(self) -> None:
-        """Bring the store up to what is written now. Without room on the disk it stays where it is."""
+        """Bring the store up to what is written now. If the disk is full, the store stays where it is."""
         target = self._pump.position
-        for _ in range(2):  # the one under way may have begun before
+        for _ in range(2):  # the one in progress may have begun before
             if self.position < target:
                 if self._task is None:
                     self._start()
                 await self._finished()
 
     def _flooded(self) -> bool:
-        """Whether much is in memory that is far away."""
+        """Whether many far-future intents are in memory."""
         return self._store.deferred() >= self._changes_max // 2
 
     def _pace(self) -> int:
-        """How many slices are made before others have their turn: the more, the nearer those who submit are
-        to having to wait for all of it."""
+        """How many slices to make before other work gets its turn: the more, the closer submitting callers
+        are to having to wait for the whole checkpoint."""
         over = self._store.deferred() - self._changes_max // 2
         return max(1, over * 2 * _PACE_MAX // self._changes_max)
 
@@ -125,7 +125,7 @@ class Checkpointer:
             await asyncio.wait([self._task])
 
     def stop(self) -> None:
-        """Begin no more."""
+        """Begin no more checkpoints."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -136,7 +136,7 @@ class Checkpointer:
             self._timer.cancel()
             self._timer = None
         self._closed = True
-        await self._finished()  # stops between two steps; what was begun is abandoned
+        await self._finished()  # stops between two steps; the unfinished checkpoint is abandoned
         self._thread.shutdown()
 
     def _start(self) -> None:
@@ -153,7 +153,7 @@ class Checkpointer:
             self._ended = self._pump.kernel.state.ended
             steps = self._store.checkpoint(self._pump.kernel.checkpoint(position))
             jobs = cast("Generator[Job, None, None]", steps)
-            job = next(jobs, None)  # the store keeps this moment from here on
+            job = next(jobs, None)  # the store's snapshot is this moment
             # The log first: after power loss, a store ahead of its log would not fit it.
             await self._log.sync()
             if not await self._take_steps(jobs, job):
@@ -175,7 +175,7 @@ class Checkpointer:
                 self.changed()
 
     async def _take_steps(self, jobs: Generator[Job, None, None], job: Job | None) -> bool:
-        """Run the jobs in their thread, one at a time; meanwhile the next one is made. False: given up."""
+        """Run the jobs in their thread, one at a time, and make the next one meanwhile. False: given up."""
         last: asyncio.Future[None] | None = None
         slices = 0
         try:
@@ -196,4 +196,4 @@ class Checkpointer:
         finally:
             if last is not None:
                 await asyncio.wait([last])
-            jobs.close()  # what is not finished is abandoned: the earlier checkpoint still holds
+            jobs.close()  # an unfinished one is abandoned: the earlier checkpoint still holds

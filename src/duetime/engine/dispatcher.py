@@ -1,4 +1,4 @@
-"""Effects -> channels -> outcomes. Owns the map from targets to channels."""
+"""Effects go to channels, outcomes come back. Owns the map from targets to channels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from duetime.protocol.terms import Target
 
 
 class Dispatcher:
-    """Hands each delivery to the channel of its target."""
+    """Passes each delivery to the channel of its target."""
 
     def __init__(self, channels: dict[type[Target], Channel], meter: Meter | None = None) -> None:
         self._by_target = channels
         self.meter = meter
-        # A channel may serve several targets; each is opened and closed once.
+        # A channel may serve several targets; each channel is opened and closed once.
         self._channels = list({id(channel): channel for channel in channels.values()}.values())
 
     def open(self, settle: Settler) -> None:

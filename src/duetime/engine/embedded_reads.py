@@ -1,4 +1,4 @@
-"""The engine's reads as an App asks for them: awaited, because a server's have to be."""
+"""The engine's reads in the form an App needs: awaitable, because a server's have to be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duetime.store.archive import Filter
 
 
 class EngineReads:
-    """Looks at an engine in this process."""
+    """Reads of an engine in this process."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

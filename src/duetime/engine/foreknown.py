@@ -1,8 +1,8 @@
-"""Answers without a record: what is known before it is written takes no room on the log.
+"""Answers without a record: a request that changes nothing takes no space on the log.
 
-A repeated key, an id that is taken, a schedule put again as it is: each changes nothing, and a client that
-repeats itself for hours must not fill the log. Such a request is answered from the state as it is, which has
-everything that was answered before. A DURABLE answer waits until all that it rests on is on the medium.
+A repeated key, an id that exists, a schedule put again unchanged: each changes nothing, and a client that
+repeats such a request for hours must not fill the log. It is answered from the current state, which contains
+everything that was answered before. A DURABLE answer waits until everything it depends on is synced.
 """
 
 from __future__ import annotations
@@ -55,13 +55,14 @@ class Foreknown:
 
 
 def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
-    """Take out of a batch what needs no record. Nothing is taken from one that changes anything but by new
-    intents and outcomes: a request stays behind those that came before it. Nor is anything while the clock is
-    behind the newest record: then the record of a command could have an earlier time than the state."""
+    """Take requests that need no record out of a batch. Nothing is taken from a batch with commands other
+    than new intents and outcomes: a request stays after those that came before it. Nor is anything taken
+    while the clock is behind the newest record: then the command's record could have an earlier time than the
+    state."""
     if now_ms < state.at_ms:
         return []
     answers: dict[int, Answer] = {}
-    for place, command in enumerate(batch.commands):  # before any new intent is looked for
+    for place, command in enumerate(batch.commands):  # before any new intent is looked up
         if type(command) is not Submit and type(command) is not Settle:
             known = foreknown.answer(state, command, now_ms)
             if known is None:
@@ -79,7 +80,7 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
             return []
         else:
             found.append((requests[0], answers[place]))
-    if found:  # rarely: what is left is put together again
+    if found:  # rarely: combine the remaining requests again
         batch.commands, batch.replies = [], []
         for command, requests in left:
             if type(command) is Submit:
@@ -91,8 +92,8 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
 
 
 def _unknown(state: State, requests: list[Asked], now_ms: int, made: set[str], found: Waiting) -> list[Asked]:
-    """Those of the submits that must be written; the others are found. `made` has the ids of those written
-    before: who names one of them must come behind it."""
+    """The submits that must be written; answers to the others are added to `found`. `made` has the ids of
+    earlier submits to be written: a request that names one of them must come after it."""
     unknown: list[Asked] = []
     for request in requests:
         known: Answer
@@ -113,5 +114,5 @@ def _unknown(state: State, requests: list[Asked], now_ms: int, made: set[str], f
 
 
 def _follows(items: tuple[Item, ...], made: set[str]) -> bool:
-    """Whether one of these waits for an intent that is made by the same batch."""
+    """Whether one of these waits for an intent that the same batch creates."""
     return any(item.after and not made.isdisjoint(item.after) for item in items)

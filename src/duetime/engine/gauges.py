@@ -1,4 +1,4 @@
-"""The engine's inside in numbers, as they are now: log, store, permits, lanes. No walk over all intents.
+"""The engine's internals in numbers, at this moment: log, store, permits, lanes. No walk over all intents.
 
 The one place outside the engine's own files that reads its parts, so that `insight` need not know them.
 """
@@ -17,14 +17,14 @@ from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
 
-# Lanes shown one by one: those with most work. The rest is summed up.
+# Lanes listed one by one: those with the most work. The rest is summed up.
 LANES_MAX = 100
-# Deliveries looked at to see who borrowed: those that are out now.
+# The maximum number of current deliveries examined to count borrowed permits.
 _OUT_MAX = 20_000
 
 
 class LogGauge(Struct, rename="camel"):
-    """The log: where it begins and ends, and how much of it is where."""
+    """The log: where it begins and ends, and the size of its parts."""
 
     start: int
     tail: int
@@ -32,7 +32,7 @@ class LogGauge(Struct, rename="camel"):
     segments: int
     synced: int
     free_bytes: int | None
-    """None where there is no disk."""
+    """None if there is no disk."""
 
 
 class StoreGauge(Struct, rename="camel"):
@@ -47,7 +47,7 @@ class StoreGauge(Struct, rename="camel"):
 
 
 class LaneGauge(Struct, rename="camel"):
-    """One lane; all entities are one."""
+    """One lane; all entities count as one."""
 
     name: str
     ready: int
@@ -58,7 +58,7 @@ class LaneGauge(Struct, rename="camel"):
 
 
 class PermitsGauge(Struct, rename="camel"):
-    """A tier's permits: free ones, all, those it has of others, those others have of it."""
+    """A tier's permits: free, total, borrowed from others, lent to others."""
 
     available: int
     max: int
@@ -71,17 +71,17 @@ class TierGauge(Struct, rename="camel"):
 
     tier: str
     pending: int
-    """Live, and not yet due."""
+    """Live intents that are not due yet."""
     ready: int
     running: int
     used: int
     permits: PermitsGauge
     borrows: int
-    """How often it borrowed, since the start."""
+    """How often it borrowed since the start."""
     behind_ms: int
     """How late the first in line is, if it waits for a permit."""
     refuses: bool
-    """Whether new work is refused because the bound cannot be held."""
+    """Whether new work is refused because the lateness bound cannot be kept."""
 
 
 class Gauges(Struct, rename="camel"):
@@ -95,7 +95,7 @@ class Gauges(Struct, rename="camel"):
     tiers: list[TierGauge]
     lanes: list[LaneGauge]
     more_lanes: int
-    """How many lanes are not shown."""
+    """The number of lanes not listed."""
     entities: int
     cohorts: int
     stale: int
@@ -111,12 +111,12 @@ def failure(engine: Engine) -> Exception | None:
 
 
 def is_ready(engine: Engine) -> bool:
-    """Whether recovery is done and it neither failed nor closes."""
+    """Whether recovery is done and the engine has neither failed nor is closing."""
     return engine._started and engine._failure is None and not engine._closing
 
 
 def log_directory(engine: Engine) -> str | None:
-    """The folder the log is in; None when it is in memory."""
+    """The folder of the log; None if it is in memory."""
     directory: str | None = getattr(engine._log, "directory", None)
     return directory
 
@@ -128,15 +128,15 @@ def credits(engine: Engine, lane: str) -> int:
 
 
 class Hands(Struct):
-    """Who takes deliveries of a lane."""
+    """The consumers of a lane."""
 
     workers: int = 0
     credits: int = 0
-    """How many more they would take now."""
+    """How many more deliveries they would take now."""
 
 
 def hands(engine: Engine) -> dict[str, Hands]:
-    """For each lane that is pulled, the connections that ask for it or hold some of it."""
+    """For each pulled lane, the connections that ask for it or hold deliveries of it."""
     state = engine._kernel().state
     found: dict[str, Hands] = {}
     looked_at = 0
@@ -155,12 +155,12 @@ def hands(engine: Engine) -> dict[str, Hands]:
 
 
 def is_closing(engine: Engine) -> bool:
-    """Whether it is on its way down, or there."""
+    """Whether the engine is closing or closed."""
     return engine._closing
 
 
 def gauges(engine: Engine) -> Gauges:
-    """A look at a running engine. Raises what it failed of, or that it does not run."""
+    """The gauges of a running engine. Raises the error it failed with, or that it does not run."""
     kernel = engine._kernel()
     state = kernel.state
     lanes, more = _lanes(state)
@@ -210,7 +210,7 @@ def tiers(engine: Engine) -> list[TierGauge]:
 
 
 def oldest_due_ms(engine: Engine) -> int | None:
-    """Since when the first of what could go waits: a look at the head of each queue, entities excepted."""
+    """Since when the first ready intent waits: looks at the head of each queue, not at entities."""
     heads = [
         entry[2].due_at_ms
         for lane in engine._kernel().state.queues.values()
@@ -221,7 +221,7 @@ def oldest_due_ms(engine: Engine) -> int | None:
 
 
 def _borrowed(state: State) -> list[int]:
-    """Permits each tier has of others now."""
+    """The permits each tier borrows from others now."""
     found = [0] * len(TIER_NAMES)
     if any(permits.lent for permits in state.tiers.all):
         for place, intent in enumerate(state.out[""].values()):
@@ -233,7 +233,7 @@ def _borrowed(state: State) -> list[int]:
 
 
 def _lanes(state: State) -> tuple[list[LaneGauge], int]:
-    """The queues with most to do, and all entities as one."""
+    """The queues with the most work, and all entities as one."""
     queues, counts = state.queues, state.counts
     shown = nlargest(LANES_MAX, queues.values(), key=_weight) if len(queues) > LANES_MAX else queues.values()
     lanes = [

@@ -1,6 +1,6 @@
-"""What is refused before anything is written: a full engine, a full disk, a lateness bound at risk.
+"""Refuse before anything is written: a full engine, a full disk, a lateness bound at risk.
 
-The kernel checks its own limits again when it applies; this is the early no, so that nothing refused is
+The kernel checks its own limits again when it applies; this is the early refusal, so that nothing refused is
 ever on the log.
 """
 
@@ -20,12 +20,12 @@ from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.terms import Callback, Terms
 from duetime.refusals import error_of
 
-# Turns between two looks at the free space.
+# Turns between two checks of the free space.
 _ROOM_EVERY = 256
 
 
 class Guard:
-    """Says no early."""
+    """Refuses early."""
 
     def __init__(self, log: Log, state: State, options: Options) -> None:
         self._log = log
@@ -35,13 +35,13 @@ class Guard:
         self._room: int | None = None
 
     def admit_one(self, known: Known) -> None:
-        """Raise if one more intent on these terms cannot be taken now. The answer holds for a whole turn."""
+        """Raise if one more intent on these terms cannot be accepted now. Checked once per turn."""
         if known.admitted != self._turns:
             self.admit((known.terms,), 1)
             known.admitted = self._turns
 
     def admit(self, terms: tuple[Terms, ...], count: int) -> None:
-        """Raise if so many intents cannot be taken now."""
+        """Raise if this many intents cannot be accepted now."""
         free = self._room
         if free is not None and free < self._options.disk_reserve_bytes:
             self._look()
@@ -61,7 +61,7 @@ class Guard:
             self._check_lane(each)
 
     def admit_large(self, payloads: int) -> None:
-        """Raise if no more bytes of large payloads can be taken now. Small ones are not held up by them."""
+        """Raise if no more bytes of large payloads can be accepted now. Small payloads are not affected."""
         held = self._state.store.large_bytes()
         if payloads and held and held + payloads > LARGE_PAYLOADS_BYTES_MAX:
             raise Busy(
@@ -72,35 +72,35 @@ class Guard:
             )
 
     def admit_command(self, command: Command) -> None:
-        """Raise if what an intent is to be given instead of its payload is too large to be taken now."""
+        """Raise if the new payload of a command is too large to be accepted now."""
         payload = command.payload if isinstance(command, Patch | Revive) else None
         if payload is not None and len(payload) >= LARGE_PAYLOAD_BYTES:
             self.admit_large(len(payload))
 
     def after(self) -> None:
-        """A turn is done: now and then, look how much room is left."""
+        """A turn is done: check the free space every few turns."""
         if self._turns % _ROOM_EVERY == 0:
             self._look()
         self._turns += 1
 
     def _check_lane(self, terms: Terms) -> None:
-        """A lane that is full now. The kernel counts exactly, item by item, when it applies."""
+        """Raise if a lane is full now. The kernel counts exactly, item by item, when it applies."""
         state = self._state
         refusal = full_lane(state, terms, state.lanes.get(terms.lane))
         if refusal is not None:
             raise error_of(refusal, waitMs=1000)
 
-    # Lateness. The first in line tells how late the next one will be.
+    # Lateness. The first in line shows how late the next one will be.
 
     def late_ms(self, terms: Terms, now_ms: int) -> int:
         """How late a callback on these terms would be now; 0 while its tier's bound can be kept."""
         if not self._options.lateness_guard or type(terms.target) is not Callback:
-            return 0  # how late tasks and messages are is up to who takes them
+            return 0  # the lateness of tasks and messages depends on their workers
         late_ms = max(self.behind_ms(terms.tier, now_ms), self._lane_behind_ms(terms, now_ms))
         return late_ms if late_ms > TIER_WINDOW_MS[terms.tier] else 0
 
     def refuse_late(self, terms: Terms, late_ms: int) -> NoReturn:
-        """New work is not taken that would be too late."""
+        """Refuse new work that would be too late."""
         name, window_ms = TIER_NAMES[terms.tier], TIER_WINDOW_MS[terms.tier]
         raise Busy(
             f"{name} is {late_ms} ms late, more than its bound of {window_ms} ms.",

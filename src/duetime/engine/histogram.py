@@ -1,4 +1,4 @@
-"""Histograms: how many values fell into each bucket, since the start and in the last minutes."""
+"""Histograms: the number of values in each bucket, since the start and in the last minutes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable
 
-# "Now" is the last few minutes: long enough to be steady, short enough to be news.
+# "Now" is the last few minutes: long enough to be steady, short enough to be current.
 SLICE_MS = 10_000
 SLICES = 18
 RECENT_MS = SLICES * SLICE_MS
 
 
 class Histogram:
-    """How many values fell into each bucket. A bucket holds what is at most its bound; the last, the rest."""
+    """The number of values in each bucket. A bucket holds values up to its bound; the last, the rest."""
 
     __slots__ = ("bounds", "counts", "max", "sum")
 
@@ -32,7 +32,7 @@ class Histogram:
 
     def add_many(self, values: Iterable[float]) -> None:
         bounds, counts = self.bounds, self.counts
-        # What comes together is mostly alike, and counting alike ones is quick.
+        # Values that come together are mostly equal, and counting equal ones is quick.
         for value, times in Counter(values).items():
             counts[bisect_left(bounds, value)] += times
             self.sum += value * times
@@ -40,7 +40,7 @@ class Histogram:
                 self.max = value
 
     def merge(self, other: Histogram) -> None:
-        """Take in what another one of the same buckets holds."""
+        """Add the values of another histogram with the same buckets."""
         self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
         self.max = max(self.max, other.max)
@@ -55,7 +55,7 @@ class Histogram:
         return self.sum / count if count else 0.0
 
     def quantile(self, share: float) -> float | None:
-        """The value that this share of all is at most, as far as the buckets tell; None when empty."""
+        """The value that this share of all values does not exceed, by the buckets; None when empty."""
         wanted = self.count * share
         if not wanted:
             return None
@@ -70,7 +70,7 @@ class Histogram:
 
 
 class Sliding:
-    """A histogram of everything since the start, of which the last minutes can be seen alone."""
+    """A histogram of everything since the start, with the last minutes available separately."""
 
     __slots__ = ("_past", "_slices", "_stamp", "bounds", "current")
 
@@ -82,7 +82,7 @@ class Sliding:
         self._slices: deque[tuple[int, Histogram]] = deque([(0, self.current)])
 
     def at(self, now_ms: int) -> Histogram:
-        """The slice of this moment: what is added to it counts as now."""
+        """The slice of this moment: values added to it count as recent."""
         stamp = now_ms // SLICE_MS
         if stamp != self._stamp:
             self._stamp = stamp
@@ -93,7 +93,7 @@ class Sliding:
         return self.current
 
     def add_past(self, value: float) -> None:
-        """A value that is no news any more."""
+        """Add a value that is not recent."""
         self._past.add(value)
 
     def recent(self, now_ms: int) -> Histogram:

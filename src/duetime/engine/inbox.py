@@ -1,6 +1,6 @@
 """Everything from outside, in order, until the pump takes it. Owns what waits to be written.
 
-Submits that come together become one command, and so do outcomes: one record, one apply loop.
+Submits that arrive together become one command, and so do outcomes: one record, one apply loop.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from duetime.protocol.reply import Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
 from duetime.refusals import error_of
 
-# What an item costs on the log besides its payload, roughly.
+# The approximate size of an item on the log without its payload.
 _ITEM_BYTES = 96
-# What ties cost besides their names.
+# The size of ties without their names.
 _TIES_BYTES = 48
 # More than ever wait.
 _ALL = 1 << 62
 
 
 class Request(Struct, eq=False):
-    """A command, and who waits for its answer. `reply` is called once: with an answer or an error."""
+    """A command and its caller. `reply` is called once: with an answer or an error."""
 
     command: Command
     ack: AckLevel
@@ -51,7 +51,7 @@ class Request(Struct, eq=False):
 
 
 class Single(Struct, eq=False, gc=False):
-    """One new intent, and who waits for it: what most requests are, with nothing wrapped around it."""
+    """One new intent and its caller: the most frequent request, without any wrapping."""
 
     terms: Terms
     item: Item
@@ -61,7 +61,7 @@ class Single(Struct, eq=False, gc=False):
 
     @property
     def command(self) -> Submit:
-        """What it would be alone."""
+        """The command it would be alone."""
         return Submit((self.terms,), (self.item,))
 
     def reply(self, answer: Answer | Exception) -> None:
@@ -95,13 +95,13 @@ class Inbox:
         self._wake = wake
         self._requests: deque[Asked] = deque()
         self._doubtful = False
-        """Something in it may be known already."""
+        """Whether a request in it may already be known."""
         self.sift: Callable[[Batch], None] = lambda batch: None
-        """Takes out of a batch what needs no record."""
+        """Takes requests that need no record out of a batch."""
         self.settlements: list[Settlement] = []
         self.tick = False
         self._together = _ALL
-        """Requests and outcomes that the next batch may have: fewer after one that was too large."""
+        """Maximum requests and outcomes in the next batch: fewer after one that was too large."""
 
     def __len__(self) -> int:
         return len(self._requests) + len(self.settlements) + self.tick
@@ -126,21 +126,21 @@ class Inbox:
         self._wake()
 
     def refuse_all(self) -> list[Asked]:
-        """Empty it: everybody who waits is returned, to be told why."""
+        """Empty the inbox; returns the requests, so that their callers can be told why."""
         waiting = list(self._requests)
         self._requests.clear()
         self.settlements.clear()
         return waiting
 
     def sort_out(self, batch: Batch, error: Exception) -> None:
-        """A batch could not be made into bytes: who is guilty is told so, the rest is taken again. If each
+        """A batch could not be encoded: the request at fault gets the error, the rest is taken again. If each
         alone could be written, they are only too many: the next batch has half of them."""
         requests = [request for answered in batch.replies for request in answered]
         innocent = [request for request in requests if _writable(request.command)]
         if len(innocent) == len(requests) and all(map(_writable, batch.settlements)):
             self._together = (len(requests) + len(batch.settlements)) // 2
             if not self._together:
-                innocent = []  # it is alone: to take it again would not end
+                innocent = []  # it is alone: taking it again would never end
         for request in requests:
             if request not in innocent:
                 request.reply(error)
@@ -196,7 +196,7 @@ class Inbox:
     def _sift(self, batch: Batch) -> None:
         try:
             self.sift(batch)
-        except Exception as error:  # the store could not be read; these are in no inbox any more
+        except Exception as error:  # the store could not be read; these requests are no longer in the inbox
             for requests in batch.replies:
                 for request in requests:
                     request.reply(error)
@@ -218,7 +218,7 @@ class Inbox:
         del self.settlements[:count]
         batch.commands.append(Settle(tuple(batch.settlements)))
         batch.replies.append([])
-        # Not waited for, but soon on the medium: what is acknowledged is not delivered again.
+        # Not awaited, but soon synced: an acknowledged intent is not delivered again.
         batch.ack = AckLevel.BATCH_DEFERRED
         return count, size
 
@@ -246,7 +246,7 @@ def _count(request: Asked) -> int:
 
 
 def add_submits(batch: Batch, requests: list[Asked]) -> None:
-    """One command out of all submits that came together."""
+    """One command for all submits that arrived together."""
     if not requests:
         return
     batch.replies.append(requests)
@@ -258,7 +258,7 @@ def add_submits(batch: Batch, requests: list[Asked]) -> None:
     items: list[Item] = []
     for request in requests:
         if type(request) is Single:
-            # The same object means the same terms: the engine knows them by one object.
+            # The same object means the same terms: the engine keeps one object for equal terms.
             number = places.setdefault(id(request.terms), len(terms))
             if number == len(terms):
                 terms.append(request.terms)
@@ -280,7 +280,7 @@ def add_submits(batch: Batch, requests: list[Asked]) -> None:
 
 
 def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answer]]:
-    """Each request with its share of the answer to the command they became."""
+    """Each request with its share of the answer to their common command."""
     if len(requests) == 1 and type(requests[0]) is not Single:
         yield requests[0], answer
         return
@@ -296,7 +296,7 @@ def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answe
 
 
 def item_bytes(item: Item) -> int:
-    """How many bytes a new intent takes on the log, at the most. A character takes up to four."""
+    """An upper bound of a new intent's size on the log. A character takes up to four bytes."""
     size = _ITEM_BYTES + len(item.id) + len(item.payload)
     if item.key is not None:
         size += 4 * len(item.key)
@@ -323,5 +323,5 @@ def _ties_bytes(ties: Ties) -> int:
 
 
 def command_bytes(command: Command) -> int:
-    """How many bytes any other command takes on the log."""
+    """The size of any other command on the log."""
     return len(encode(command))

@@ -1,8 +1,8 @@
-"""Reads of the whole collection, off the loop's thread: pages with filters, what will fire, how it stood.
+"""Reads of all intents, outside the loop's thread: filtered pages, forecasts, and the state at a past moment.
 
-The archive reads rows in a thread. What the store has not written yet is laid over: its objects are looked
-at from that thread only to find candidates; what is shown is taken from them on the loop, between two
-records. While there is no engine yet (it recovers), the last checkpoint alone is served.
+The archive reads rows in a thread. What the store has not written yet is overlaid: that thread uses the
+store's objects only to find candidates; what is shown is taken from them on the loop, between two
+records. While there is no engine yet (it recovers), only the last checkpoint is served.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from duetime.store.store import forgotten
 
 __all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
 
-# Intents whose status only their history tells: beyond so many, the rest is taken as due.
+# Intents whose status only their history tells: beyond this many, the rest counts as due.
 _OPEN_MAX = 200_000
 
-# Intents that one search looks for: a large find goes over what is in memory once for each so many.
+# The maximum number of intents per search: a larger search passes over the memory once for each so many.
 _SEARCH_MAX = 10_000
 
 _LAST: Key = (1 << 62, 0)
@@ -45,16 +45,16 @@ T = TypeVar("T")
 
 
 class Page(Struct):
-    """Some intents in order, and where to go on; None at the end."""
+    """Some intents in order, and the cursor of the next page; None at the end."""
 
     items: list[View]
     next_cursor: str | None
     partial: bool = False
-    """It is not full, perhaps empty, and there may be more: as much was looked at as one request may."""
+    """Not full, perhaps empty, but there may be more: the search reached its limit per request."""
 
 
 class Slot(Struct, frozen=True, rename="camel"):
-    """How many intents of a tier and queue wake in a slot of time."""
+    """The number of intents of a tier and queue that wake in a slot of time."""
 
     at_ms: int
     tier: str
@@ -63,7 +63,7 @@ class Slot(Struct, frozen=True, rename="camel"):
 
 
 class AsOf(Struct, rename="camel"):
-    """How many intents had which status at a moment, of those whose rows are still there."""
+    """The number of intents by status at a moment, of those whose rows still exist."""
 
     at_ms: int
     counts: dict[str, int]
@@ -72,7 +72,7 @@ class AsOf(Struct, rename="camel"):
 
 
 class Library:
-    """What is on disk, and, once an engine runs, what is newer in memory."""
+    """The intents on disk, and, once an engine runs, the newer ones in memory."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -103,7 +103,7 @@ class Library:
     async def page(
         self, filter: Filter | None = None, order: str = "newest", cursor: str | None = None, limit: int = 50
     ) -> Page:
-        """Intents that fit, newest first or by due time (live ones only, unless statuses are named)."""
+        """Matching intents, newest first or by due time (live ones only, unless statuses are named)."""
         filter = filter if filter is not None else Filter()
         how = _order(order)
         if how == "due" and ACKED in filter.statuses:
@@ -127,8 +127,8 @@ class Library:
         return Page(items, _cursor(place, how), partial=len(items) < limit)
 
     async def newest(self, filter: Filter, before_seq: int, limit: int) -> list[View]:
-        """The newest intents that fit, however far apart they are. For a caller in this process, who has as
-        much time as the search takes; the loop only makes the views, a few at a time."""
+        """The newest matching intents, however far apart they are. For a caller in this process, which may
+        take as long as the search needs; the loop only makes the views, a few at a time."""
         items: list[View] = []
         place: Key | None = (-before_seq, 0)
         while place is not None and len(items) < limit:
@@ -141,7 +141,7 @@ class Library:
     async def _look(
         self, filter: Filter, order: Order, after: Key, limit: int
     ) -> tuple[list[tuple[Key, Intent]], Key | None]:
-        """One search behind a place, and how far it went; None: to the end."""
+        """One search after a place, and how far it got; None: to the end."""
         state = self._state()
         changed = state.store.changed() if state is not None else []
         marks = state.marks if state is not None else None
@@ -149,7 +149,7 @@ class Library:
         return await self._run(work.run), work.end
 
     def _shown(self, found: list[tuple[Key, Intent]], filter: Filter, order: Order) -> list[View]:
-        """Views of what was found, as it is at this moment."""
+        """Views of the intents found, as they are at this moment."""
         state = self._state()
         now_ms = 0 if self._engine is None else self._engine.now_ms()
         shown = []
@@ -168,7 +168,7 @@ class Library:
     # Counts.
 
     async def slots(self, from_ms: int, to_ms: int, slot_ms: int) -> list[Slot]:
-        """What is scheduled to fire, by slot, tier and queue; in order of time. Empty slots are left out."""
+        """The number scheduled to fire, by slot, tier and queue; in time order. Empty slots are left out."""
         if to_ms <= from_ms or slot_ms < 1:
             raise BadQuery("A timeline needs an end after its beginning, and slots of at least 1 ms.")
         state = self._state()
@@ -198,7 +198,7 @@ class Library:
         return counts
 
     async def as_of(self, at_ms: int) -> AsOf:
-        """How everything stood at a moment."""
+        """The number of intents by status at a moment."""
         state = self._state()
         changed = state.store.changed() if state is not None else []
         counts, exact = await self._run(lambda: self._as_of(at_ms, changed))
@@ -233,11 +233,11 @@ class Library:
         return counts, not any(rest.values())
 
     def _on_disk(self, newer: dict[int, Intent]) -> list[int]:
-        """Those of them that may have a row."""
+        """The seqs among them that may have a row."""
         newest = self._archive.newest_seq()
         return [seq for seq in newer if seq <= newest]
 
-    # Where from.
+    # The sources.
 
     def _state(self) -> State | None:
         return None if self._engine is None else self._engine.state()
@@ -247,7 +247,7 @@ class Library:
 
 
 class _Search:
-    """One look for a page, in the library's thread."""
+    """One search for a page, in the library's thread."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class _Search:
         self._changed = changed
         self._marks = marks
         self.end: Key | None = None
-        """How far was looked; None: to the end."""
+        """How far the search got; None: to the end."""
 
     def run(self) -> list[tuple[Key, Intent]]:
         more = self._limit + 1  # one more tells whether there is a next page
@@ -290,12 +290,12 @@ class _Search:
         return ordered
 
     def _candidates(self, limit: int, end: Key | None) -> list[tuple[Key, Intent]]:
-        """The first of what is in memory and seems to fit. Looked at again on the loop before it is shown."""
+        """The first candidates in memory. Checked again on the loop before they are shown."""
         matches, order, after = self._filter.matches, self._order, self._after
         last = end if end is not None else _LAST
         best: list[tuple[int, int, Intent]] = []  # a heap with the last of them on top
-        inside: set[int] = set()  # what changes while it is being written is named twice
-        for intent in reversed(self._changed):  # the newest come first, so that most are passed by at once
+        inside: set[int] = set()  # an intent that changes while it is being written is listed twice
+        for intent in reversed(self._changed):  # the newest come first, so that most are skipped at once
             key = key_of(intent, order)
             if after < key <= last and intent.seq not in inside and matches(intent):
                 inside.add(intent.seq)
@@ -308,7 +308,7 @@ class _Search:
 
 
 def _light(found: list[tuple[Key, Intent]]) -> int:
-    """How many of these one page may carry, by their bytes; one, however large it is."""
+    """How many of these fit one page by their size; at least one, however large it is."""
     size = 0
     for count, (_, intent) in enumerate(found):
         size += _size(intent)
@@ -328,7 +328,7 @@ def _first(found: tuple[Key, Intent]) -> Key:
 
 
 def status_at(entries: list[Entry], at_ms: int) -> Status | None:
-    """The status an intent with this history had at a moment; None before it was made."""
+    """The status that an intent with this history had at a moment; None before it was created."""
     if not entries or at_ms < entries[0].at_ms:
         return None
     return next(entry.status for entry in reversed(entries) if entry.at_ms <= at_ms)
@@ -339,7 +339,7 @@ def _count(counts: dict[tuple[int, int], int], intent: Intent, at_ms: int) -> No
         return
     over = intent.ended > 0 and intent.finished_at_ms <= at_ms
     if intent.rare is None and not over and intent.created_at_ms <= at_ms < intent.execute_at_ms:
-        was: Status | None = SCHEDULED  # by far the most: nothing has happened to it yet
+        was: Status | None = SCHEDULED  # by far the most frequent: nothing has happened to it yet
     else:
         was = status_at(entries_of(intent), at_ms)
     if was is not None:
@@ -349,7 +349,7 @@ def _count(counts: dict[tuple[int, int], int], intent: Intent, at_ms: int) -> No
 
 # Cursors.
 
-# A place is two whole numbers that the store can hold.
+# A place is two integers that the store can hold.
 _PLACE_MAX: Final = 1 << 63
 
 

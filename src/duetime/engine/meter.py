@@ -1,4 +1,4 @@
-"""What the engine counts while it works: plain numbers, filled a turn at a time, read by whoever shows them.
+"""The engine's counters: plain numbers, updated once per turn, read by metrics and health.
 
 A meter is optional: an embedded engine has none and pays nothing. Times are by the engine's clock where a
 user's time is meant (lateness, waiting) and by the processor's where work is timed (append, sync).
@@ -37,7 +37,7 @@ from duetime.protocol.outcome import (
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 
-# Starts of deliveries that are remembered; of more than these the oldest are let go.
+# The maximum number of delivery starts remembered; beyond it the oldest are dropped.
 _STARTS_MAX = 200_000
 
 LATE_MS = (
@@ -59,21 +59,21 @@ _TIERS = range(len(TIER_NAMES))
 _CHANNEL = {Callback: 0, Task: 1, Entity: 2, Stream: 3, Bare: 4}
 _OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4, Expired: 5, Returned: 6}
 assert set(_OUTCOME) == set(get_args(Outcome)), "a settlement that cannot be counted would not be settled"
-# Where the tally has moves to the dead letters.
+# The places in the tally of transitions to DEAD_LETTERED.
 _DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]
 
 
 class Meter:
-    """Counters and histograms of one engine's life."""
+    """Counters and histograms of one engine, from its start to its end."""
 
     def __init__(self) -> None:
         self.state: State | None = None
         self.connected: Callable[[], list[Connected]] = list
-        """Who takes deliveries just now."""
+        """The current connections of consumers."""
         self.begun: Callable[[], Iterable[tuple[str, int]]] = list
-        """What a worker was given and has not ended: its id, and how long it waited until then."""
+        """Deliveries that workers run: the id, and how long each waited before."""
         self._under_way: tuple[int, list[tuple[int, int]]] = (-1, [])
-        """The newest look at that: when it was, and the tier and the lateness of each."""
+        """The newest result of that: its time, and the tier and lateness of each."""
         self.turns = 0
         self.duplicates = 0
         self.recovery_s = 0.0
@@ -88,9 +88,9 @@ class Meter:
         self._again_ms = [Histogram(LATE_MS) for _ in _TIERS]
         """How long every delivery but the first waited after it was due."""
         self.limited_ms = [Histogram(LATE_MS) for _ in _TIERS]
-        """How long those that waited for a limit did so before their first call."""
+        """How long intents that waited for a limit did so before their first call."""
         self._held: dict[str, tuple[int, int, int]] = {}
-        """What was handed out and not called yet: its tier, when it was due, and when it is tried again."""
+        """Intents handed out but not called yet: tier, due time, and time of the next try."""
         self.delivery_ms = [Sliding(TIME_MS) for _ in _TIERS]
         self.execution_s = {channel: Histogram(TIME_S) for channel in CHANNELS}
         self._outcomes = [0] * (len(_TIERS) * len(CHANNELS) * len(OUTCOMES))
@@ -100,11 +100,11 @@ class Meter:
         """Refusals by error code."""
         self._starts: dict[str, float] = {}
         self._trend: deque[tuple[int, int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
-        """For each slice with a turn in it: its moment, the dead letters before it, what is due then."""
+        """For each slice with a turn in it: its time, the dead letters before it, the number due then."""
         self._dead_before = 0
         self._slice = 0
 
-    # What the engine tells.
+    # Called by the engine.
 
     def begin(self, state: State, clock: Clock, recovery_s: float) -> None:
         """Recovery is done; this is the state from now on."""
@@ -147,7 +147,7 @@ class Meter:
                 del starts[key]
 
     def watching(self, settle: Settler) -> Settler:
-        """The same way in for outcomes, on which they are counted first."""
+        """Wrap `settle`, so that outcomes are counted first."""
 
         def watch(settlements: list[Settlement]) -> None:
             self.settled(settlements)
@@ -156,7 +156,7 @@ class Meter:
         return watch
 
     def settled(self, settlements: list[Settlement]) -> None:
-        """Outcomes came back; not yet written, so that the intents still say when they were handed out."""
+        """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""
         assert self.state is not None, "the engine begins before anything is handed out"
         now_ms, now_s = self._clock.now_ms(), perf_counter()
         get, start = self.state.store.peek, self._starts.pop
@@ -175,23 +175,23 @@ class Meter:
                 or intent.delivery != settlement.delivery
                 or intent.consumer != settlement.consumer
             ):
-                continue  # stale, or of somebody else: the kernel refuses it, and counts it
+                continue  # stale, or of another consumer: the kernel refuses it, and counts it
             start_s = start(settlement.id, None)
-            if intent.terms is not terms:  # those that come together mostly share them
+            if intent.terms is not terms:  # outcomes that come together mostly share them
                 self._took(terms, times_ms, times_s, late_ms, limited_ms, now_ms)
                 terms, times_ms, times_s, late_ms, limited_ms = intent.terms, [], [], [], []
                 base = (terms.tier * len(CHANNELS) + _CHANNEL[type(terms.target)]) * len(OUTCOMES)
             self._outcomes[base + _OUTCOME[type(settlement.outcome)]] += 1
             took_ms = now_ms - intent.dispatched_at_ms
             times_ms.append(took_ms)
-            # How long it waited for its call, as the kernel counts it; -1: it had none.
+            # How long it waited for its call, as the kernel counts it; -1: there was no call.
             waited_ms = settlement.waited_ms
             if waited_ms > 0 and waited_ms > took_ms:
                 waited_ms = max(0, took_ms)
             if intent.first_dispatch_at_ms != intent.dispatched_at_ms or waited_ms < 0:
                 self._other_call(intent, settlement.outcome, waited_ms, now_ms)
-            else:  # by far the most: it was called for the first time
-                if took_ms > RECENT_MS:  # it was seen when it began (see `lateness`)
+            else:  # by far the most frequent: the first call
+                if took_ms > RECENT_MS:  # it was counted when it began (see `lateness`)
                     self.late_ms[terms.tier].add_past(intent.late_ms + waited_ms)
                 else:
                     late_ms.append(intent.late_ms + waited_ms)
@@ -237,15 +237,15 @@ class Meter:
         self.sync_s.at(self.last_sync_ms).add(seconds)
 
     def checkpointed(self, seconds: float) -> None:
-        """The store was brought up to the log."""
+        """A checkpoint was finished."""
         self.checkpoint_s.add(seconds)
         self.checkpoint_ms = self._clock.now_ms()
 
     def rejected(self, error: DuetimeError, count: int = 1) -> None:
-        """A caller was refused. Told by whoever answers callers, once for each."""
+        """A caller was refused. Called by the code that answers callers, once for each."""
         self.rejections[error.code] = self.rejections.get(error.code, 0) + count
 
-    # What readers ask.
+    # Called by readers.
 
     @property
     def deliveries(self) -> dict[tuple[int, str, str], int]:
@@ -254,8 +254,8 @@ class Meter:
         return {place: count for place, count in zip(places, self._outcomes, strict=True) if count}
 
     def lateness(self, tier: int, now_ms: int) -> Histogram:
-        """How late calls of a tier were in the last minutes: of what ended, of what workers run, and of what
-        is held back, which is as late as now."""
+        """The lateness of a tier's calls in the last minutes: of those that ended, of those that workers run,
+        and of those held back, which are late up to now."""
         found = self.late_ms[tier].recent(now_ms)
         if running := self._running(now_ms):
             found.add_many(late_ms for of, late_ms in running if of == tier)
@@ -264,8 +264,8 @@ class Meter:
         return found
 
     def _running(self, now_ms: int) -> list[tuple[int, int]]:
-        """What workers were given in the last minutes for the first time: its tier, and how late that was.
-        How long it waits inside a worker is known when it has ended."""
+        """First deliveries that workers got in the last minutes: tier and lateness of each.
+        How long one waits inside a worker is known only when it has ended."""
         if self._under_way[0] == now_ms or self.state is None:
             return self._under_way[1]
         found: list[tuple[int, int]] = []
@@ -282,25 +282,25 @@ class Meter:
         return found
 
     def held_back(self) -> list[tuple[int, int]]:
-        """What was handed out, is not called yet and still waits: its tier, and when it was due."""
+        """Intents that were handed out, are not called yet and still wait: tier and due time."""
         if not self._held or self.state is None:
             return []
         get, now_ms = self.state.store.peek, self._clock.now_ms()
         for id, (_, _, again_ms) in list(self._held.items()):
             intent = get(id)
-            # Out of memory is on disk, as long as it is not tried again; afterwards it has ended.
+            # If it is not in memory it is on disk until its next try; after that time it has ended.
             if (intent is None and again_ms < now_ms) or (intent is not None and intent.status in FINAL):
                 del self._held[id]
         return [(tier, since_ms) for tier, since_ms, _ in self._held.values()]
 
     def wait_ms(self, tier: int) -> Histogram:
-        """How long each delivery of a tier, retries included, waited after it was due."""
+        """How long each delivery of a tier, including retries, waited after it was due."""
         found = self.late_ms[tier].total()
         found.merge(self._again_ms[tier])
         return found
 
     def host_share(self, tier: int) -> int:
-        """How many permits of a tier the callbacks of one host get when nobody else wants any."""
+        """The number of a tier's permits that one host's callbacks get when no other host wants any."""
         return 0 if self.state is None else self.state.tiers.all[tier].share
 
     def dead_letters(self) -> int:
@@ -313,11 +313,11 @@ class Meter:
         return 0 if before is None else self.dead_letters() - before
 
     def waiting(self) -> int:
-        """How many intents are due and could go."""
+        """The number of intents that are due and could go."""
         return 0 if self.state is None else waiting(self.state)
 
     def waiting_at(self, since_ms: int) -> int:
-        """How many that were at this moment, within the last hour, to ten seconds."""
+        """The number that were waiting at this moment, within the last hour, to ten seconds."""
         return next((count for at_ms, _, count in reversed(self._trend) if at_ms <= since_ms), 0)
 
     def failed(self, tier: int) -> int:
@@ -329,8 +329,8 @@ class Meter:
 
 
 def waiting(state: State) -> int:
-    """What is due and waits for a permit or a worker: not for a limit, an earlier message of its entity, or
-    until somebody resumes what is paused."""
+    """Due intents that wait for a permit or a worker: not for a limit, an earlier message of their entity, or
+    a paused lane."""
     held = state.flow.parked + state.behind_others
     for lane in state.queues.values():
         if lane.paused:
@@ -341,19 +341,19 @@ def waiting(state: State) -> int:
 
 
 def moves_to(state: State, status: int, tier: int | None = None) -> int:
-    """How many moves into a status there were, ever; of one tier or of all. Being made is not a move."""
+    """The number of transitions into a status, ever; of one tier or of all. Creation is not a transition."""
     tally = state.tally
     tiers = _TIERS if tier is None else (tier,)
     return sum(tally[of * 64 + old * 8 + status] for of in tiers for old in range(8) if old != status)
 
 
 def moves(state: State, tier: int, old: int, new: int) -> int:
-    """How often an intent of a tier moved from one status to another, ever. From itself: was made so."""
+    """How often an intent of a tier moved from one status to another, ever. From itself: created with it."""
     return state.tally[tier * 64 + old * 8 + new]
 
 
 def standing(state: State, tier: int) -> list[int]:
-    """How many intents of a tier have each status now."""
+    """The number of intents of a tier by status now."""
     tally, base = state.tally, tier * 64
     counts = []
     for status in range(8):

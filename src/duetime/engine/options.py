@@ -1,4 +1,4 @@
-"""What an engine is told when it is made: the kernel's settings and the shell's own."""
+"""The options of an engine: the kernel's settings and the shell's own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How far running deliveries are, as their functions say. Kept in memory only: a restart forgets it.
+"""The progress of running deliveries, as their functions report it. In memory only: a restart forgets it.
 
-Nothing on the way of an intent looks in here. What is said goes by the delivery that is out, and counts only
-as long as it is; what ended is swept out when as many have come again as were left the last time.
+Nothing in the processing of an intent reads it. A report belongs to the current delivery, and is valid only
+while that runs; ended ones are swept out when the number has doubled since the last sweep.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SWEPT_AT_LEAST = 64
 
 
 class Progresses:
-    """The newest word of each delivery that is out and has said one."""
+    """The newest report of each current delivery that has sent one."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, Progress]] = {}
@@ -26,7 +26,7 @@ class Progresses:
         return len(self._newest)
 
     def put(self, state: State, consumer: str, words: Mapping[tuple[str, int], Progress]) -> int:
-        """What a consumer (or, without a name, this process) says; gives how many of them counted."""
+        """Reports of a consumer (or, without a name, of this process); returns how many were valid."""
         counted = 0
         for (id, delivery), progress in words.items():
             intent = state.out.get(consumer, {}).get(id)

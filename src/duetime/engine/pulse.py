@@ -1,7 +1,7 @@
 """Notices that the event loop stood still: the process was stopped, the machine slept, a turn took long.
 
-Workers could not be heard then, so that time does not count against their leases. Looks only while somebody
-holds one; an idle engine has no pulse.
+No heartbeat of a worker could arrive then, so that time does not count against leases. Active only while a
+worker holds a lease; an idle engine has no pulse.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _MS_NS = 1_000_000
 
 
 class Pulse:
-    """Beats every `PULSE_MS` while deliveries are with workers; a beat that is late tells of a stall."""
+    """Beats every `PULSE_MS` while deliveries are with workers; a late beat reveals a stall."""
 
     def __init__(self, pump: Pump, clock: Clock) -> None:
         self._state = pump.kernel.state
         self._beats_at_all = not hasattr(clock, "alarm")
-        """With a clock set by hand, time is told by whoever sets it."""
+        """False for a clock set by hand: the code that sets it says what time passed."""
         pump.stood_still = self.stood_still
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
@@ -30,24 +30,24 @@ class Pulse:
         self._stalled_at_ms: int | None = None
 
     def plan(self) -> None:
-        """After a turn: somebody may hold something."""
+        """After a turn: a worker may hold a lease."""
         if self._beat is None and len(self._state.out) > 1 and self._beats_at_all:
             self._arm()
 
     def stood_still(self) -> int:
-        """How long the loop stood still since the last time this was asked."""
+        """How long the loop stood still since the last call."""
         if self._beat is not None:
             self._look()
         still_ms, self._still_ms = self._still_ms, 0
         return still_ms
 
     def deaf(self, ms: int) -> None:
-        """The loop went on, but the engine took nothing from its inbox for so long: signs of life waited."""
+        """The loop ran, but the engine took nothing from its inbox for this long: heartbeats had to wait."""
         if ms >= STALL_MS and self._beats_at_all and len(self._state.out) > 1:
-            self._still_ms = max(self._still_ms, ms)  # where the loop stood still meanwhile, it is known
+            self._still_ms = max(self._still_ms, ms)  # if the loop also stood still, that is known already
 
     def stalled_lately(self) -> bool:
-        """Whether the loop stood still just now: connections may have broken for that alone."""
+        """Whether the loop stood still just now: connections may have broken for that reason alone."""
         if self._beat is not None:
             self._look()
         stalled_ms = self._stalled_at_ms
@@ -75,7 +75,7 @@ class Pulse:
         if late_ms >= STALL_MS:
             self._still_ms += late_ms
             self._stalled_at_ms = now_ms
-            self._due_ms = now_ms  # the beat itself is still to come, and must not tell it again
+            self._due_ms = now_ms  # the beat itself is still to come, and must not count it again
 
 
 def _now_ms() -> int:

@@ -16,12 +16,12 @@ from duetime.protocol.command import RULES, Start
 from duetime.protocol.record import Record, Unreadable
 from duetime.store.store import Store
 
-# The loop has a turn after so much of the log: a server answers that it is not ready yet.
+# After this much of the log the loop gets a turn: a server answers that it is not ready yet.
 _TURN_BYTES: Final = 64 * 1024
 
 
 class Tape(Protocol):
-    """What is needed of a log to read it: any open one, or a look at its files from outside."""
+    """The part of a log that is needed to read it: an open log, or an inspection of its files."""
 
     async def start(self) -> Position: ...
 
@@ -33,8 +33,8 @@ class Tape(Protocol):
 async def recover(
     log: Tape, store: Store, progress: Callable[[int], None] | None = None
 ) -> tuple[Kernel, Position]:
-    """The kernel as of the last record, and the position behind it. Its effects are not owed: a new
-    epoch's `Start` hands out anew what was under way."""
+    """The kernel as of the last record, and the position after it. Its effects need not be carried out: the
+    `Start` of a new epoch hands out again what was in flight."""
     kernel = Kernel(store)
     checkpoint = store.load()
     _check_folder(log, store)
@@ -65,7 +65,7 @@ async def recover(
 
 
 def _check_folder(log: Tape, store: Store) -> None:
-    """Refuse a store and a log of two folders. Only those on a disk say where they belong."""
+    """Refuse a store and a log of two different folders. Only those on a disk have an identity."""
     folder = getattr(log, "identity", "")
     join = getattr(store, "join", None)
     if folder and join is not None:

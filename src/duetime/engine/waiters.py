@@ -1,4 +1,4 @@
-"""Who waits for which intent to end, and who looks on."""
+"""Callers that wait for an intent to end, and observers of all changes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Waiters:
                     del self._futures[id]
 
     def tell(self, changes: list[Change], view: Callable[[str], View]) -> None:
-        """Everybody who wants to know is told."""
+        """Tell waiters and observers about changes."""
         for change in changes:
             self.changed(change, view)
             for observer in list(self.observers):
                 try:
                     observer(change)
                 except (Exception, asyncio.CancelledError):
-                    # An observer looks on; it must not stop what it looks at.
+                    # An observer must not stop what it observes.
                     _logger.exception("An observer failed on %s.", change.id)
 
     def changed(self, change: Change, view: Callable[[str], View]) -> None:
@@ -54,7 +54,7 @@ class Waiters:
                     future.set_result(view(change.id))
 
     def fail(self, error: Exception) -> None:
-        """Nobody will learn more."""
+        """Fail all waiters: nothing more will be known."""
         waiting, self._futures = self._futures, {}
         for futures in waiting.values():
             for future in futures:

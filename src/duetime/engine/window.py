@@ -1,7 +1,7 @@
-"""Brings cold intents into memory before they are due: the next window, a slice at a time.
+"""Loads cold intents into memory before they are due: the next window, a slice at a time.
 
-Nothing depends on it but time: an intent that is due and not in memory is fetched by the kernel itself. So
-while large payloads fill half of the memory that they may have, intents are fetched at the last moment.
+Only timing depends on it: an intent that is due and not in memory is loaded by the kernel itself. So
+while large payloads fill half of their memory limit, intents are loaded at the last moment.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from duetime.kernel.state import State
 from duetime.kernel.timers import Timers
 from duetime.limits import LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX
 
-# Intents fetched between two looks at the loop: a few milliseconds of work, then as long a rest.
+# Intents loaded before control returns to the loop: a few milliseconds of work, then a rest of equal length.
 _ROWS = 250
 _REST_S = 0.002
 _MS_NS = 1_000_000
 
 
 async def reach(timers: Timers, at_ms: int) -> None:
-    """Fetch what wakes up to a moment, a slice at a time. A record at that moment that found it missing would
-    fetch all of it at once."""
+    """Load what wakes up to a moment, a slice at a time. A record at that moment would otherwise load all of
+    it at once."""
     while not timers.reaches(at_ms) and timers.extend(at_ms, _ROWS):
         await asyncio.sleep(0)  # tidy: let others have their turn
 
 
 class Window:
-    """Keeps what wakes within the horizon in memory. Sleeps until there is something to fetch."""
+    """Keeps the intents that wake within the horizon in memory. Sleeps until there is something to load."""
 
     def __init__(self, state: State, clock: Clock, horizon_ms: int, moved: Callable[[], None]) -> None:
         self._timers = state.timers
@@ -48,7 +48,7 @@ class Window:
         return min(self._most_ms, LARGE_HORIZON_MS) if crowded else self._most_ms
 
     def extend(self) -> None:
-        """Fetch the next slice; then rest, or sleep until half a horizon before the next is due."""
+        """Load the next slice; then rest, or sleep until half a horizon before the next is due."""
         self._cancel()
         if self._closed:
             return
@@ -60,7 +60,8 @@ class Window:
         self.plan()
 
     async def reach(self) -> int:
-        """Be there at once: the engine was down, or the clock leapt. How many milliseconds that took."""
+        """Load everything up to now at once: the engine was down, or the clock jumped. Returns the
+        milliseconds it took."""
         at_ms = self._clock.now_ms()
         if self._timers.reaches(at_ms):
             return 0
@@ -69,7 +70,7 @@ class Window:
         return (monotonic_ns() - began_ns) // _MS_NS
 
     def plan(self) -> None:
-        """Something may wake behind the edge: be there in time."""
+        """Something may wake after the edge: plan to load it in time."""
         far_ms = self._timers.far_ms()
         if far_ms is None:
             return

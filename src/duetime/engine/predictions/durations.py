@@ -1,8 +1,9 @@
 """How long deliveries take, by function and by lane: always on, cheap, and rebuilt from history at a start.
 
-A duration is what the engine sees: from the hand-over to the outcome, of those that worked. Of a large batch
-of outcomes some are looked at and not all, so that it costs the same however many come; only where a lane's
-order is up to predictions everything is noted, for what another order would have gained is told from that.
+A duration is what the engine sees: from the hand-over to the outcome, of successful deliveries. Of a large
+batch of outcomes only a sample is examined, so that the cost is the same however many come. Only where
+predictions decide a lane's order is everything recorded, because the gain of another order is computed from
+it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from duetime.protocol.outcome import Done, Settlement
 from duetime.protocol.terms import Terms
 from duetime.store.archive import Archive, queue_of
 
-# Of one batch of outcomes about so many are looked at.
+# The approximate sample size of one batch of outcomes.
 _LOOKED_AT = 32
 
 
 class Ended(Struct, frozen=True, gc=False):
-    """One that ended in a lane whose order is up to predictions."""
+    """An intent that ended in a lane ordered by predictions."""
 
     function: str
     due_at_ms: int
@@ -43,24 +44,24 @@ class Durations:
     def __init__(self) -> None:
         self.functions: dict[str, Sketch] = {}
         self.lanes: dict[str, Sketch] = {}
-        """By queue, as people count them: all entities of a type together."""
+        """By queue as shown to users: all entities of a type are one queue."""
         self.watched: dict[str, deque[Ended]] = {}
-        """The newest of each lane that is watched."""
+        """The newest ended intents of each watched lane."""
         self.guesses: dict[str, int] = {}
-        """What was predicted of intents that do not carry it themselves."""
+        """Predictions for intents that do not carry them on their record."""
         self._turn = 0
         self._terms: Terms | None = None
         self._both = (Sketch(), Sketch())
         """The sketches of those terms: the next outcome mostly has the same."""
 
-    # What the engine tells.
+    # Called by the engine.
 
     def begin(self, state: State, clock: Clock) -> None:
         """Recovery is done; this is the state from now on."""
         self._state, self._clock = state, clock
 
     def watching(self, settle: Settler) -> Settler:
-        """The same way in for outcomes, on which their durations are noted first."""
+        """Wrap `settle`, so that the durations of outcomes are recorded first."""
 
         def watch(settlements: list[Settlement]) -> None:
             self.settled(settlements)
@@ -69,7 +70,7 @@ class Durations:
         return watch
 
     def settled(self, settlements: list[Settlement]) -> None:
-        """Outcomes came back; not yet written, so that the intents still say when they were handed out."""
+        """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""
         get, watched, now_ms = self._state.store.peek, self.watched, self._clock.now_ms()
         if not watched and len(settlements) > _LOOKED_AT:
             stride = 1 + len(settlements) // _LOOKED_AT
@@ -86,8 +87,8 @@ class Durations:
                 or intent.delivery != settlement.delivery
                 or intent.consumer != settlement.consumer
             ):
-                continue  # stale, or of somebody else
-            if intent.terms is not terms:  # those that come together mostly share them
+                continue  # stale, or of another consumer
+            if intent.terms is not terms:  # outcomes that come together mostly share them
                 terms = self._terms = intent.terms
                 function, lane = self._both = self._sketches(terms)
             took_ms = now_ms - intent.dispatched_at_ms
@@ -104,7 +105,7 @@ class Durations:
             recent.append(Ended(name, intent.due_at_ms, intent.dispatched_at_ms, took_ms, expected_ms))
 
     def watch(self, lanes: Iterable[str]) -> None:
-        """From now on these lanes are watched, and no others."""
+        """Watch these lanes from now on, and no others."""
         kept, self.watched = self.watched, {}
         for lane in lanes:
             found = kept.get(lane)
@@ -113,17 +114,17 @@ class Durations:
             self.guesses.clear()
 
     def guess(self, id: str, expected_ms: int) -> None:
-        """Remember what was predicted of an intent; of too many, the oldest are let go."""
+        """Remember the prediction for an intent; beyond the limit, the oldest are dropped."""
         guesses = self.guesses
         guesses[id] = expected_ms
         if len(guesses) > 8 * PREDICT_RECENT_MAX:
             for old in list(guesses)[: 4 * PREDICT_RECENT_MAX]:
                 del guesses[old]
 
-    # What readers ask.
+    # Called by readers.
 
     def expected_ms(self, terms: Terms) -> int:
-        """How long one on these terms takes, in the mean: by its function, else by its lane. 0: unknown."""
+        """The mean duration on these terms: by function, otherwise by lane. 0: unknown."""
         for sketch in (self.functions.get(function_of(terms.target)), self.lane(terms.lane)):
             if sketch is not None and sketch.count >= PREDICT_ENOUGH:
                 return max(1, round(sketch.mean_ms))
@@ -133,22 +134,22 @@ class Durations:
         """The durations of a lane."""
         return self.lanes.get(queue_of(name))
 
-    # Keeping them.
+    # Storage.
 
     def _sketches(self, terms: Terms) -> tuple[Sketch, Sketch]:
         function = _found(self.functions, function_of(terms.target))
         return function, _found(self.lanes, queue_of(terms.lane))
 
     def take_in(self, other: Durations) -> None:
-        """Add what another one found."""
-        self._terms = None  # where there are too many, those it had may be let go
+        """Add the durations that another object found."""
+        self._terms = None  # if there are too many, its sketches may be dropped
         for mine, more in ((self.functions, other.functions), (self.lanes, other.lanes)):
             for name, sketch in more.items():
                 _found(mine, name).merge(sketch)
 
 
 def rebuilt(archive: Archive, rows: int) -> Durations:
-    """What the newest rows on disk say. For a thread: nobody waits for it."""
+    """The durations of the newest rows on disk. Runs in a thread: nothing waits for it."""
     found = Durations()
     with archive.moment():
         for intent in archive.finished(rows):
@@ -158,7 +159,7 @@ def rebuilt(archive: Archive, rows: int) -> Durations:
 
 
 def _found(sketches: dict[str, Sketch], name: str) -> Sketch:
-    """The sketch of this name. When there are too many, the half is let go of which the least is known."""
+    """The sketch of this name. When there are too many, the half with the fewest values is dropped."""
     sketch = sketches.get(name)
     if sketch is None:
         if len(sketches) >= PREDICT_FUNCTIONS_MAX:

@@ -1,7 +1,7 @@
-"""When will it go? For one that waits behind others: how many they are, and how long they take.
+"""When an intent that waits behind others will go: how many are ahead, and how long they take.
 
-An estimate in words: it takes the mean duration of the lane and as many at a time as are under way now. The
-kernel says why an intent waits; this is added by the shell, which knows how long things take.
+An estimate: it uses the mean duration of the lane and the number of deliveries now in flight. The
+kernel says why an intent waits; the shell adds this estimate, because it knows the durations.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from duetime.limits import PREDICT_ENOUGH
 from duetime.protocol.intent import DUE, Intent
 from duetime.protocol.view import Why
 
-# Reasons for waiting that others end by being done.
+# Reasons for waiting that end when other deliveries end.
 _QUEUED = frozenset({"workers-busy", "waiting-for-turn", "no-permit", "host-busy"})
-# Where more wait, who is ahead is taken from the order of acceptance instead of counted.
+# If more than this wait, the number ahead is estimated from the order of acceptance instead of counted.
 _COUNTED_MAX = 20_000
 
 
 def with_eta(why: Why, state: State, intent: Intent, durations: Durations) -> Why:
-    """The reason, with about how long it will be until its turn, where that can be told."""
+    """The reason, with the approximate time until its turn, if that is known."""
     lane = state.lanes.get(intent.terms.lane)
     if why.code not in _QUEUED or lane is None or not lane.running:
         return why
@@ -38,7 +38,7 @@ def with_eta(why: Why, state: State, intent: Intent, durations: Durations) -> Wh
 
 
 def ahead_of(lane: Lane, intent: Intent) -> int:
-    """How many of its lane go before it."""
+    """The number of intents of its lane that go before it."""
     tracks = lane.tracks
     total = sum(map(len, tracks))
     if total > _COUNTED_MAX:

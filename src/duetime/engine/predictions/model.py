@@ -1,7 +1,7 @@
-"""The way to the model's process: asked in batches, never waited for longer than a few milliseconds.
+"""The connection to the model's process: asked in batches, never awaited for longer than a few milliseconds.
 
-It is a process of its own, so that learning takes nothing from the engine's loop and its end ends nothing
-else. Whoever asks always gets an answer: the model's, or none in time, and then goes by the sketch.
+It is a separate process, so that training takes nothing from the engine's loop and its crash ends nothing
+else. Every question gets an answer: the model's, or none in time, and then the sketch decides.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from duetime.ml.messages import Answer, Ask, Failed, Trained, read_message, writ
 _logger = logging.getLogger("duetime")
 
 Told = Callable[[int], None]
-"""Called once with what is expected; 0: nobody knows, or not in time."""
+"""Called once with the predicted duration; 0: unknown, or not in time."""
 
-# How it is with the model. Only IN_USE predicts; all others mean that the sketch does.
+# The state of the model. Only IN_USE predicts; in all others the sketch does.
 OFF = "OFF"
 MISSING = "MISSING"
 LEARNING = "LEARNING"
@@ -44,7 +44,7 @@ FAILED = "FAILED"
 DOWN = "DOWN"
 STATES = (OFF, MISSING, LEARNING, IN_USE, WORSE, SLOW, FAILED, DOWN)
 
-# A line of the process: scores of some hundred functions.
+# The maximum length of a line from the process: scores of some hundred functions.
 _LINE_BYTES_MAX = 4 * 1024 * 1024
 _END_S = 2.0
 
@@ -69,10 +69,10 @@ class Model:
         self._rests_until_s = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # Its life.
+    # Lifecycle.
 
     def want(self, path: Path | None) -> None:
-        """Somebody's order is up to predictions: start the process, where there can be one."""
+        """Some lane is ordered by predictions: start the process, if one is available."""
         if self._task is not None or path is None:
             return
         if find_spec("sklearn") is None:
@@ -83,7 +83,7 @@ class Model:
         self._task = self._loop.create_task(self._live(path))
 
     def leave(self) -> None:
-        """Nobody asks any more: end it."""
+        """No lane needs it any more: stop the process."""
         if self._task is not None:
             self._task.cancel()
             self._ending.append(self._task)
@@ -96,12 +96,12 @@ class Model:
 
     @property
     def pid(self) -> int | None:
-        """The process, while there is one."""
+        """The process id, while there is a process."""
         process = self._process
         return None if process is None or process.returncode is not None else process.pid
 
     async def _live(self, path: Path) -> None:
-        """Start it, hear it, and start it again when it dies, ever more slowly."""
+        """Start the process, read its answers, and restart it with back-off when it dies."""
         wait_ms = PREDICT_RESTART_MS
         while True:
             try:
@@ -128,7 +128,7 @@ class Model:
             self._hears(line)
 
     async def _ended(self) -> None:
-        """It is gone, or is to go."""
+        """The process is gone, or is to be stopped."""
         process, self._process = self._process, None
         self._give_up()
         if process is None:
@@ -160,17 +160,17 @@ class Model:
             self.failure = message.why
             self._state = FAILED if self.trained is None else self._state
 
-    # Asking it.
+    # Questions.
 
     @property
     def state(self) -> str:
-        """How it is with it."""
+        """The state of the model."""
         if self._state is IN_USE and self._loop is not None and self._loop.time() < self._rests_until_s:
             return SLOW
         return self._state
 
     def ask(self, row: Row, told: Told) -> None:
-        """Ask when it is in use. Those who ask together are asked for together."""
+        """Ask the model if it is in use. Questions of one turn are sent together."""
         assert self._loop is not None
         if not self._asked:
             self._loop.call_soon(self._send)
@@ -191,7 +191,7 @@ class Model:
             loop.call_later(self._time_ms() / 1000, self._too_late, self._number)
 
     def _time_ms(self) -> float:
-        """How long what was asked last may take: it is answered behind all that is not answered yet."""
+        """The time limit of the newest question: it is answered after all open ones."""
         rows = sum(len(told) for told in self._out.values())
         return PREDICT_ANSWER_MS + rows / PREDICT_ROWS_PER_MS
 
@@ -207,14 +207,14 @@ class Model:
             each(0)
 
     def _give_up(self) -> None:
-        """Whoever waits is told that nobody knows."""
+        """Answer all waiting questions with "unknown"."""
         waiting, self._out = self._out, {}
         for told in waiting.values():
             for each in told:
                 each(0)
 
     def trouble(self) -> str:
-        """What is wrong with it, in a sentence's part; nothing while it is off, learns or is in use."""
+        """What is wrong with it, as part of a sentence; empty while it is off, learning or in use."""
         if self._state is WORSE and self.trained is not None:
             score = self.trained.score
             return (

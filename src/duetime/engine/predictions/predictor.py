@@ -1,8 +1,8 @@
-"""Puts on new intents how long they will take, in lanes whose order is up to that. Owns sketches and model.
+"""Adds the predicted duration to new intents, in lanes ordered by it. Owns sketches and model.
 
-A lane that asks for it gets the model's prediction where there is one in use, else the sketch's; where
-nothing is known, nothing is said, and the order is that of arrival. In a shadow lane the same predictions are
-made and only remembered. Lanes that do not ask pay one look-up for it.
+A lane that asks for it gets the model's prediction if the model is in use, otherwise the sketch's; if
+nothing is known, there is no prediction, and the order is that of arrival. In a shadow lane the same
+predictions are made but only remembered. Lanes that do not ask pay for one look-up.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ MODEL, SKETCH, NONE = "model", "sketch", "none"
 
 
 class Expecting:
-    """What is expected of new intents."""
+    """The predictions for new intents."""
 
     def __init__(self, clock: Clock) -> None:
         self.durations = Durations()
         self.model = Model()
         self.told = {MODEL: 0, SKETCH: 0, NONE: 0}
-        """Predictions by where they came from; `none`: nothing was known."""
+        """Predictions by source; `none`: nothing was known."""
         self._clock = clock
         self._path: Path | None = None
         self._waiting: dict[int, Callable[[int], None]] = {}
         self._numbers = 0
         self._rebuilding: asyncio.Task[None] | None = None
 
-    # Life.
+    # Lifecycle.
 
     def start(self, state: State, store: Store) -> None:
-        """Recovery is done: learn from what is on disk, and look which lanes ask."""
+        """Recovery is done: learn from what is on disk, and find the lanes that ask for predictions."""
         self._path = store.archive().path
         if state.ended and self._path is not None:
             self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild(store))
         self.look(state.lane_settings)
 
     async def _rebuild(self, store: Store) -> None:
-        """In a thread of its own connection; without it one only knows less for a while."""
+        """In a thread with its own connection; if it fails, less is known for a while."""
         archive = store.archive()
         try:
             self.durations.take_in(await asyncio.to_thread(rebuilt, archive, PREDICT_REBUILD_ROWS))
@@ -61,12 +61,12 @@ class Expecting:
             archive.close()
 
     async def rebuilt(self) -> None:
-        """Wait until what is on disk is known; whatever became of that."""
+        """Wait until the history on disk was read, successfully or not."""
         if self._rebuilding is not None:
             await asyncio.gather(self._rebuilding, return_exceptions=True)
 
     def look(self, lanes: Mapping[str, LaneSettings]) -> None:
-        """The lanes' settings are these now."""
+        """Apply the lanes' current settings."""
         asking = [name for name, settings in lanes.items() if settings.order]
         self.durations.watch(asking)
         if asking:
@@ -75,7 +75,7 @@ class Expecting:
             self.model.leave()
 
     def release(self) -> None:
-        """Nobody waits for the model any longer."""
+        """Stop waiting for the model."""
         for told in list(self._waiting.values()):
             told(0)
 
@@ -88,7 +88,7 @@ class Expecting:
     # New intents.
 
     def one(self, order: Order, single: Single, put: Callable[[Single], None]) -> None:
-        """Hand in a new intent with what is expected of it, now or when the model has answered."""
+        """Hand in a new intent with its prediction, now or when the model has answered."""
 
         def tell(expected_ms: int) -> None:
             single.item = replace(single.item, expected_ms=expected_ms)
@@ -103,8 +103,9 @@ class Expecting:
     async def many(
         self, lanes: Mapping[str, LaneSettings], terms: tuple[Terms, ...], items: tuple[Item, ...]
     ) -> tuple[Item, ...]:
-        """New intents with what is expected of each, where its lane asks. The model is asked slice by slice:
-        others are answered in between. If it is too late for one, the sketch speaks for the rest."""
+        """New intents with their predictions, where their lanes ask. The model is asked slice by slice, so
+        that other callers are answered in between. If it is too late for one, the sketch is used for the
+        rest."""
         orders = [lanes[each.lane].order if each.lane in lanes else Order.FIFO for each in terms]
         if not any(orders):
             return items
@@ -129,7 +130,7 @@ class Expecting:
 
         for place, item in enumerate(items):
             order = orders[item.terms]
-            if order is Order.SHADOW:  # nobody waits for what is only remembered
+            if order is Order.SHADOW:  # predictions that are only remembered are not awaited
                 told = partial(self.durations.guess, item.id)
                 self._predict(terms[item.terms], item, told, ask=ask)
             elif order:
@@ -163,10 +164,10 @@ class Expecting:
         self.told[source] += 1
         tell(min(expected_ms, EXPECTED_MS_MAX))
 
-    # What readers ask.
+    # Called by readers.
 
     def source(self, lane: str) -> str:
-        """Where predictions of a lane come from now."""
+        """The current source of a lane's predictions."""
         if self.model.state is IN_USE:
             return MODEL
         sketch = self.durations.lane(lane)

@@ -1,7 +1,7 @@
-"""How long something takes, in bounded memory: counts in buckets whose bounds grow by a tenth.
+"""A distribution of durations in bounded memory: counts in buckets whose bounds grow by a tenth.
 
-A quantile read off it is right to within five percent; adding is one look-up and one increment; two of them
-add up to one. It follows what changes: past some thousands of values, the old ones count half.
+A quantile is right to within five percent; adding a value is one look-up and one increment; two sketches can
+be merged. It adapts to change: after some thousands of values, the old ones count half.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import accumulate
 from math import log
 
 _GROWTH = 1.1
-# Up to two days; what is longer is in the last one.
+# Up to two days; longer values are in the last bucket.
 _BUCKETS = 202
 _KEPT = 8_192
 
@@ -19,7 +19,7 @@ def _bucket(ms: int) -> int:
     return min(_BUCKETS - 1, 1 + int(log(ms) / log(_GROWTH))) if ms > 0 else 0
 
 
-# Most are short: those are looked up. And what a value in each bucket is taken for.
+# Most values are short: their buckets are looked up. And the value that represents each bucket.
 _SHORT = tuple(map(_bucket, range(4_096)))
 _MIDDLE = (0.5, *(_GROWTH**place * 2 * _GROWTH / (1 + _GROWTH) for place in range(_BUCKETS - 1)))
 
@@ -32,10 +32,10 @@ class Sketch:
     def __init__(self) -> None:
         self.counts = [0] * _BUCKETS
         self.count = 0
-        """What the buckets hold: with age, less than was added."""
+        """The number of values in the buckets: after ageing, fewer than were added."""
         self.added = 0
         self.max_ms = 0
-        """The longest seen: no quantile is above it."""
+        """The longest value seen: no quantile is above it."""
         self._mean_ms = 0.0
         self._again = 0
 
@@ -49,7 +49,7 @@ class Sketch:
             self._age()
 
     def merge(self, other: Sketch) -> None:
-        """Take in what another one holds."""
+        """Add the values of another sketch."""
         self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
         self.count += other.count
         self.added += other.added
@@ -63,7 +63,7 @@ class Sketch:
         self.count = sum(self.counts)
 
     def quantile(self, share: float) -> float | None:
-        """The time within which this share of them ended, at most the longest; None when there are none."""
+        """The time within which this share of them ended, at most the longest; None when empty."""
         middle = self._middle(share)
         return middle if middle is None else min(middle, max(_MIDDLE[0], self.max_ms))
 
@@ -75,7 +75,7 @@ class Sketch:
 
     @property
     def mean_ms(self) -> float:
-        """The mean; looked at again only when there is something new worth looking for."""
+        """The mean; computed again only after enough new values."""
         if self.added >= self._again:
             self._again = self.added + 1 + self.count // 32
             total = sum(count * middle for count, middle in zip(self.counts, _MIDDLE, strict=True) if count)
@@ -83,7 +83,7 @@ class Sketch:
         return self._mean_ms
 
     def error(self) -> float | None:
-        """How far off its median is, as a share of what it was: the median of that. None when empty."""
+        """The median relative error of predicting the median. None when empty."""
         guess_ms = self._middle(0.5)
         if guess_ms is None:
             return None
