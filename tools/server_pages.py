@@ -22,37 +22,38 @@ from tools.page import page, row
 HTTP: Final = f"""\
 # HTTP routes
 
-What `duetime serve` answers on port {HTTP_PORT}. A running server shows the same with every field,
-parameter and example at `/docs`, and as OpenAPI 3.1 at `/openapi.json`; [the guide](../server.md) shows
-how they are used. Roles are those of [tokens](../server.md#tokens); a server without tokens, which only
-listens on loopback, lets everybody do everything. [Errors](errors.md) are `application/problem+json`.
-gRPC is on port {GRPC_PORT}."""
+The routes of `duetime serve` on port {HTTP_PORT}. A running server documents every field, parameter and
+example at `/docs`, and provides OpenAPI 3.1 at `/openapi.json`. [The server guide](../server.md) shows how
+to use the routes. *needs* is the required role of a [token](../server.md#tokens). A server without tokens
+listens on loopback only and allows every request. [Errors](errors.md) are `application/problem+json`. gRPC
+is on port {GRPC_PORT}."""
 
 METRICS_PAGE: Final = """\
 # Metrics
 
-What `GET /metrics` gives: Prometheus text, OpenMetrics, or JSON, by `Accept`. It needs a token of any
-role, once the server has tokens. A histogram has `_bucket`, `_sum` and `_count`. The dashboard and the
-alert rules in `deploy/` read these names, and a test holds them to it.
+`GET /metrics` returns Prometheus text, OpenMetrics or JSON, depending on `Accept`. If the server has
+tokens, the request needs a token of any role. A histogram has `_bucket`, `_sum` and `_count`. The dashboard
+and the alert rules in `deploy/` use these names; a test checks them.
 
-Counters of how intents moved (submitted, completed, retried, dead, expired, canceled, revived) are kept
-with the data and go on after a restart; the others begin at zero with each start, as Prometheus
+Counters of intent transitions (submitted, completed, retried, dead, expired, canceled, revived) are stored
+with the data and continue after a restart. All other counters start at zero at each start, as Prometheus
 expects."""
 
 ANOMALIES: Final = """\
 # Anomalies
 
-What `GET /health` and `duetime health` may name as wrong, each with since when, its numbers, what it
-means and what to do. *After* is how long it must last before it is said, *until* how long it must be
-over before it is taken back. A `NOTE` leaves the status as it is; one `DEGRADED` makes it DEGRADED; one
-`DOWN` makes it DOWN, and the answer's HTTP status 503."""
+The anomalies that `GET /health` and `duetime health` report. Each report has a start time, figures, a
+meaning and a remedy. An anomaly is reported after it has lasted for the time in *after*, and cleared after
+it has been absent for the time in *until*. A `NOTE` does not change the status. One `DEGRADED` anomaly makes
+the status DEGRADED. One `DOWN` anomaly makes the status DOWN and the HTTP status 503."""
 
 CLI: Final = f"""\
 # Commands
 
-`duetime COMMAND --help` says the same and shows every option with its default. Commands that talk to a
-server find it by `--url`, else `DUETIME_URL`, else http://localhost:{HTTP_PORT}, and show it the token
-of `--token`, else `DUETIME_TOKEN`. Data goes to stdout, words to stderr; `--json` is for programs.
+`duetime COMMAND --help` shows the same text and the default of every option. Commands that use a server
+take its address from `--url`, `DUETIME_URL` or http://localhost:{HTTP_PORT}, in this order, and the token
+from `--token` or `DUETIME_TOKEN`. Data goes to stdout, messages go to stderr. `--json` prints JSON for
+programs.
 
 {main.EXIT_CODES}"""
 

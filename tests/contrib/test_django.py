@@ -276,7 +276,7 @@ def test_refused_rows_are_kept_and_shown(database):
         body='{"idempotencyKey": "k", "delayMs": 0, "stream": {"name": "n"}}'
     )
     said = manage("duetime_relay", "--tasks", database, "--once", "--retry-refused")
-    assert said == "1 refused rows are sent once more.\n1 relayed, 0 refused.\n"
+    assert said == "1 refused rows are sent again.\n1 relayed, 0 refused.\n"
 
 
 def test_functions_of_an_app_in_this_process(database, tmp_path):

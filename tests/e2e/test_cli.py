@@ -169,7 +169,7 @@ def test_tokens(run, tmp_path: Path):
     with ServerProcess(folder) as server:
         there = {"DUETIME_URL": server.url}
         refused = run("list", **there)
-        assert refused.returncode == 1 and "hint: Give it with --token" in refused.stderr
+        assert refused.returncode == 1 and "hint: Pass a token with --token" in refused.stderr
         assert run("list", **there, DUETIME_TOKEN=token).returncode == 0
         assert run("list", "--token", token, **there).returncode == 0
         denied = run("schedule", "task:t", **there, DUETIME_TOKEN=token)

@@ -179,11 +179,11 @@ def test_tables_and_charts_fit_the_terminal(terminal, server, columns):
 
 def test_purging_asks_first(terminal):
     asked = terminal("dead-letters", "purge", "--all")
-    asked.expect("Forget up to 1000 dead letters for good")
+    asked.expect("Permanently delete up to 1000 dead letters")
     asked.sendline("n")
     assert ended(asked) == 1
     asked = terminal("dead-letters", "purge", "--all")
-    asked.expect("for good")
+    asked.expect("Permanently delete")
     asked.sendline("y")
     asked.expect("0 of 0 purged")
     assert ended(asked) == 0

@@ -41,7 +41,7 @@ def test_people_see_tables_and_the_folder_is_whole(tmp_path):
     done = demo("--data", str(tmp_path / "kept"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "200 submitted = 182 ACKED + 10 DEAD_LETTERED + 4 EXPIRED + 4 CANCELED" in done.stdout
-    assert "All accounted for" in done.stderr and "duetime serve --data" in done.stderr
+    assert "All intents are accounted for" in done.stderr and "duetime serve --data" in done.stderr
     verify = [sys.executable, "-m", "duetime", "log", "verify", "--data", str(tmp_path / "kept")]
     assert subprocess.run(verify, env=environment(), capture_output=True, check=False).returncode == 0
 

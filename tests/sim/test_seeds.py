@@ -111,7 +111,7 @@ def test_the_command_runs_seeds_and_tells_what_happened(capsys):
 def test_the_command_shows_every_step(capsys):
     assert cli.main(["simulate", "--seed", "3", "--steps", "30", "--trace"]) == 0
     shown = capsys.readouterr()
-    assert "@0 Start" in shown.out and "No promise was broken." in shown.err
+    assert "@0 Start" in shown.out and "No guarantee was violated." in shown.err
 
 
 @pytest.mark.parametrize("arguments", [["--seeds", "a..b"], ["--seeds", "9..1"], ["--trace"]])

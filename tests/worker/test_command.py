@@ -24,7 +24,7 @@ from tests.worker.process import TARGET, WAIT_S, WorkerProcess
         ("tests.worker.functions:nothing", (), "has no 'nothing'"),
         ("tests.worker.functions:tell", (), "is not an App but of type function"),
         (TARGET, ("--queues", "default,emial"), "No function of the app is in the queue 'emial'"),
-        (TARGET, ("--queues", ","), "names nothing"),
+        (TARGET, ("--queues", ","), "is empty"),
     ],
 )
 def test_a_wrong_target_is_said_plainly(target, options, words):

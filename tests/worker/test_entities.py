@@ -86,7 +86,7 @@ def anomalies(server) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(("--entities", "Cart"), "no entity type 'Cart'"), (("--entities", ","), "names nothing")],
+    [(("--entities", "Cart"), "no entity type 'Cart'"), (("--entities", ","), "is empty")],
 )
 def test_a_wrong_type_is_said_plainly(options, words):
     worker = WorkerProcess(options=options)

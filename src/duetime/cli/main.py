@@ -28,9 +28,9 @@ EXIT_LATER: Final = 5
 EXIT_UNUSABLE: Final = 6
 
 EXIT_CODES: Final = (
-    "Exit codes: 0 all is well; 1 it was refused or could not be done (the reason and a hint are on stderr); "
-    "2 the command line is wrong; 3 stored data is damaged; 4 the server cannot be reached; "
-    "5 it may work later: the disk is full or failed, files or memory are short, or another process holds "
+    "Exit codes: 0 success; 1 refused or failed (reason and hint are on stderr); "
+    "2 invalid command line; 3 stored data is damaged; 4 the server is unreachable; "
+    "5 may work later: the disk is full or failed, too few file handles or memory, or another process holds "
     "the folder; 6 this program cannot use the data folder: no permission, not a folder, or a newer version."
 )
 
@@ -46,51 +46,57 @@ class Command(NamedTuple):
 COMMANDS: Final = {
     "serve": Command("duetime.cli.commands.serve", "serve", "Run the server: HTTP, gRPC, webhooks."),
     "worker": Command("duetime.cli.commands.worker", "worker", "Run the functions of an App for a server."),
-    "relay": Command("duetime.cli.commands.relay", "relay", "Hand an outbox's rows to a server."),
+    "relay": Command("duetime.cli.commands.relay", "relay", "Send outbox rows to a server."),
     "schedule": Command(
-        "duetime.cli.commands.schedule", "schedule", "Schedule a webhook, a task, a message."
+        "duetime.cli.commands.schedule", "schedule", "Schedule a webhook, a task or a message."
     ),
-    "get": Command("duetime.cli.commands.intents", "get", "Show everything about an intent."),
+    "get": Command("duetime.cli.commands.intents", "get", "Show all fields of an intent."),
     "list": Command("duetime.cli.commands.intents", "list_", "List intents."),
-    "why": Command("duetime.cli.commands.intents", "why", "Say why an intent has not run yet."),
-    "history": Command("duetime.cli.commands.intents", "history", "Show every step of an intent's life."),
-    "logs": Command("duetime.cli.commands.intents", "logs", "Show what an intent's newest attempt logged."),
-    "follow": Command("duetime.cli.commands.follow", "follow", "Watch transitions as they happen."),
-    "cancel": Command("duetime.cli.commands.intents", "cancel", "Stop intents, also while they run."),
+    "why": Command("duetime.cli.commands.intents", "why", "Explain why an intent has not run yet."),
+    "history": Command(
+        "duetime.cli.commands.intents", "history", "Show every state transition of an intent."
+    ),
+    "logs": Command("duetime.cli.commands.intents", "logs", "Show the log lines of the newest attempt."),
+    "follow": Command("duetime.cli.commands.follow", "follow", "Print state transitions as they happen."),
+    "cancel": Command("duetime.cli.commands.intents", "cancel", "Cancel intents, even while they run."),
     "fire": Command("duetime.cli.commands.intents", "fire", "Make scheduled intents due now."),
-    "revive": Command("duetime.cli.commands.intents", "revive", "Try dead letters again."),
+    "revive": Command("duetime.cli.commands.intents", "revive", "Retry dead letters."),
     "dead-letters": Command(
         "duetime.cli.commands.dead_letters", "app", "List, revive and purge dead letters."
     ),
-    "schedules": Command("duetime.cli.commands.schedules", "app", "List, make, pause and delete schedules."),
+    "schedules": Command(
+        "duetime.cli.commands.schedules", "app", "List, create, pause and delete schedules."
+    ),
     "queues": Command("duetime.cli.commands.queues", "app", "List, limit, pause and resume queues."),
-    "health": Command("duetime.cli.commands.health", "health", "Say whether the server is on time."),
-    "top": Command("duetime.cli.commands.top", "top", "Watch the server: tiers, lateness, what runs."),
-    "functions": Command("duetime.cli.commands.functions", "functions", "List what the workers can run."),
-    "chronoscope": Command("duetime.cli.commands.chronoscope", "chronoscope", "Look into the engine."),
+    "health": Command("duetime.cli.commands.health", "health", "Show whether the server is on time."),
+    "top": Command("duetime.cli.commands.top", "top", "Show a live view of the server."),
+    "functions": Command("duetime.cli.commands.functions", "functions", "List the functions of the workers."),
+    "chronoscope": Command("duetime.cli.commands.chronoscope", "chronoscope", "Show engine internals."),
     "timeline": Command(
-        "duetime.cli.commands.timeline", "timeline", "Show what will fire, and whether on time."
+        "duetime.cli.commands.timeline", "timeline", "Show upcoming intents and expected lateness."
     ),
     "predictions": Command(
-        "duetime.cli.commands.predictions", "predictions", "Show how long functions take."
+        "duetime.cli.commands.predictions", "predictions", "Show predicted durations of functions."
     ),
     "autoscale": Command(
-        "duetime.cli.commands.predictions", "autoscale", "Show how many workers queues need."
+        "duetime.cli.commands.predictions", "autoscale", "Show the number of workers each queue needs."
     ),
     "replay": Command(
-        "duetime.cli.commands.replay", "replay", "Show an intent or the system as of a moment."
+        "duetime.cli.commands.replay", "replay", "Show an intent or the system at a point in time."
     ),
-    "shell": Command("duetime.cli.commands.shell", "shell", "The same commands, interactively."),
-    "token": Command("duetime.cli.commands.token", "app", "Make, list and revoke tokens of a server."),
-    "backup": Command("duetime.cli.commands.backup", "backup", "Copy a data folder while its server runs."),
+    "shell": Command("duetime.cli.commands.shell", "shell", "Run the same commands interactively."),
+    "token": Command("duetime.cli.commands.token", "app", "Create, list and revoke tokens of a server."),
+    "backup": Command(
+        "duetime.cli.commands.backup", "backup", "Copy a data folder, even while its server runs."
+    ),
     "receive": Command(
-        "duetime.cli.commands.receive", "receive", "Show webhooks that arrive on this machine."
+        "duetime.cli.commands.receive", "receive", "Print webhooks that arrive on this machine."
     ),
-    "demo": Command("duetime.cli.commands.demo", "demo", "Watch an engine work, with an account at the end."),
-    "simulate": Command("duetime.cli.commands.simulate", "simulate", "Run the engine through seeded faults."),
-    "log": Command(
-        "duetime.cli.commands.log", "app", "Look into a log: its segments, its records, its damage."
+    "demo": Command("duetime.cli.commands.demo", "demo", "Run a demo and print a summary."),
+    "simulate": Command(
+        "duetime.cli.commands.simulate", "simulate", "Run the engine under simulated faults."
     ),
+    "log": Command("duetime.cli.commands.log", "app", "Inspect a log: segments, records, damage."),
     "config": Command("duetime.cli.commands.config", "app", "Show and check the settings."),
 }
 
@@ -106,7 +112,7 @@ def _root(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A durable time and task engine: things happen on time, survive crashes, and can say why."""
+    """A durable time and task engine: it runs work on time, survives crashes, and explains every delay."""
 
 
 def build(called: Collection[str]) -> typer.Typer:
@@ -157,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not __debug__:
         sys.stderr.write(
             "error: Duetime does not run under `python -O` or PYTHONOPTIMIZE.\n"
-            "hint: Its assertions guard stored data and must stay on; start Python without the option.\n"
+            "hint: Duetime's assertions protect stored data. Start Python without this option.\n"
         )
         return EXIT_ERROR
     given = list(sys.argv[1:] if arguments is None else arguments)

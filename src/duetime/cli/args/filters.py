@@ -13,28 +13,29 @@ from duetime.client.app.times import moment_of
 from duetime.client.http.request_types import Filter
 from duetime.clock import SystemClock
 
-WHICH = "Which ones"
+WHICH = "Filters"
 
 StatusOption = Annotated[
     list[str] | None,
-    option("--status", "-s", shown="STATUS", said="In this status; may be given again.", group=WHICH),
+    option("--status", "-s", shown="STATUS", said="Filter by status; may be repeated.", group=WHICH),
 ]
-TierOption = Annotated[str | None, option("--tier", shown="TIER", said="Of this tier.", group=WHICH)]
+TierOption = Annotated[str | None, option("--tier", shown="TIER", said="Filter by tier.", group=WHICH)]
 QueueOption = Annotated[
-    str | None, option("--queue", shown="QUEUE", said="Tasks of this queue.", group=WHICH)
+    str | None, option("--queue", shown="QUEUE", said="Filter by task queue.", group=WHICH)
 ]
-TaskOption = Annotated[str | None, option("--task", shown="NAME", said="This task.", group=WHICH)]
+TaskOption = Annotated[str | None, option("--task", shown="NAME", said="Filter by task name.", group=WHICH)]
 EntityOption = Annotated[
-    str | None, option("--entity", shown="TYPE|TYPE/ID", said="Messages to these entities.", group=WHICH)
+    str | None,
+    option("--entity", shown="TYPE|TYPE/ID", said="Filter by entity type, or by one entity.", group=WHICH),
 ]
 TagOption = Annotated[
     list[str] | None,
-    option("--tag", shown="K=V", said="With this tag; may be given again.", group=WHICH),
+    option("--tag", shown="K=V", said="Filter by tag; may be repeated.", group=WHICH),
 ]
 FromOption = Annotated[
-    str | None, option("--from", shown="TIME", said="Whose time is then or later.", group=WHICH)
+    str | None, option("--from", shown="TIME", said="Due at or after this time.", group=WHICH)
 ]
-ToOption = Annotated[str | None, option("--to", shown="TIME", said="Whose time is before.", group=WHICH)]
+ToOption = Annotated[str | None, option("--to", shown="TIME", said="Due before this time.", group=WHICH)]
 
 
 def made(
@@ -74,6 +75,6 @@ def tags(given: Sequence[str]) -> dict[str, str]:
     for each in given:
         name, equals, value = each.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"{each!r} is not like name=value", param_hint="--tag")
+            raise typer.BadParameter(f"{each!r} does not have the form name=value", param_hint="--tag")
         found[name] = value
     return found

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 WHEN: Final = "When"
-RETRY: Final = "Failing and waiting"
+RETRY: Final = "Retries and timeouts"
 HOOK: Final = "Webhooks"
 MORE: Final = "More"
 
@@ -26,22 +26,23 @@ Target = Annotated[
 ]
 Payload = Annotated[
     str | None,
-    option("--payload", "-p", shown="JSON|@FILE|-", said="What it carries: JSON, a file, or stdin."),
+    option("--payload", "-p", shown="JSON|@FILE|-", said="Payload: JSON, a file, or stdin (-)."),
 ]
-Id = Annotated[str | None, option("--id", shown="ID", said="A name of your own.")]
-Key = Annotated[str | None, option("--key", shown="KEY", said="The idempotency key: twice is once.")]
+Id = Annotated[str | None, option("--id", shown="ID", said="Intent id (default: generated).")]
+Key = Annotated[
+    str | None,
+    option("--key", shown="KEY", said="Idempotency key: a repeated request returns the same intent."),
+]
 CollapseKey = Annotated[
     str | None,
-    option(
-        "--collapse-key", shown="KEY", said="Takes the place of one with this key that waits.", group=MORE
-    ),
+    option("--collapse-key", shown="KEY", said="Replaces a waiting intent with the same key.", group=MORE),
 ]
 Collapse = Annotated[
     str | None,
     option(
         "--collapse",
         shown="debounce|throttle",
-        said="With its own time (debounce, if not said), or at that of the one it replaces.",
+        said="Time of the new intent: its own (debounce, the default) or that of the replaced one.",
         group=MORE,
     ),
 ]
@@ -50,7 +51,7 @@ Unique = Annotated[
     option(
         "--unique",
         shown="KEY",
-        said="Not while another with this key has not ended; its id is printed instead.",
+        said="If an intent with this key is active, print its id instead of creating one.",
         group=MORE,
     ),
 ]
@@ -59,23 +60,21 @@ UniqueUntil = Annotated[
     option(
         "--unique-until",
         shown="start|end|SPAN",
-        said="Until the other starts, ends, or so long after it was made.",
+        said="How long the key is held: until the intent starts, until it ends, or for a time.",
         group=MORE,
     ),
 ]
-Tags = Annotated[
-    list[str] | None, option("--tag", shown="K=V", said="To find it by; may be given more than once.")
-]
+Tags = Annotated[list[str] | None, option("--tag", shown="K=V", said="Tag to filter by; may be repeated.")]
 
 In = Annotated[
-    str | None, option("--in", shown="SPAN", said='After this time: 30s, 1h30m, "2 d", seconds.', group=WHEN)
+    str | None, option("--in", shown="SPAN", said='Delay: 30s, 1h30m, "2 d", or seconds.', group=WHEN)
 ]
 At = Annotated[
     str | None,
     option(
         "--at",
         shown="TIME",
-        said='At this time: 2030-01-31T09:00+01:00, "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00".',
+        said='Time: 2030-01-31T09:00+01:00, "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00".',
         group=WHEN,
     ),
 ]
@@ -84,7 +83,7 @@ Deadline = Annotated[
     option(
         "--deadline",
         shown="TIME|SPAN",
-        said="Too late from then on: a time, or a span after its own time.",
+        said="Do not run after this: a time, or a span after the intent's own time.",
         group=WHEN,
     ),
 ]
@@ -93,59 +92,97 @@ Tier = Annotated[
 ]
 Priority = Annotated[
     str | None,
-    option("--priority", shown="SECONDS|HIGH|LOW", said="A head start, or less of it.", group=WHEN),
+    option(
+        "--priority",
+        shown="SECONDS|HIGH|LOW",
+        said="Head start in seconds, HIGH (300) or LOW (-300).",
+        group=WHEN,
+    ),
 ]
 After = Annotated[
-    list[str] | None, option("--after", shown="ID", said="Not before these have succeeded.", group=WHEN)
+    list[str] | None,
+    option("--after", shown="ID", said="Wait for this intent to succeed; may be repeated.", group=WHEN),
 ]
 
 AfterOn = Annotated[
-    str | None, option("--after-on", shown="success|end", said="Which end of those lets it go.", group=WHEN)
+    str | None,
+    option(
+        "--after-on",
+        shown="success|end",
+        said="Wait for success of the --after intents, or for any end.",
+        group=WHEN,
+    ),
 ]
 
-Attempts = Annotated[int | None, option("--attempts", shown="N", said="Tries in all.", group=RETRY, min=1)]
-RetryDelay = Annotated[
-    str | None, option("--retry-delay", shown="SPAN", said="The wait after the first failure.", group=RETRY)
+Attempts = Annotated[
+    int | None, option("--attempts", shown="N", said="Total number of attempts.", group=RETRY, min=1)
 ]
-Timeout = Annotated[str | None, option("--timeout", shown="SPAN", said="For one attempt.", group=RETRY)]
+RetryDelay = Annotated[
+    str | None,
+    option("--retry-delay", shown="SPAN", said="Delay after the first failed attempt.", group=RETRY),
+]
+Timeout = Annotated[
+    str | None, option("--timeout", shown="SPAN", said="Maximum duration of one attempt.", group=RETRY)
+]
 ResultTtl = Annotated[
-    str | None, option("--result-ttl", shown="SPAN", said="How long a result is shown.", group=RETRY)
+    str | None,
+    option("--result-ttl", shown="SPAN", said="How long the result can be read after the end.", group=RETRY),
 ]
 ExpiredAction = Annotated[
     str | None,
-    option("--expired-action", shown="DISCARD|DEAD_LETTER", said="At its deadline.", group=RETRY),
+    option(
+        "--expired-action", shown="DISCARD|DEAD_LETTER", said="What happens at the deadline.", group=RETRY
+    ),
 ]
 Guarantee = Annotated[
     str | None,
-    option("--guarantee", shown="AT_LEAST_ONCE|AT_MOST_ONCE", said="What is promised of it.", group=RETRY),
+    option("--guarantee", shown="AT_LEAST_ONCE|AT_MOST_ONCE", said="Delivery guarantee.", group=RETRY),
 ]
 
-Method = Annotated[str | None, option("--method", shown="METHOD", said="POST, if not said.", group=HOOK)]
+Method = Annotated[
+    str | None, option("--method", shown="METHOD", said="HTTP method (default: POST).", group=HOOK)
+]
 Headers = Annotated[
-    list[str] | None, option("--header", "-H", shown="NAME: VALUE", said="Sent with it.", group=HOOK)
+    list[str] | None,
+    option(
+        "--header", "-H", shown="NAME: VALUE", said="HTTP header of the webhook; may be repeated.", group=HOOK
+    ),
 ]
 Body = Annotated[
-    str | None, option("--body", shown="JSON|@FILE|-", said="Sent instead of the usual one.", group=HOOK)
+    str | None,
+    option("--body", shown="JSON|@FILE|-", said="Request body, instead of the default one.", group=HOOK),
 ]
-Batch = Annotated[bool, option("--batch", said="May be sent together with others.", group=HOOK)]
+Batch = Annotated[
+    bool, option("--batch", said="Allow sending in one request with other webhooks.", group=HOOK)
+]
 
 Ack = Annotated[
-    str | None, option("--ack", shown="ASYNC|DURABLE", said="How safe it is before the answer.", group=MORE)
+    str | None,
+    option("--ack", shown="ASYNC|DURABLE", said="Durability before the command returns.", group=MORE),
 ]
 OnDuplicate = Annotated[
-    str | None, option("--on-duplicate", shown="return|reject", said="When the key is known.", group=MORE)
+    str | None,
+    option(
+        "--on-duplicate",
+        shown="return|reject",
+        said="If the key exists: return its intent even if finished, or refuse.",
+        group=MORE,
+    ),
 ]
 FairnessKey = Annotated[
     str | None,
     option(
-        "--fairness-key", shown="KEY", said="Whose share of the queue it is: keys take turns.", group=MORE
+        "--fairness-key", shown="KEY", said="Fairness key, such as the tenant: keys take turns.", group=MORE
     ),
 ]
 FairnessWeight = Annotated[
     int | None,
-    option("--fairness-weight", shown="N", said="How much its key gets: 1 to 1000.", group=MORE),
+    option("--fairness-weight", shown="N", said="Weight of the fairness key: 1 to 1000.", group=MORE),
 ]
-ShardKey = Annotated[str | None, option("--shard-key", shown="KEY", said="Kept with it.", group=MORE)]
+ShardKey = Annotated[
+    str | None,
+    option("--shard-key", shown="KEY", said="Stored with the intent; not interpreted yet.", group=MORE),
+]
 Traceparent = Annotated[
-    str | None, option("--traceparent", shown="TRACE", said="A W3C trace to go on with.", group=MORE)
+    str | None, option("--traceparent", shown="TRACE", said="W3C trace context to continue.", group=MORE)
 ]

@@ -18,22 +18,25 @@ _GROUP = "Server"
 
 UrlOption = Annotated[
     str | None,
-    option("--url", shown="URL", said="Else DUETIME_URL, else http://localhost:7928.", group=_GROUP),
+    option(
+        "--url", shown="URL", said="Server (default: DUETIME_URL, then http://localhost:7928).", group=_GROUP
+    ),
 ]
 TokenOption = Annotated[
     str | None,
     option(
         "--token",
         shown="TOKEN",
-        said="Else DUETIME_TOKEN, which others cannot see.",
+        said="Access token (better in DUETIME_TOKEN, where other users cannot see it).",
         group=_GROUP,
     ),
 ]
 
-# A person waits: a server that is not there is said soon.
+# A person waits: report an unreachable server soon.
 TRIES = 3
 NO_TOKEN_HINT = (
-    "Give it with --token or in DUETIME_TOKEN; `duetime token new --data DIR` makes one where the server is."
+    "Pass a token with --token or in DUETIME_TOKEN. "
+    "Create one on the server's machine: `duetime token new --data DIR`."
 )
 
 

@@ -10,7 +10,7 @@ from duetime.client.app.times import delay_ms, moment_ms, moment_of
 from duetime.errors import InvalidField
 
 HINT = (
-    'Write it as 2030-01-31T09:00+01:00, "in 30s", "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00", '
+    'Examples: 2030-01-31T09:00+01:00, "in 30s", "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00", '
     "or seconds since 1970."
 )
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -71,7 +71,7 @@ def _zone(words: list[str]) -> tuple[ZoneInfo | None, list[str]]:
         return ZoneInfo(last), words[:-1]
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidField(
-            f"There is no time zone {last!r}.", hint="Name it as Europe/Paris or UTC."
+            f"There is no time zone {last!r}.", hint="Use a name such as Europe/Paris or UTC."
         ) from None
 
 
@@ -116,7 +116,8 @@ def _at(day: date, clock: time, zone: ZoneInfo | None, text: str) -> int:
     moment = (naive.replace(tzinfo=zone) if zone is not None else naive.astimezone()).astimezone(UTC)
     if _local(moment, zone).replace(tzinfo=None) != naive:
         raise InvalidField(
-            f"{text!r} does not exist: the clocks jump over it that day.", hint="Name a time before or after."
+            f"{text!r} does not exist: daylight saving time skips it that day.",
+            hint="Use an earlier or a later time.",
         )
     return moment_ms(moment)
 
@@ -126,7 +127,7 @@ def _local(moment: datetime, zone: ZoneInfo | None) -> datetime:
 
 
 def _no_moment(text: str) -> InvalidField:
-    return InvalidField(f"{text!r} is not a moment.", hint=HINT)
+    return InvalidField(f"{text!r} is not a time.", hint=HINT)
 
 
 def span(millis: int) -> str:

@@ -12,17 +12,17 @@ from duetime.cli.ui import output
 
 
 def backup(
-    to: Annotated[Path, typer.Argument(metavar="TO", help="A folder that does not exist yet, or is empty.")],
+    to: Annotated[Path, typer.Argument(metavar="TO", help="Target folder; must be empty or not exist.")],
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="The data folder.", show_default=False)
     ] = None,
-    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")] = None,
+    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Configuration file.")] = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Copy a data folder, also while its server runs, and check every byte of the copy.
+    """Copy a data folder, even while its server runs, and verify every byte of the copy.
 
-    The copy has everything up to a position of the log, which is printed. Start a server on it with
-    `duetime serve --data TO`; never while the original runs too, or everything happens twice.
+    The copy contains everything up to a log position, which is printed. Start a server on the copy with
+    `duetime serve --data TO`. Never run the copy and the original together: every intent would run twice.
 
     Examples:
 
@@ -35,6 +35,6 @@ def backup(
         return
     output.text(str(made.position))
     output.words(
-        f"{to} has everything up to position {made.position}: {made.intents} intents,"
-        f" {made.segments} segments, {made.bytes} bytes of log. Every byte was checked."
+        f"{to} contains everything up to position {made.position}: {made.intents} intents,"
+        f" {made.segments} segments, {made.bytes} bytes of log. Every byte was verified."
     )

@@ -23,7 +23,7 @@ def chronoscope(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Look into the engine: how punctual each tier is, what it has to do, and with what.
+    """Show engine internals: lateness, load and permits of each tier, lanes, log and store.
 
     Examples:
 

@@ -15,11 +15,11 @@ app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
 
 @app.command()
 def show(
-    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")] = None,
+    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Configuration file.")] = None,
     defaults: Annotated[bool, typer.Option("--defaults", help="Show the defaults and ranges only.")] = False,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Print every setting, its value, and where the value came from."""
+    """Print every setting with its value and the source of the value."""
     if defaults:
         _show_defaults(as_json)
         return
@@ -41,13 +41,13 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to check.")],
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Check a configuration file alone, without the environment."""
+    """Check a configuration file, without environment variables."""
     loaded = config.load(file, environ={})
     given = [name for name, origin in loaded.origins.items() if origin != config.DEFAULT_ORIGIN]
     if as_json:
         output.json({"file": str(file), "valid": True, "given": given})
     else:
-        output.words(f"{file} is valid and gives {len(given)} of {len(config.SETTINGS)} settings.")
+        output.words(f"{file} is valid and sets {len(given)} of {len(config.SETTINGS)} settings.")
 
 
 def _visible(setting: config.Setting, value: object) -> object:

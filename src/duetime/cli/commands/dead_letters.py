@@ -18,11 +18,13 @@ from duetime.errors import DuetimeError, Refused
 app = typer.Typer(help="List, revive and purge dead letters.", no_args_is_help=True)
 
 IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="ID...", help="These; else those found.", show_default=False)
+    list[str] | None, typer.Argument(metavar="ID...", help="Ids (default: by filter).", show_default=False)
 ]  # fmt: skip
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="So many at most.")]
-AllFlag = Annotated[bool, typer.Option("--all", help="Every dead letter, without a filter.")]
-YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of results.")
+]
+AllFlag = Annotated[bool, typer.Option("--all", help="All dead letters, without a filter.")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @app.command("list")
@@ -34,13 +36,13 @@ def list_(
     tag: filters.TagOption = None,
     since: filters.FromOption = None,
     until: filters.ToOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")] = 50,
-    every: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 50,
+    every: Annotated[bool, typer.Option("--all", help="No limit: fetch all pages.")] = False,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """List dead letters, the newest first, with what went wrong.
+    """List dead letters with their last error, newest first.
 
     Examples:
 
@@ -69,7 +71,7 @@ def revive(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Try many dead letters again, with all their attempts.
+    """Retry many dead letters, each with a new set of attempts.
 
     Examples:
 
@@ -103,7 +105,7 @@ def purge(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Forget dead letters for good.
+    """Delete dead letters permanently.
 
     Examples:
 
@@ -113,9 +115,11 @@ def purge(
     _check(ids, filter, every)
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("there is nobody to ask: say --yes", param_hint="--yes")
+            raise typer.BadParameter(
+                "there is no terminal to ask for confirmation: use --yes", param_hint="--yes"
+            )
         which = f"these {len(ids)}" if ids else f"up to {limit}"
-        typer.confirm(f"Forget {which} dead letters for good?", abort=True, err=True)
+        typer.confirm(f"Permanently delete {which} dead letters?", abort=True, err=True)
 
     async def run(client: Client) -> Any:
         if ids:
@@ -128,7 +132,7 @@ def purge(
 def _check(ids: list[str] | None, filter: Filter, every: bool) -> None:
     """Which ones must be said: by their ids, by a filter, or all of them; one of the three."""
     if bool(ids) + bool(filter) + every != 1:
-        raise typer.BadParameter("say which ones: by their ids, by a filter such as --queue, or --all")
+        raise typer.BadParameter("select dead letters by id, by a filter such as --queue, or with --all")
 
 
 def _show(verb: str, done: Bulk, as_json: bool) -> None:
@@ -143,4 +147,4 @@ def _show(verb: str, done: Bulk, as_json: bool) -> None:
 
 
 def _failure(number: int) -> DuetimeError:
-    return Refused(f"{number} could not be done.", hint="The reasons are above; the others are done.")
+    return Refused(f"{number} failed.", hint="See the reasons above. The others succeeded.")

@@ -55,18 +55,22 @@ PATIENCE_S = 30.0
 
 def demo(
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Use this folder and keep it; else a temporary one.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Data folder to use and keep (default: a temporary one)."),
     ] = None,
     server: Annotated[
-        bool, typer.Option("--server", help="A server, and webhooks over HTTP, instead of an engine in here.")
+        bool,
+        typer.Option("--server", help="Run a server with webhooks over HTTP instead of an embedded engine."),
     ] = False,
-    count: Annotated[int, typer.Option(min=100, max=200_000, help="How many intents.")] = 3_000,
-    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="Spread over so many seconds.")] = 5.0,
+    count: Annotated[int, typer.Option(min=100, max=200_000, help="Number of intents.")] = 3_000,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=600, help="Spread the intents over this many seconds.")
+    ] = 5.0,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Watch an engine work: all tiers, retries, dead letters, an entity, deadlines; nothing gets lost.
+    """Run a demo with all tiers, retries, dead letters, entities and deadlines, and check the result.
 
-    With --server it is a server in a process of its own, asked over HTTP, and webhooks that arrive here.
+    With --server, the demo starts a server process, uses it over HTTP, and receives its webhooks.
     """
     with contextlib.ExitStack() as stack:
         logger = logging.getLogger("duetime")
@@ -98,7 +102,7 @@ class Demo(Board):
     """One run: what was asked for, what happened, and whether the two agree."""
 
     ends = ENDS
-    said = "none lost, none early, none twice, every entity in order"
+    said = "none lost, none early, none repeated, all entities in order"
 
     def __init__(self, folder: str, count: int, seconds: float) -> None:
         super().__init__()
@@ -193,7 +197,7 @@ class Demo(Board):
             self.run_id = app.new_id(self.clock.now_ms())
             self.earlier = _live(await app.overview())
             if self.earlier and not quiet:
-                output.words(f"{self.earlier} intents of an earlier demo were not finished: they go on now.")
+                output.words(f"{self.earlier} unfinished intents of an earlier demo continue now.")
             await app.ask(Pause(f"task:{CLOSED_QUEUE}"))
             watch = contextlib.nullcontext() if quiet else screen(self)
             with watch:
@@ -280,17 +284,17 @@ def _live(overview: Any) -> int:
 def _show_next(data: Path | None, server: bool) -> None:
     command, folder = output.command(), data or "demo-data"
     lines = {
-        f"log segments --data {folder}": "what was written",
-        f"log dump --data {folder} --limit 5": "record by record",
-        f"log verify --data {folder}": "check every byte of it",
+        f"log segments --data {folder}": "list the log segments",
+        f"log dump --data {folder} --limit 5": "print records",
+        f"log verify --data {folder}": "verify every byte",
     }
     if data is None and server:
-        lines = {f"demo --server --data {folder}": "the same, and the folder is kept", **lines}
+        lines = {f"demo --server --data {folder}": "run again and keep the folder", **lines}
     elif data is None:
-        lines = {f"demo --data {folder}": "kept; stop it midway and start it again", **lines}
+        lines = {f"demo --data {folder}": "keep the folder; stop it midway and start it again", **lines}
     if server:
-        lines[f"serve --data {folder}"] = "look at it over HTTP, and with the other commands"
+        lines[f"serve --data {folder}"] = "inspect it over HTTP and with the other commands"
     output.words("")
-    output.words("What to try next:")
+    output.words("Next steps:")
     for line, what in lines.items():
         output.words(f"  {command} {line:<40} {what}")

@@ -62,7 +62,7 @@ class ServerDemo(Board):
     """One run: what was asked for, what arrived, and whether the server's own account agrees."""
 
     ends = ENDS
-    said = "none lost, none early, no delivery twice, and the server stopped as it should"
+    said = "none lost, none early, no delivery repeated, and the server stopped cleanly"
 
     def __init__(self, folder: Path, count: int, seconds: float) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
         if url is None:
             for line in words:
                 output.words(line)
-            raise BadConfig("The server did not start.", hint="Read what it printed above.")
+            raise BadConfig("The server did not start.", hint="See its output above.")
         reading = asyncio.create_task(_listening(process, words, to_the_end=True))
         yield url
         process.send_signal(signal.SIGTERM)

@@ -23,7 +23,7 @@ COLOURS = {
 
 def follow(
     intent: Annotated[
-        str | None, typer.Option("--intent", "-i", metavar="ID", help="Of this intent.")
+        str | None, typer.Option("--intent", "-i", metavar="ID", help="Only events of this intent.")
     ] = None,
     status: filters.StatusOption = None,
     tier: filters.TierOption = None,
@@ -32,14 +32,14 @@ def follow(
     entity: filters.EntityOption = None,
     after: Annotated[
         str | None,
-        typer.Option("--after", metavar="EVENT", help="Begin behind this event of an earlier look."),
+        typer.Option("--after", metavar="EVENT", help="Resume after this event id."),
     ] = None,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after so many.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after N events.")] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Watch transitions as they happen. Ctrl-C ends it. `--json` gives one JSON object a line.
+    """Print state transitions as they happen, until Ctrl-C. `--json` prints one JSON object per line.
 
     Examples:
 
@@ -51,7 +51,7 @@ def follow(
 
     async def run(client: Client) -> None:
         number = 0
-        output.words(f"Following {client.url}; Ctrl-C ends it.")
+        output.words(f"Following {client.url}; stop with Ctrl-C.")
         events = client.events(intent_id=intent, after=after, reconnect_s=float("inf"), **filter)
         async with contextlib.aclosing(events):
             async for event in events:
@@ -77,7 +77,7 @@ def _show(event: Transition, as_json: bool) -> None:
     waits = event.status in ("SCHEDULED", "DUE", "BLOCKED")
     late = "" if waits or event.late_ms is None else f"  {event.late_ms} ms late"
     if late and event.limited_ms:
-        late += f", {event.limited_ms} ms for a limit, a pause or its entity"
+        late += f", {event.limited_ms} ms waiting for a limit, a pause or its entity"
     failed = event.status in ("DEAD_LETTERED", "SCHEDULED", "EXPIRED") and event.error
     output.line(
         (f"{time_args.shown(event.at)}  ", "dim"),

@@ -11,9 +11,9 @@ def functions(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """List the functions of the workers, with what they take and who has them now.
+    """List the functions of the workers, with their parameters and the workers that have them now.
 
-    With --json, the JSON Schema by which payloads are checked when they are submitted.
+    `--json` includes the JSON Schema that checks payloads when they are submitted.
 
     Examples:
 

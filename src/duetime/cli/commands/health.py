@@ -16,12 +16,12 @@ COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
 
 
 def health(
-    deep: Annotated[bool, typer.Option("--deep", help="Each tier's backpressure too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Include the backpressure of each tier.")] = False,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Say whether the server is on time. The exit code is 1 when it is DOWN.
+    """Show whether the server is on time. The exit code is 1 if it is DOWN.
 
     Examples:
 

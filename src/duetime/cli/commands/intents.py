@@ -19,10 +19,12 @@ from duetime.client.http.request_types import Revival
 from duetime.errors import DuetimeError
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The intent's id.")]
-IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="One id or more.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="One or more intent ids.")]
 RevisionOption = Annotated[
     int | None,
-    typer.Option("--revision", metavar="N", min=1, help="Only if nobody has changed it since this revision."),
+    typer.Option(
+        "--revision", metavar="N", min=1, help="Refuse if the intent has changed since this revision."
+    ),
 ]
 
 
@@ -32,7 +34,7 @@ def get(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show everything about an intent.
+    """Show all fields of an intent.
 
     Examples:
 
@@ -51,7 +53,7 @@ def why(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Say in one sentence why an intent has not run yet, or how it ended.
+    """Explain in one sentence why an intent has not run yet, or how it ended.
 
     Examples:
 
@@ -72,7 +74,7 @@ def history(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show every step of an intent's life, with times.
+    """Show every state transition of an intent, with times.
 
     Examples:
 
@@ -92,7 +94,7 @@ def logs(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show what the newest attempt of an intent logged, once it has ended.
+    """Show the log lines of an intent's newest attempt, after it has ended.
 
     Examples:
 
@@ -128,10 +130,10 @@ def list_(
     since: filters.FromOption = None,
     until: filters.ToOption = None,
     order: Annotated[
-        str, typer.Option("--order", metavar="newest|due", help="The newest first, or the next due first.")
+        str, typer.Option("--order", metavar="newest|due", help="Newest first, or next due first.")
     ] = "newest",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")] = 50,
-    every: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 50,
+    every: Annotated[bool, typer.Option("--all", help="No limit: fetch all pages.")] = False,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
@@ -200,7 +202,7 @@ async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:
         cursor = page.next_cursor
     render.intents(found, errors=errors)
     if cursor is not None:
-        output.words(f"There are more than these {len(found)}: see --limit and --all.")
+        output.words(f"There are more than these {len(found)} intents: use --limit or --all.")
     elif not found:
         output.words("There are none.")
 
@@ -210,15 +212,13 @@ async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:
 
 def cancel(
     ids: IdsArgument,
-    tree: Annotated[
-        bool, typer.Option("--tree", help="Also what waits for them, and the members of a group.")
-    ] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Also cancel dependents and group members.")] = False,
     revision: RevisionOption = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Stop intents, also while they run.
+    """Cancel intents, even while they run.
 
     Examples:
 
@@ -259,7 +259,7 @@ def revive(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Try dead letters again, with all their attempts.
+    """Retry dead letters, each with a new set of attempts.
 
     Examples:
 

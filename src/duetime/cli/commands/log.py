@@ -21,7 +21,7 @@ from duetime.log import inspect
 from duetime.protocol import record as codec
 from duetime.protocol.command import Command, Settle, Submit
 
-app = typer.Typer(help="Look into a log: its segments, its records, its damage.", no_args_is_help=True)
+app = typer.Typer(help="Inspect a log: segments, records, damage.", no_args_is_help=True)
 
 DataOption = Annotated[Path, typer.Option("--data", metavar="DIR", help="The data folder.")]
 _DATA = Path("duetime-data")
@@ -42,7 +42,7 @@ class SegmentLine(Struct, rename="camel"):
 
 @app.command()
 def segments(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None:
-    """List the segments: where each begins, what it holds, from when to when."""
+    """List the segments with first position, contents and time range."""
     folder = _log_folder(data)
     found = inspect.segments(folder)
     lines = [SegmentLine(info.file, info.first, info.bytes, info.frames, info.sealed) for info in found]
@@ -80,12 +80,12 @@ def _fill(lines: list[SegmentLine], folder: Path, until: int) -> Damaged | None:
 @app.command()
 def dump(
     data: DataOption = _DATA,
-    start: Annotated[int, typer.Option("--from", metavar="POSITION", help="Begin at this position.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Print no more than so many records.")] = None,
-    intent: Annotated[str | None, typer.Option(metavar="ID", help="Only what names this intent.")] = None,
+    start: Annotated[int, typer.Option("--from", metavar="POSITION", help="Start at this position.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of records.")] = None,
+    intent: Annotated[str | None, typer.Option(metavar="ID", help="Only records of this intent.")] = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Print the records, one a line: place, time, command, fields. `--json` gives NDJSON."""
+    """Print the records, one per line: position, time, command, fields. `--json` prints NDJSON."""
     for count, (position, index, at_ms, command) in enumerate(_records(_log_folder(data), start, intent)):
         if count == limit:
             break
@@ -128,7 +128,7 @@ def _of(command: Command, intent: str) -> Command | None:
 
 @app.command()
 def verify(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None:
-    """Check every byte: frames, records, the store, and what they add up to. Damage: exit code 3."""
+    """Verify every byte of log and store, and the state they produce. Exit code 3 on damage."""
     _log_folder(data)
     report = wiring.verify(data)
     if as_json:
@@ -141,7 +141,7 @@ def verify(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None:
             + (f"; {report.replayed} records were replayed." if not report.findings else ".")
         )
         if not report.findings:
-            output.words(f"Sound: they add up to a state of {report.intents} intents that breaks no law.")
+            output.words(f"No damage. Replay gives a valid state with {report.intents} intents.")
     if report.findings:
         number = len(report.findings)
         raise Damaged(f"{number} damaged place{'s' * (number > 1)} in {data}.", hint="Restore from a backup.")
@@ -150,7 +150,7 @@ def verify(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None:
 def _log_folder(data: Path) -> Path:
     folder = data / wiring.LOG_FOLDER
     if not folder.is_dir():
-        raise BadConfig(f"There is no log in {data}.", hint="Name the data folder with --data DIR.")
+        raise BadConfig(f"There is no log in {data}.", hint="Pass the data folder with --data DIR.")
     return folder
 
 

@@ -17,7 +17,7 @@ def predictions(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show how long each function takes, how good predictions are, and what an order by them would gain.
+    """Show the duration of each function, the accuracy of predictions, and the gain of ordering by them.
 
     Examples:
 
@@ -58,7 +58,7 @@ def gained(gain: Gain | None) -> str:
         return "Too little ended yet to tell a gain."
     return (
         f"By the last {gain.jobs:,} jobs, {gain.servers} at a time: the mean {_change(gain.mean_gain)}"
-        f" and the p99 {_change(gain.p99_gain)} than in order of arrival"
+        f" and the p99 {_change(gain.p99_gain)} than with FIFO order"
         f" ({gain.fifo.mean_ms:,.0f} ms and {gain.fifo.p99_ms:,.0f} ms)."
     )
 
@@ -77,15 +77,18 @@ def model(found: ModelForecast) -> str:
 
 
 def autoscale(
-    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="One queue alone.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only this queue.")] = None,
     target: Annotated[
-        int | None, typer.Option("--target", metavar="SECONDS", min=1, help="Done within this; else 60.")
+        int | None,
+        typer.Option(
+            "--target", metavar="SECONDS", min=1, help="Target time to finish the backlog (default: 60)."
+        ),
     ] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show what waits in each queue, how long it will take, and how many workers it needs.
+    """Show the backlog of each queue, its expected duration, and the number of workers it needs.
 
     Examples:
 

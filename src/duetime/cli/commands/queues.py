@@ -22,19 +22,19 @@ _NONE: Final = ("none", "no", "off")
 NameArgument = Annotated[
     str,
     typer.Argument(
-        metavar="QUEUE", help="A task queue; else stream:NAME, callback:HOST[:PORT], entity:TYPE/ID."
+        metavar="QUEUE", help="A task queue, or stream:NAME, callback:HOST[:PORT], entity:TYPE/ID."
     ),
 ]
 
 
 @app.command("list")
 def list_(
-    every: Annotated[bool, typer.Option("--all", help="Also those of single entities.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include the queues of single entities.")] = False,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """List queues that hold something, are asked for, are paused, or have limits of their own.
+    """List queues that have intents, have consumers, are paused, or have limits.
 
     Examples:
 
@@ -57,33 +57,38 @@ async def _shown(client: Client, every: bool) -> list[dict[str, Any]]:
 def set_(
     name: NameArgument,
     concurrency: Annotated[
-        str | None, typer.Option("--concurrency", metavar="N|none", help="So many run at one time.")
+        str | None, typer.Option("--concurrency", metavar="N|none", help="Maximum concurrent runs.")
     ] = None,
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="RATE|none", help="So many start in a time: 20/s, 100/m.")
+        str | None,
+        typer.Option("--rate", metavar="RATE|none", help="Maximum starts per period: 20/s, 100/m."),
     ] = None,
     burst: Annotated[
-        int | None, typer.Option("--burst", metavar="N", min=1, help="So many at once after a pause.")
+        int | None, typer.Option("--burst", metavar="N", min=1, help="Maximum starts at once after a pause.")
     ] = None,
     depth: Annotated[
         str | None,
-        typer.Option("--depth", metavar="N|none", help="So many may wait; more are refused (429)."),
+        typer.Option("--depth", metavar="N|none", help="Maximum waiting intents; more are refused (429)."),
     ] = None,
     priority: Annotated[
         str | None,
-        typer.Option("--priority", metavar="SECONDS|HIGH|LOW", help="For intents that name none."),
+        typer.Option(
+            "--priority", metavar="SECONDS|HIGH|LOW", help="Default priority of the queue's intents."
+        ),
     ] = None,
     order: Annotated[
         str | None,
-        typer.Option("--order", metavar="fifo|expected|shadow", help="As they come, or the shorter first."),
+        typer.Option(
+            "--order", metavar="fifo|expected|shadow", help="Order of arrival, or shortest expected first."
+        ),
     ] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Give a queue other limits, at once. What is not named stays; `none` takes a limit away.
+    """Change the limits of a queue immediately. Omitted options stay; `none` removes a limit.
 
-    They are kept on the log: a restarted server knows them.
+    The limits are stored on the log and survive a restart.
 
     Examples:
 
@@ -107,7 +112,7 @@ def set_(
     if order is not None:
         changes["order"] = order.upper()
     if not changes:
-        raise typer.BadParameter("say what is to be different: --concurrency, --rate, --burst, --depth ...")
+        raise typer.BadParameter("nothing to change: use --concurrency, --rate, --burst, --depth ...")
     _change(name, changes, as_json, url, token)
 
 
@@ -118,7 +123,7 @@ def pause(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Hand out nothing more of a queue; what runs goes on, and new work is taken. Kept across restarts.
+    """Stop deliveries from a queue. Running intents continue; new intents are accepted. Survives restarts.
 
     Examples:
 
@@ -134,7 +139,7 @@ def resume(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Hand out a queue's work again.
+    """Resume deliveries from a queue.
 
     Examples:
 

@@ -41,17 +41,17 @@ class Arrival(Struct, rename="camel"):
 
 
 def receive(
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0: any free one.")] = PORT,
-    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port; 0 picks a free one.")] = PORT,
+    host: Annotated[str, typer.Option("--host", help="Listen address.")] = "127.0.0.1",
     status: Annotated[
-        int, typer.Option("--status", min=200, max=599, help="Answer with this: 503 to see retries.")
+        int, typer.Option("--status", min=200, max=599, help="Response status; use 503 to see retries.")
     ] = 200,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="Stop after so many.", show_default=False)
+        int | None, typer.Option("--count", min=1, help="Stop after N webhooks.", show_default=False)
     ] = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Listen for webhooks on this machine and print what arrives. Ctrl-C ends it.
+    """Listen for webhooks on this machine and print them, until Ctrl-C.
 
     Examples:
 
@@ -61,7 +61,7 @@ def receive(
     """
     receiver = Receiver(host, port, status, count, as_json)
     with contextlib.suppress(KeyboardInterrupt):
-        output.words(f"Waiting for webhooks on {receiver.url}; each is answered {status}. Ctrl-C ends it.")
+        output.words(f"Waiting for webhooks on {receiver.url}; each gets status {status}. Stop with Ctrl-C.")
         receiver.run()
 
 

@@ -21,27 +21,25 @@ from duetime.plain import log_to_stderr
 
 def relay(
     database: Annotated[
-        str, typer.Argument(metavar="DATABASE", help="As SQLAlchemy writes it: postgresql+psycopg://...")
+        str, typer.Argument(metavar="DATABASE", help="SQLAlchemy URL: postgresql+psycopg://...")
     ],
-    table: Annotated[str, typer.Option("--table", help="The outbox.")] = TABLE,
-    schema: Annotated[str | None, typer.Option("--schema", help="Where the table is.")] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, max=10_000, help="Rows at a time.")] = BATCH,
+    table: Annotated[str, typer.Option("--table", help="Outbox table.")] = TABLE,
+    schema: Annotated[str | None, typer.Option("--schema", help="Database schema of the table.")] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=10_000, help="Rows per batch.")] = BATCH,
     poll: Annotated[
-        float, typer.Option("--poll", metavar="SECONDS", min=0.01, help="Look for rows so often.")
+        float, typer.Option("--poll", metavar="SECONDS", min=0.01, help="Polling interval.")
     ] = POLL_S,
-    once: Annotated[bool, typer.Option("--once", help="Relay what is there, and end.")] = False,
-    retry_refused: Annotated[
-        bool, typer.Option("--retry-refused", help="Send rows that were refused once more.")
-    ] = False,
-    status: Annotated[bool, typer.Option("--status", help="Only say how many rows there are.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Relay all waiting rows, then exit.")] = False,
+    retry_refused: Annotated[bool, typer.Option("--retry-refused", help="Send refused rows again.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only print the number of rows.")] = False,
     url: UrlOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Hand the rows of an outbox to a server, until SIGTERM or Ctrl-C.
+    """Send the rows of an outbox to a server, until SIGTERM or Ctrl-C.
 
     The outbox is a table in an application's own database, written by duetime.contrib.sqlalchemy or
-    duetime.contrib.django. Several relays may run at once. Rows that are refused are kept, with the reason.
-    A server that cannot be reached is waited for; with --once that is an error.
+    duetime.contrib.django. Several relays may run at once. Refused rows are kept with the reason.
+    The relay waits for an unreachable server; with --once this is an error.
 
     Examples:
 
@@ -95,7 +93,7 @@ def _relay(database: str, table: str, schema: str | None, app: App, batch: int, 
 
 async def _prepare(made: Relay, retry_refused: bool, status: bool) -> None:
     if retry_refused:
-        output.words(f"{await made.rows.reopen()} refused rows are sent once more.")
+        output.words(f"{await made.rows.reopen()} refused rows are sent again.")
     if status:
         count = await made.rows.count()
         output.text(f"{count.waiting} waiting, {count.refused} refused.")

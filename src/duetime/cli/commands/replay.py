@@ -16,16 +16,16 @@ from duetime.clock import SystemClock
 def replay(
     id: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="This intent; else the whole system.", show_default=False),
+        typer.Argument(metavar="ID", help="Intent id (default: the whole system).", show_default=False),
     ] = None,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help='As of then: a time, or "1h ago".')
+        str | None, typer.Option("--at", metavar="TIME", help='Point in time: a time, or "1h ago".')
     ] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show the life of an intent, or the state of the system, as of a moment, read from the log.
+    """Show an intent, or the whole system, at a point in time, replayed from the log.
 
     Examples:
 

@@ -55,7 +55,7 @@ def schedule(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Schedule an intent; its id is printed. Without --in and --at it is for now.
+    """Schedule an intent and print its id. Without --in and --at it is due now.
 
     Examples:
 
@@ -129,7 +129,7 @@ def target_of(
     if kind == "entity" and len(parts) >= 3 and all(parts):
         return {"entity": {"type": parts[0], "id": "/".join(parts[1:-1]), "message": parts[-1]}}
     raise typer.BadParameter(
-        f"{text!r} is none of https://..., task:NAME[@QUEUE], stream:NAME, entity:TYPE/ID/MESSAGE",
+        f"{text!r} is not a target. Use https://..., task:NAME[@QUEUE], stream:NAME, entity:TYPE/ID/MESSAGE",
         param_hint="TARGET",
     )
 
@@ -137,14 +137,14 @@ def target_of(
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not (name.strip() and colon):
-        raise typer.BadParameter(f"{text!r} is not like Name: value", param_hint="--header")
+        raise typer.BadParameter(f"{text!r} does not have the form Name: value", param_hint="--header")
     return name.strip(), value.strip()
 
 
 def moment_of_options(delay: str | None, at: str | None) -> Any:
     """The moment `--in` or `--at` means."""
     if delay is not None and at is not None:
-        raise typer.BadParameter("give one of --in and --at")
+        raise typer.BadParameter("use only one of --in and --at")
     now_ms = SystemClock().now_ms()
     return moment_of(
         time_args.moment(at, now_ms) if at is not None else now_ms + time_args.length(delay or "0")
@@ -202,7 +202,7 @@ def _claim(
     if collapse is not None:
         claim["collapse"] = _constant(collapse)
     if until is not None and unique is None:
-        raise typer.BadParameter("--unique-until goes with --unique.")
+        raise typer.BadParameter("--unique-until requires --unique.")
     if unique is not None:
         said: dict[str, Any] = {"key": unique}
         if until is not None and until.lower() in ("start", "end"):
@@ -246,5 +246,5 @@ def read_json(text: str, option: str) -> Any:
     except OSError as error:
         raise typer.BadParameter(f"{text[1:]} cannot be read: {error.strerror}", param_hint=option) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = f"it is not JSON: {error}. Text needs quotes of its own: '\"text\"'"
+        reason = f"it is not JSON: {error}. Quote text as JSON: '\"text\"'"
         raise typer.BadParameter(reason, param_hint=option) from None

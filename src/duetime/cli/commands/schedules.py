@@ -16,39 +16,44 @@ from duetime.client.http.models import Schedule
 from duetime.client.http.transport import Request
 from duetime.clock import SystemClock
 
-app = typer.Typer(help="List, make, pause, trigger and delete schedules.", no_args_is_help=True)
+app = typer.Typer(help="List, create, pause, trigger and delete schedules.", no_args_is_help=True)
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The schedule's name.")]
-RULE = "Rule"
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Schedule id.")]
+RULE = "Recurrence"
 CronOption = Annotated[
-    str | None, option("--cron", shown="RULE", said='Five fields: "0 9 * * MON-FRI".', group=RULE)
+    str | None, option("--cron", shown="RULE", said='Cron expression: "0 9 * * MON-FRI".', group=RULE)
 ]
 EveryOption = Annotated[
-    str | None, option("--every", shown="SPAN", said="Every so often: 30s, 5m, 1h.", group=RULE)
+    str | None, option("--every", shown="SPAN", said="Interval: 30s, 5m, 1h.", group=RULE)
 ]
 ZoneOption = Annotated[
-    str | None, option("--zone", shown="ZONE", said="Whose clock: Europe/Paris; else UTC.", group=RULE)
+    str | None,
+    option("--zone", shown="ZONE", said="Time zone, such as Europe/Paris (default: UTC).", group=RULE),
 ]
 JitterOption = Annotated[
-    str | None, option("--jitter", shown="SPAN", said="Up to so much later, to spread load.", group=RULE)
+    str | None,
+    option("--jitter", shown="SPAN", said="Maximum added delay per tick, to spread load.", group=RULE),
 ]
-StartOption = Annotated[str | None, option("--start", shown="TIME", said="No tick before.", group=RULE)]
-EndOption = Annotated[str | None, option("--end", shown="TIME", said="No tick after.", group=RULE)]
+StartOption = Annotated[
+    str | None, option("--start", shown="TIME", said="No tick before this time.", group=RULE)
+]
+EndOption = Annotated[str | None, option("--end", shown="TIME", said="No tick after this time.", group=RULE)]
 OverlapOption = Annotated[
     str | None,
     option(
         "--overlap",
         shown="ALLOW|SKIP|QUEUE_ONE|CANCEL_RUNNING",
-        said="While an earlier one has not ended.",
+        said="What a tick does while an earlier intent has not ended.",
         group=RULE,
     ),
 ]
 MisfireOption = Annotated[
     str | None,
-    option("--misfire", shown="ONCE|SKIP|CATCH_UP", said="When its time has passed.", group=RULE),
+    option("--misfire", shown="ONCE|SKIP|CATCH_UP", said="What happens to missed ticks.", group=RULE),
 ]
 CatchUpOption = Annotated[
-    int | None, option("--catch-up", shown="N", said="So many of those, for CATCH_UP.", group=RULE, min=1)
+    int | None,
+    option("--catch-up", shown="N", said="Maximum missed ticks to run with CATCH_UP.", group=RULE, min=1),
 ]
 
 
@@ -95,7 +100,7 @@ def put(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Make a schedule, or give it another rule.
+    """Create a schedule, or replace it.
 
     Examples:
 
@@ -104,7 +109,7 @@ def put(
       duetime schedules put ping https://example.com/ping --every 5m --overlap skip
     """
     if (cron is None) == (every is None):
-        raise typer.BadParameter("give one of --cron and --every")
+        raise typer.BadParameter("use one of --cron and --every")
     intent: dict[str, Any] = {
         **target_of(target, method, header, body, False),
         **retry_of(attempts, retry_delay, timeout),
@@ -136,7 +141,7 @@ def show(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show everything about a schedule."""
+    """Show all fields of a schedule."""
     _show(lambda client: client.schedules.get(id), as_json, url, token)
 
 
@@ -147,7 +152,7 @@ def pause(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """No more ticks until it is resumed."""
+    """Pause a schedule: no ticks until it is resumed."""
     _show(lambda client: client.schedules.pause(id), as_json, url, token)
 
 
@@ -158,7 +163,7 @@ def resume(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Ticks again, from now on."""
+    """Resume a schedule. Ticks of the pause are skipped."""
     _show(lambda client: client.schedules.resume(id), as_json, url, token)
 
 
@@ -169,7 +174,7 @@ def delete(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Forget a schedule. What it made goes on."""
+    """Delete a schedule. Intents that it created are kept."""
     _show(lambda client: client.schedules.delete(id), as_json, url, token)
 
 
@@ -180,7 +185,7 @@ def trigger(
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Make an intent of it now, besides its ticks."""
+    """Create one extra intent of a schedule now."""
     found = server.ask(url, token, lambda client: client.schedules.trigger(id), as_sent=as_json)
     if as_json:
         output.json(found)
@@ -191,12 +196,12 @@ def trigger(
 @app.command("next")
 def next_(
     id: IdArgument,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, max=100, help="How many.")] = 5,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=100, help="Number of ticks.")] = 5,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Say when it will tick next."""
+    """Show the next ticks of a schedule."""
     found = server.ask(url, token, lambda client: client.schedules.next(id, count))
     if as_json:
         output.json(found)

@@ -26,20 +26,22 @@ _DEFAULTS = (URL_DEFAULT, f"http://127.0.0.1:{HTTP_PORT}")
 
 def serve(
     data: Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The data folder.")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Where to listen; loopback by default.")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="The port of HTTP; 0: any free one.")] = None,
-    grpc_port: Annotated[
-        int | None, typer.Option("--grpc-port", help="The port of gRPC; 0: any free one.")
+    host: Annotated[
+        str | None, typer.Option("--host", help="Listen address (default: loopback only).")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="HTTP port; 0 picks a free one.")] = None,
+    grpc_port: Annotated[
+        int | None, typer.Option("--grpc-port", help="gRPC port; 0 picks a free one.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Configuration file.")] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond loopback without any token.")
+        bool, typer.Option("--insecure", help="Allow a public listen address without tokens.")
     ] = False,
 ) -> None:
     """Run the server: HTTP on port 7928, gRPC on port 7929, data in ./duetime-data.
 
-    SIGTERM or Ctrl-C stops it gracefully: what is in flight is finished within engine.drain_ms, the rest is
-    handed back and goes on at the next start. A second one stops it at once.
+    SIGTERM or Ctrl-C stops the server gracefully: running deliveries may finish within engine.drain_ms. The
+    rest is retried at the next start. A second signal stops the server immediately.
 
     Examples:
 
@@ -67,7 +69,7 @@ def serve(
     asyncio.run(
         serving.serve(loaded.config, insecure=insecure, started=lambda at: _say(at, loaded.config.data.dir))
     )
-    output.words("Stopped; everything accepted is written down.")
+    output.words("Stopped. All accepted intents are stored.")
 
 
 def _collect_seldom() -> None:
@@ -82,7 +84,7 @@ def _say(at: Listening, folder: str) -> None:
     others = [_reachable(other) for other in at.others]
     output.words(f"Duetime listens on {url}" + "".join(f" and {other}" for other in others))
     if url != at.http:
-        output.words("It can be reached at every address of this machine.")
+        output.words("The server listens on every address of this machine.")
     output.words(f"Data in {folder}. API: {url}/docs  Health: {url}/health  Metrics: {url}/metrics")
     for line in _to_try(url, at.asks_for_tokens):
         output.words(line)

@@ -21,10 +21,10 @@ LEFT_OUT = ("shell",)
 
 
 def shell(url: server.UrlOption = None, token: server.TokenOption = None) -> None:
-    """Use the same commands interactively: completion with Tab, history with the arrows.
+    """Run the same commands interactively, with completion (Tab) and history (arrow keys).
 
-    Ctrl-C forgets the line or ends what runs, Ctrl-D or `exit` leaves. `help` lists the commands and
-    `help COMMAND` says more. Lines may also be piped in; then the exit code is 1 if one of them failed.
+    Ctrl-C clears the line or stops the running command; Ctrl-D or `exit` quits. `help` lists the commands,
+    `help COMMAND` explains one. Lines may also be piped in; then the exit code is 1 if one of them failed.
 
     Examples:
 
@@ -54,7 +54,7 @@ def _piped(lines: Iterable[str]) -> bool:
 
 def _interactive() -> bool:
     ask = _prompt()
-    output.words(f"Duetime at {server.default.url}. `help` lists the commands, Tab completes, Ctrl-D leaves.")
+    output.words(f"Duetime at {server.default.url}. `help` lists the commands, Tab completes, Ctrl-D quits.")
     while True:
         try:
             line = ask()
@@ -110,8 +110,8 @@ def run(line: str) -> int | None:
     if words[0] == "help":
         words = [*words[1:], "--help"]
     if words[0] in LEFT_OUT or (words[0] not in COMMANDS and not words[0].startswith("-")):
-        output.words(f"error: there is no command {words[0]!r} here", style="red")
-        output.words("hint: `help` lists them")
+        output.words(f"error: unknown command {words[0]!r}", style="red")
+        output.words("hint: `help` lists the commands")
         return EXIT_USAGE
     try:
         return main(words)

@@ -21,19 +21,23 @@ _COMPLETE_FROM = 200
 def simulate(
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Run one seed.")] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="A..B", help="Run these seeds.")] = "1..100",
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each seed's first act.")] = STEPS,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: one for each core.")] = 0,
+    steps: Annotated[
+        int, typer.Option("--steps", min=1, help="Steps of the fault phase of each seed.")
+    ] = STEPS,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Number of processes; 0 means one per core.")
+    ] = 0,
     trace: Annotated[bool, typer.Option("--trace", help="With --seed: print every step.")] = False,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Run the real engine through lost writes, crashes, power loss and wrong clocks, and check every promise.
+    """Run the engine through lost writes, crashes, power loss and wrong clocks, and check all guarantees.
 
-    Each seed is one run: faults first, with every invariant checked at every step, then calm, in which
-    everything submitted must end. The same seed does the same everywhere.
+    Each seed is one run: first a phase with faults and all invariants checked at every step, then a phase
+    without faults in which every intent must end. The same seed gives the same run on every machine.
     """
     chosen = range(seed, seed + 1) if seed is not None else _range(seeds)
     if trace and seed is None:
-        raise typer.BadParameter("it needs --seed: the steps of one run", param_hint="--trace")
+        raise typer.BadParameter("it requires --seed", param_hint="--trace")
     total = Report()
     begin_s = perf_counter()
     try:
@@ -55,9 +59,9 @@ def _range(text: str) -> range:
     try:
         chosen = range(int(first), int(last if dots else first) + 1)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not like 1..100", param_hint="--seeds") from None
+        raise typer.BadParameter(f"{text!r} does not have the form 1..100", param_hint="--seeds") from None
     if not chosen:
-        raise typer.BadParameter(f"{text!r} has no seeds in it", param_hint="--seeds")
+        raise typer.BadParameter(f"{text!r} contains no seeds", param_hint="--seeds")
     return chosen
 
 
@@ -112,7 +116,7 @@ def _show(total: Report, seconds: float, missing: list[str], as_json: bool) -> N
     output.words(
         f"{total.seeds} seeds, {total.records} records, {total.intents} intents, {total.lives} starts,"
         f" {days} simulated days in {seconds:.1f} s ({total.seeds / max(seconds, 0.001):.1f} seeds/s)."
-        " No promise was broken."
+        " No guarantee was violated."
     )
     if missing:
         output.words(f"These never happened: {', '.join(missing)}.")

@@ -24,17 +24,17 @@ _DAY = len("2030-01-31")
 
 def timeline(
     since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="From then; else from now.")
+        str | None, typer.Option("--from", metavar="TIME", help="Start time (default: now).")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Until then; else as long as the server says.")
+        str | None, typer.Option("--to", metavar="TIME", help="End time (default: the server's choice).")
     ] = None,
-    slots: Annotated[int | None, typer.Option("--slots", min=1, help="So many slots.")] = None,
+    slots: Annotated[int | None, typer.Option("--slots", min=1, help="Number of slots.")] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Show what will fire, slot by slot: when, how many, and the busiest tier and queue.
+    """Show upcoming intents per time slot: time, number, busiest tier and queue.
 
     Examples:
 

@@ -10,33 +10,35 @@ import typer
 from duetime import config, wiring
 from duetime.cli.ui import output
 
-app = typer.Typer(help="Make, list and revoke tokens of a server.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke tokens of a server.", no_args_is_help=True)
 
 DataOption = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="The server's data folder.", show_default=False),
 ]
-FileOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read this file.")]
+FileOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Configuration file.")]
 
 
 @app.callback()
 def _group() -> None:
-    """Make, list and revoke tokens of a server."""
+    """Create, list and revoke tokens of a server."""
 
 
 @app.command()
 def new(
     role: Annotated[
-        str, typer.Option("--role", metavar="read|submit|worker|admin", help="What its bearer may do.")
+        str, typer.Option("--role", metavar="read|submit|worker|admin", help="Permissions of the token.")
     ] = "submit",
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What it is for.")] = "token",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the token.")] = "token",
     rate: Annotated[
         str | None,
         typer.Option("--rate", metavar="RATE", help="Maximum intents per period: 100/s, 5000/h."),
     ] = None,
     burst: Annotated[
         int | None,
-        typer.Option("--burst", metavar="N", help="At once after a pause; the rate's number if not said."),
+        typer.Option(
+            "--burst", metavar="N", help="Maximum at once after a pause (default: the number in --rate)."
+        ),
     ] = None,
     queues: Annotated[
         str, typer.Option("--queues", metavar="A,B", help="Allow only these queues (roles worker, submit).")
@@ -48,9 +50,9 @@ def new(
     file: FileOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Make a token and print it. Only its hash is kept: this is the one time it can be read.
+    """Create a token and print it. Only its hash is stored, so it cannot be shown again.
 
-    A running server asks for tokens from the first one on, and knows each new one at once.
+    A running server requires tokens as soon as the first one exists, and accepts new ones immediately.
 
     Examples:
 
@@ -69,12 +71,14 @@ def new(
         output.json({"name": name, "role": role, "token": token} | limit | scope)
         return
     output.text(token)
-    output.words(f"A token for {name!r}, role {role}, for the server on {folder}. It is not shown again.")
+    output.words(
+        f"Created token {name!r} with role {role} for the server on {folder}. It is not shown again."
+    )
 
 
 @app.command("list")
 def list_(data: DataOption = None, file: FileOption = None, as_json: output.JsonFlag = False) -> None:
-    """List the tokens: their names, and what their bearers may do. The tokens themselves are not kept.
+    """List the tokens with names and permissions. The tokens themselves are not stored.
 
     Examples:
 
@@ -106,18 +110,18 @@ def revoke(
     data: DataOption = None,
     file: FileOption = None,
 ) -> None:
-    """Take a token back: a running server refuses it from now on.
+    """Revoke a token: a running server refuses it immediately.
 
     Examples:
 
       duetime token revoke me --data ./duetime-data
     """
     another_is_left = wiring.revoke_token(_folder(data, file), name)
-    output.words(f"The token {name!r} is not valid any more.")
+    output.words(f"Token {name!r} is revoked.")
     if not another_is_left:
         output.words(
-            "It was the last one: a running server lets nobody in until there is another, "
-            "and one that is started without any asks for none."
+            "It was the last token. A running server refuses all requests until a new token exists; "
+            "a server that starts without tokens requires none."
         )
 
 

@@ -40,13 +40,15 @@ class Frame(Struct):
 
 
 def top(
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Look so often.")] = 1.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after so many looks.")] = None,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Refresh interval.")
+    ] = 1.0,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after N refreshes.")] = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
 ) -> None:
-    """Watch the server. q or Ctrl-C ends it. Without a terminal it looks once (or --count times).
+    """Show a live view of the server until q or Ctrl-C. Without a terminal, print it once (or --count times).
 
     Examples:
 

@@ -33,54 +33,66 @@ _CREDITS = limits.CREDITS_MAX // 2
 
 ServersOption = Annotated[
     list[str] | None,
-    typer.Option("--server", metavar="URL", help="http:// or grpc://host:port; may be repeated."),
+    typer.Option("--server", metavar="URL", help="Server, http:// or grpc://host:port; may be repeated."),
 ]
 QueuesOption = Annotated[
-    str | None, typer.Option("--queues", metavar="A,B", help="Only these; else all that have functions.")
+    str | None,
+    typer.Option("--queues", metavar="A,B", help="Serve only these queues (default: all with functions)."),
 ]
 EntitiesOption = Annotated[
     str | None,
     typer.Option(
-        "--entities", metavar="A,B", help="Only these types; else all, or none where --queues is given."
+        "--entities", metavar="A,B", help="Serve only these entity types (default: all; none with --queues)."
     ),
 ]
 LogsOption = Annotated[
-    bool, typer.Option("--logs/--no-logs", help="Keep what functions log with their intents.")
+    bool, typer.Option("--logs/--no-logs", help="Store log lines of functions with their intents.")
 ]
 
 
 def worker(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The App: module:variable, as myapp:app.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="The App as module:variable, such as myapp:app.")
+    ],
     servers: ServersOption = None,
     queues: QueuesOption = None,
     entities: EntitiesOption = None,
     logs: LogsOption = True,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, max=_CREDITS, help="So many at a time, of each process.")
+        int,
+        typer.Option("--concurrency", min=1, max=_CREDITS, help="Maximum concurrent deliveries per process."),
     ] = limits.WORKER_CONCURRENCY,
     processes: Annotated[
-        int, typer.Option("--processes", min=1, max=256, help="Worker processes, watched over.")
+        int,
+        typer.Option(
+            "--processes", min=1, max=256, help="Number of worker processes; a dead one is restarted."
+        ),
     ] = 1,
-    token: Annotated[str | None, typer.Option("--token", help="Else DUETIME_TOKEN.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Its name; else host and pid.")] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Access token (default: DUETIME_TOKEN).")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Worker name (default: host and pid).")] = None,
     drain: Annotated[
         float,
-        typer.Option("--drain", metavar="SECONDS", min=0, help="How long stopping may take."),
+        typer.Option(
+            "--drain", metavar="SECONDS", min=0, help="Time limit for running functions at shutdown."
+        ),
     ] = 30.0,
     grpc_port: Annotated[
-        int | None, typer.Option("--grpc-port", min=1, max=65_535, help="Else one above the port of HTTP.")
+        int | None,
+        typer.Option("--grpc-port", min=1, max=65_535, help="gRPC port (default: the HTTP port plus 1)."),
     ] = None,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start anew when a source file changes. For development.")
+        bool, typer.Option("--reload", help="Restart when a source file changes (for development).")
     ] = False,
     supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
 ) -> None:
     """Run the functions of an App for a server.
 
-    `async def` runs on the loop, `def` in threads, CPU-bound functions in processes.
+    `async def` functions run on the event loop, `def` in threads, CPU-bound functions in processes.
 
-    SIGTERM or Ctrl-C: it takes nothing more, finishes what runs within --drain, hands the rest back at once
-    and exits with 0. A second one stops it at once. A lost connection is made anew by itself.
+    On SIGTERM or Ctrl-C the worker takes no new work, finishes running functions within --drain, returns the
+    rest to the server and exits with 0. A second signal stops it immediately. It reconnects by itself.
 
     Examples:
 
@@ -144,7 +156,7 @@ def _names(queues: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in queues.split(",") if name.strip()]
     if not names:
-        raise BadConfig("--queues or --entities names nothing.", hint="Write --queues email,default.")
+        raise BadConfig("--queues or --entities is empty.", hint="Example: --queues email,default.")
     return names
 
 

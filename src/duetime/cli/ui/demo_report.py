@@ -148,6 +148,6 @@ def show(figures: Figures, ends: Mapping[str, Status], said: str) -> None:
     sums = [f"{figures.statuses[status.name]} {status.name}" for status in sorted(FINAL)]
     output.text(f"{figures.submitted} submitted = {' + '.join(sums)}, in {figures.deliveries} deliveries")
     if figures.accounted:
-        output.words(f"All accounted for: {said}.")
+        output.words(f"All intents are accounted for: {said}.")
     for problem in figures.problems[:20]:
         output.words(f"error: {problem}", style="red")

@@ -22,7 +22,7 @@ from rich.text import Text
 from duetime.errors import DuetimeError
 from duetime.plain import plain, plain_json
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 # Wide enough that no line is folded when nobody looks at it on a screen.
 PIPED_COLUMNS = 10_000

@@ -51,7 +51,7 @@ def test_check_looks_at_the_file_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DUETIME_LOG__FLUSH_MS", "soon")
     (tmp_path / "x.toml").write_text("[log]\nflush_ms = 250\n[data]\ndir = 'd'\n")
     assert main(["config", "check", "x.toml"]) == 0
-    assert capsys.readouterr() == ("", f"x.toml is valid and gives 2 of {len(SETTINGS)} settings.\n")
+    assert capsys.readouterr() == ("", f"x.toml is valid and sets 2 of {len(SETTINGS)} settings.\n")
     assert main(["config", "check", "x.toml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["given"] == ["data.dir", "log.flush_ms"]
 

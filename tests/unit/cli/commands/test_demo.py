@@ -41,7 +41,7 @@ def test_people_see_tables_and_what_to_try_next(capsys, tmp_path):
     shown = capsys.readouterr()
     assert shown.out.startswith("tier ")
     assert "200 submitted = 182 ACKED + 10 DEAD_LETTERED + 4 EXPIRED + 4 CANCELED" in shown.out
-    assert "All accounted for" in shown.err and "duetime log verify --data kept" in shown.err
+    assert "All intents are accounted for" in shown.err and "duetime log verify --data kept" in shown.err
     assert "acked 182" in shown.err, "a line a second where no terminal is"
     assert (tmp_path / "kept" / "log").is_dir()
 
@@ -124,4 +124,4 @@ def test_problems_are_exit_1(monkeypatch, capsys):
     monkeypatch.setattr(demo, "Demo", Broken)
     assert main.main(["demo", "--count", "100", "--seconds", "0.1"]) == 1
     shown = capsys.readouterr()
-    assert "error: 1 intents are gone" in shown.err and "All accounted for" not in shown.err
+    assert "error: 1 intents are gone" in shown.err and "All intents are accounted for" not in shown.err

@@ -29,7 +29,7 @@ def test_functions_lanes_and_the_model(capsys):
     assert "task:mail" in said and "25%" in said and "10%" in said and "1000" in said
     assert "3 more functions" in said
     assert "task:default: SHADOW, predictions come from: sketch." in said
-    assert "the mean 69% shorter and the p99 4% longer than in order of arrival (7,213 ms" in said
+    assert "the mean 69% shorter and the p99 4% longer than with FIFO order (7,213 ms" in said
     assert "The model is IN_USE (version 7, from 900 intents" in said and "the sketch by 40%." in said
 
 

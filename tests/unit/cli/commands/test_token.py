@@ -39,9 +39,9 @@ def test_a_token_is_taken_back_by_its_name(tmp_path, capsys):
     tokens.new(tmp_path, "read", "watch")
     assert main(["token", "revoke", "me", "--data", str(tmp_path)]) == EXIT_OK
     assert [(each.name, each.role) for each in wiring.tokens(tmp_path)] == [("watch", "read")]
-    assert "last one" not in capsys.readouterr().err
+    assert "last token" not in capsys.readouterr().err
     assert main(["token", "revoke", "watch", "--data", str(tmp_path)]) == EXIT_OK
-    assert "last one" in capsys.readouterr().err
+    assert "last token" in capsys.readouterr().err
 
 
 def test_a_name_that_nobody_has_is_refused_with_those_there_are(tmp_path, capsys):

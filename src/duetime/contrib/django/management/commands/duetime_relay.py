@@ -44,7 +44,7 @@ class Command(BaseCommand):
 
     async def _prepare(self, relay: Relay, options: dict[str, Any]) -> None:
         if options["retry_refused"]:
-            self.stdout.write(f"{await relay.rows.reopen()} refused rows are sent once more.")
+            self.stdout.write(f"{await relay.rows.reopen()} refused rows are sent again.")
         if options["status"]:
             count = await relay.rows.count()
             self.stdout.write(f"{count.waiting} waiting, {count.refused} refused.")
