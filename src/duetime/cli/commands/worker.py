@@ -48,6 +48,13 @@ EntitiesOption = Annotated[
 LogsOption = Annotated[
     bool, typer.Option("--logs/--no-logs", help="Store log lines of functions with their intents.")
 ]
+ConcurrencyOption = Annotated[
+    int, typer.Option("--concurrency", min=1, max=_CREDITS, help="Maximum concurrent deliveries per process.")
+]
+ProcessesOption = Annotated[
+    int,
+    typer.Option("--processes", min=1, max=256, help="Number of worker processes; a dead one is restarted."),
+]
 
 
 def worker(
@@ -58,16 +65,8 @@ def worker(
     queues: QueuesOption = None,
     entities: EntitiesOption = None,
     logs: LogsOption = True,
-    concurrency: Annotated[
-        int,
-        typer.Option("--concurrency", min=1, max=_CREDITS, help="Maximum concurrent deliveries per process."),
-    ] = limits.WORKER_CONCURRENCY,
-    processes: Annotated[
-        int,
-        typer.Option(
-            "--processes", min=1, max=256, help="Number of worker processes; a dead one is restarted."
-        ),
-    ] = 1,
+    concurrency: ConcurrencyOption = limits.WORKER_CONCURRENCY,
+    processes: ProcessesOption = 1,
     token: Annotated[
         str | None, typer.Option("--token", help="Access token (default: DUETIME_TOKEN).")
     ] = None,
