@@ -1,6 +1,6 @@
 """A disk in memory that fails, fills up and loses power on demand. Deterministic, without threads.
 
-It keeps apart what is on the medium and what is only in the system's memory: for the bytes of each
+It distinguishes what is on stable storage and what is only in the page cache: for the bytes of each
 file by sectors, for its length, and for the names in a directory. A process that dies (`kill`) loses
 neither. A power cut (`lose_power`, then `restart`) loses what was not synced: all of it, none of it, or
 any mix of sectors, lengths and names, drawn from the caller's `Random`. That is more than a careful file
@@ -20,11 +20,11 @@ SECTOR_BYTES: Final = 512
 
 
 class PowerLost(BaseException):
-    """The power went off before this operation. No error of the program: nothing may handle it."""
+    """The power went off before this operation. Not an error of the program: nothing may handle it."""
 
 
 class Survival(Enum):
-    """What of the unsynced is still there after a power cut."""
+    """Which unsynced changes survive a power cut."""
 
     NOTHING = "nothing"
     EVERYTHING = "everything"
@@ -32,14 +32,14 @@ class Survival(Enum):
 
 
 class _Node:
-    """One file's bytes: as the process sees them, and what of them is on the medium."""
+    """One file's bytes: as the process sees them, and which of them are on stable storage."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.stable = bytearray()
         self.modified_ms = 0
         self.locked_by: int | None = None
-        # Every content a sector, and every length the file, had since the last sync.
+        # Every content of each sector, and every length of the file, since the last sync.
         self.sectors: dict[int, list[bytes]] = {}
         self.sizes: list[int] = []
 
@@ -50,7 +50,7 @@ class _Node:
         else:
             self.data.extend(bytes(size - old))
         self.sizes.append(size)
-        # The cut part reads as zeros from now on, should the file grow again.
+        # If the file grows again, the cut part reads as zeros.
         self._touch(min(old, size), max(old, size))
 
     def write(self, offset: int, data: bytes) -> None:
@@ -110,9 +110,9 @@ class FaultyDisk:
     def __init__(self, capacity_bytes: int = 1 << 40) -> None:
         self.capacity_bytes = capacity_bytes
         self.operations: list[str] = []
-        # The operation's number to the error it raises.
+        # From the number of an operation to the error it raises.
         self.errors: dict[int, int] = {}
-        # A write's number to how many bytes of it are taken.
+        # From the number of a write to the number of bytes it accepts.
         self.short_writes: dict[int, int] = {}
         self.power_off_before: int | None = None
         self._power = True
@@ -122,19 +122,19 @@ class FaultyDisk:
         self._files: dict[int, _Node] = {}
         self._file_next = 3
 
-    # What the world does to it.
+    # What tests do to the disk.
 
     def kill(self) -> None:
-        """The process dies: its files and locks are let go, what it wrote stays."""
+        """The process dies: its files and locks are released, what it wrote stays."""
         for file in list(self._files):
             self.close(file)
 
     def lose_power(self) -> None:
-        """From now on nothing works."""
+        """From now on every operation fails."""
         self._power = False
 
     def restart(self, random: Random, survival: Survival) -> None:
-        """The power is back, and what was not synced is there as far as `survival` says."""
+        """The power is back; `survival` says which unsynced changes are still there."""
         names = dict(self._stable_names)
         for renaming in self._renamings:
             if survival is Survival.EVERYTHING or (survival is Survival.ANYTHING and random.random() < 0.5):
@@ -151,22 +151,22 @@ class FaultyDisk:
         return {path: bytes(node.data) for path, node in self._names.items()}
 
     def put(self, path: str, data: bytes) -> None:
-        """Make or replace a file, on the medium at once."""
+        """Create or replace a file, durable at once."""
         node = _Node()
         node.write(0, data)
         node.sync()
         self._names[path] = self._stable_names[path] = node
 
     def forget(self, path: str) -> None:
-        """Remove a file, on the medium at once."""
+        """Remove a file, durable at once."""
         self._names.pop(path, None)
         self._stable_names.pop(path, None)
 
     def used_bytes(self) -> int:
-        """How much room the files take."""
+        """The total size of the files."""
         return sum(len(node.data) for node in self._names.values())
 
-    # What the log asks of it.
+    # The `Disk` protocol.
 
     def make_directory(self, path: str) -> None:
         self._step("make_directory")
@@ -186,7 +186,7 @@ class FaultyDisk:
         return self._opened(path)
 
     def close(self, file: int) -> None:
-        # Not counted: it cannot lose anything, and a dead process closes too.
+        # Not counted: it cannot lose anything, and a dead process closes its files too.
         node = self._files.pop(file, None)
         if node is not None and node.locked_by == file:
             node.locked_by = None

@@ -1,6 +1,6 @@
-"""The pytest plugin: an app on virtual time for plain tests.
+"""The pytest plugin: an app on virtual time for synchronous tests.
 
-`app` is a started app in memory; a test (or a conftest) may name its own by overriding the fixture
+`app` is a started app in memory; a test (or a conftest) may provide its own by overriding the fixture
 `duetime_app`. `clock.advance("30d")` lets time pass, `drain()` waits for what is due now.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PlainClock:
-    """Virtual time for plain tests: each call returns when all that was due has happened."""
+    """Virtual time for synchronous tests: each call returns when everything due has happened."""
 
     def __init__(self, time: VirtualTime) -> None:
         self._time = time

@@ -1,7 +1,7 @@
-"""Virtual time: a clock set by hand, and an app that lives by it. Days pass in milliseconds.
+"""Virtual time: a clock set by hand, and an app that runs on it. Days pass in milliseconds.
 
 The engine is the real one, on memory storage: serialisation, retries, leases, deadlines and order are
-those of production. Only the clock is ours.
+those of production. Only the clock is replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EPOCH_MS = 1_893_456_000_000
 
 
 class SilentAlarm:
-    """Never rings: with a clock set by hand, time is told by whoever sets it."""
+    """Never rings: with a clock set by hand, the code that sets the clock advances time."""
 
     def set(self, at_ms: int | None) -> None:
         pass
@@ -48,7 +48,7 @@ class ManualClock:
         self._now_ms = now_ms
 
     def leap(self, by_ms: int) -> None:
-        """Somebody sets the clock ahead, or back: no time passes."""
+        """Set the clock ahead, or back: no time passes."""
         self._now_ms += by_ms
 
     def alarm(self, ring: Callable[[], None]) -> SilentAlarm:

@@ -1,1 +1,1 @@
-"""What every log, store and channel must do, as test classes to subclass."""
+"""The contracts of logs, stores and channels, as test classes to subclass."""

@@ -1,14 +1,14 @@
-"""What every channel must do. A channel's test subclasses `ChannelContract` and gives one fixture:
+"""The contract of channels. A channel's test subclasses `ChannelContract` and provides one fixture:
 
 ```python
 class TestWebhookChannel(ChannelContract):
     @pytest.fixture
     def make_rig(self):
-        return rig  # rig() is an async context manager that gives a `ChannelRig`
+        return rig  # rig() is an async context manager that yields a `ChannelRig`
 ```
 
-The rig says what a delivery looks like that succeeds, fails, hangs or can never work. Each must end with
-exactly one outcome, but for those that are aborted or cut off by the end.
+The rig provides deliveries that succeed, fail, hang or can never work. Each must end with
+exactly one outcome, except those that are aborted or cut off by `close`.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class ChannelRig(Protocol):
     fails: Terms
     impossible: Terms
     hangs: Terms
-    """It never ends, and has plenty of time."""
+    """Never ends, and has a long time limit."""
     times_out: Terms
-    """It never ends, and has 100 ms."""
+    """Never ends, and has a time limit of 100 ms."""
 
     async def hanging(self, count: int) -> None:
-        """Wait until so many deliveries that hang are under way."""
+        """Wait until this many hanging deliveries are running."""
 
 
 MakeRig = Callable[[], AbstractAsyncContextManager[ChannelRig]]
 
 
 class Outcomes:
-    """Takes the outcomes of a channel."""
+    """Collects the outcomes of a channel."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, int]] = Counter()
@@ -62,7 +62,7 @@ class Outcomes:
         self._more.set()
 
     async def of(self, count: int) -> None:
-        """Wait until so many came."""
+        """Wait until this many outcomes have come."""
         async with asyncio.timeout(20):
             while len(self.counts) < count:
                 self._more.clear()
@@ -70,12 +70,12 @@ class Outcomes:
 
 
 def delivery(id: str, terms: Terms, number: int = 1) -> Deliver:
-    """One of which only the terms matter."""
+    """A delivery of which only the terms matter."""
     return Deliver(id, number, 1, terms, b"{}", 0, 0, 0, None, "")
 
 
 class ChannelContract:
-    """The suite."""
+    """The tests."""
 
     @pytest.fixture
     def make_rig(self) -> MakeRig:
@@ -167,7 +167,7 @@ class ChannelContract:
                 rig.channel.deliver(delivery("hangs", rig.hangs, 2))
                 rig.channel.flush()
                 await rig.hanging(1)
-                rig.channel.abort(Abort("hangs", 1, ""))  # another delivery: it is not meant
+                rig.channel.abort(Abort("hangs", 1, ""))  # another delivery number: no effect
                 rig.channel.abort(Abort("nobody", 1, ""))
                 assert rig.channel.running() == 1
                 rig.channel.abort(Abort("hangs", 2, ""))

@@ -1,4 +1,4 @@
-"""The part of the store's contract that is about checkpoints: one moment, whole, or not at all."""
+"""The store's contract for checkpoints: a snapshot of one moment, complete or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MANY = 1_300
 
 
 class CheckpointContract:
-    """Two fixtures made of `open_store`, and what a checkpoint must be."""
+    """Two fixtures based on `open_store`, and the tests of checkpoints."""
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Iterator[Store]:
@@ -28,7 +28,7 @@ class CheckpointContract:
 
     @pytest.fixture
     def reopen(self, open_store: OpenStore, store: Store) -> Iterator[Callable[[], Store]]:
-        """Close the handle in use and open the storage anew."""
+        """Close the current handle and open the storage again."""
         handles = [store]
 
         def again() -> Store:
@@ -85,7 +85,7 @@ class CheckpointContract:
         assert store.unwritten() == 1
 
     def test_changes_between_the_steps_are_not_in_it(self, store: Store, reopen: Callable[[], Store]) -> None:
-        """At every step intents are changed, ended and added; what is written is the first moment."""
+        """At every step intents are changed, ended and added; the checkpoint must show the first moment."""
         put(store, *(make(seq, 90_000 + seq) for seq in range(1, _MANY + 1)))
         save(store, 1)
         for seq in range(1, _MANY + 1, 2):
@@ -183,7 +183,7 @@ class CheckpointContract:
 
 
 def _disturb(store: Store, step: int) -> None:
-    """Change, end, wake and add a few intents, other ones at each step."""
+    """Change, end, wake and add a few intents, different ones at each step."""
     first = 1 + (step * 97) % (_MANY - 40)
     for seq in range(first, first + 30):
         intent = got(store, f"i{seq}")
@@ -204,7 +204,7 @@ def _rewrite(store: Store, payload: bytes) -> None:
 
 
 def _abandon(jobs: Iterator[Job], steps: int) -> None:
-    """Do some steps of a checkpoint, begin the next one, and no more."""
+    """Take some steps of a checkpoint, begin the next one, and stop."""
     for _ in range(steps):
         job = next(jobs, None)
         if job is not None:

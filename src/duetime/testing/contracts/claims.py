@@ -1,4 +1,4 @@
-"""The part of the store's contract that is about claims: who has one is found wherever it is."""
+"""The store's contract for claims: `by_claim` finds the holder in memory and on disk."""
 
 from __future__ import annotations
 

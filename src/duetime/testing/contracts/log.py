@@ -1,4 +1,4 @@
-"""What every log must do. An engine's test subclasses `LogContract` and gives one fixture:
+"""The contract of logs. An engine's test subclasses `LogContract` and provides one fixture:
 
 ```python
 class TestFileLog(LogContract):
@@ -7,7 +7,7 @@ class TestFileLog(LogContract):
         return lambda: FileLog(tmp_path)
 ```
 
-`open_log` gives a new, unopened handle on the same storage each time. Coroutines are run with
+`open_log` returns a new, unopened handle on the same storage each time. Coroutines are run with
 `asyncio.run`, so the contract needs no plugin.
 """
 
@@ -40,7 +40,7 @@ async def opened(open_log: OpenLog) -> Log:
 
 
 async def append_all(log: Log, bodies: list[bytes]) -> list[Position]:
-    """Append one frame a body; where each went."""
+    """Append one frame per body; returns their positions."""
     positions = []
     for body in bodies:
         positions.append(await log.tail())
@@ -54,11 +54,11 @@ async def read_all(log: Log, start: Position | None = None) -> list[tuple[Positi
 
 
 async def bodies_of(log: Log, start: Position | None = None) -> list[bytes]:
-    """The bodies alone."""
+    """The bodies of these frames."""
     return [found.body for _, found in await read_all(log, start)]
 
 
-# Neither sorted nor unique, and full of what a careless codec trips over.
+# Neither sorted nor unique, and full of values that a careless codec gets wrong.
 BODIES = [
     b"m",
     b"z" * 40,
@@ -198,7 +198,7 @@ class LogContract:
             try:
                 await two.open()
             except Held:
-                # Kept out at the door; it comes in when the first has left.
+                # Kept out until the first handle is closed.
                 await append_all(one, [b"one"])
                 await one.close()
                 await two.open()

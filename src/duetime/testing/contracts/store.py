@@ -1,4 +1,4 @@
-"""What every store must do. A store's test subclasses `StoreContract` and gives one fixture:
+"""The contract of stores. A store's test subclasses `StoreContract` and provides one fixture:
 
 ```python
 class TestSqliteStore(StoreContract):
@@ -7,9 +7,9 @@ class TestSqliteStore(StoreContract):
         return lambda: SqliteStore(tmp_path / "store.db")
 ```
 
-`open_store` gives a new handle on the same storage each time: what the last whole checkpoint wrote. The
-one before it is closed first. The helpers use a store as the kernel does: `touch` before a change, `defer`
-for what wakes behind the edge.
+`open_store` returns a new handle on the same storage each time, with what the last complete checkpoint wrote.
+The previous handle is closed first. The helpers use a store as the kernel does: `touch` before a change,
+`defer` for an intent that wakes after the edge.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = ["OpenStore", "StoreContract"]
 
 
 class StoreContract(ClaimContract):
-    """Subclass it, give `open_store`, and every test below holds your store to the protocol's text."""
+    """Subclass it and provide `open_store`: the tests hold your store to the protocol's text."""
 
-    # Nothing.
+    # Empty.
 
     def test_an_empty_store_has_nothing(self, store: Store) -> None:
         assert store.load() is None
@@ -58,7 +58,7 @@ class StoreContract(ClaimContract):
         store.close()
         store.close()
 
-    # One living object.
+    # One live object per intent.
 
     def test_what_was_added_is_the_object_that_is_found(self, store: Store) -> None:
         intent = make(1, 5_000, key="k")
@@ -228,7 +228,7 @@ class StoreContract(ClaimContract):
         store.window(NEVER, 10)
         assert store.next_wake() is None
 
-    # What is under way.
+    # Held intents.
 
     def test_what_is_under_way_is_held_after_reopening(
         self, store: Store, reopen: Callable[[], Store]

@@ -1,4 +1,4 @@
-"""Intents and checkpoints for trying a store, and the ways in which the kernel uses one."""
+"""Intents and checkpoints for testing a store, and the operations of the kernel on a store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEVER = 10**13
 def make(
     seq: int, wake_at_ms: int = 0, *, key: str | None = None, claim: Claim | None = None, **fields: Any
 ) -> Intent:
-    """An intent named by its number."""
+    """An intent named by its seq."""
     fields = {
         "id": f"i{seq}",
         "terms": TERMS,
@@ -71,13 +71,13 @@ def moment(position: int, marks: Marks | None = None) -> Checkpoint:
 
 
 def save(store: Store, position: int = 1, marks: Marks | None = None) -> None:
-    """A whole checkpoint."""
+    """Write a complete checkpoint."""
     for job in store.checkpoint(moment(position, marks)):
         job()
 
 
 def text(intent: Intent | None) -> bytes:
-    """An intent in bytes, without what means nothing on disk."""
+    """An intent as bytes, without the fields that have no meaning on disk."""
     if intent is None:
         return b""
     copy = msgspec.structs.replace(intent, armed=0, cycle=0)

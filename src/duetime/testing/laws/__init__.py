@@ -1,1 +1,1 @@
-"""The laws that the simulator checks, stated apart from the kernel."""
+"""The laws that the simulator checks, written independently of the kernel."""

@@ -1,7 +1,7 @@
-"""The laws, apart from the kernel: a small model of what anybody outside could see, in the order of the log.
+"""The laws, independent of the kernel: a small model of what an outside observer could see, in log order.
 
-`History` follows the records that are on the log, so after power loss it is made anew from those that
-are left. Nothing here calls the kernel; each law is stated once more, in another way.
+`History` follows the records that are on the log, so after power loss it is rebuilt from those that
+are left. Nothing here calls the kernel; each law is a second, different statement of the same rule.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from duetime.testing.sim.observed import Row, Seen
 
 
 class History:
-    """Every intent's life in the order of the log, and the laws of such lives."""
+    """The life of every intent in log order, and the laws of such lives."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
@@ -87,7 +87,7 @@ class History:
         return [seen for seen in self.seen.values() if seen.status not in FINAL]
 
     def observe(self, record: Record, applied: Applied, peek: Peek) -> None:
-        """One more record, and what it came to. `peek` shows an intent right after it."""
+        """Observe one more record and its result. `peek` shows an intent right after it."""
         self.at_ms = record.at_ms
         self.leaps.passes(record)
         self.rates.pass_to(record.at_ms, record.command.by_ms if isinstance(record.command, Leap) else 0)
@@ -144,7 +144,7 @@ class History:
         check_order(applied, self.seen, self.rows, peek)
         check_logs(command, answer, peek)
 
-    # What commands say.
+    # Commands.
 
     def _submitted(self, terms: Terms, item: Item, reply: Reply) -> None:
         twins = self._twins(item.key) if item.key is not None else []
@@ -172,7 +172,7 @@ class History:
                 self.keys.setdefault(item.key, []).append(seen)
 
     def _twins(self, key: str) -> list[Seen]:
-        """The intents a key may stand for now: the newest, and older ones if that may be forgotten."""
+        """The intents that a key may mean now: the newest, and older ones if the newest may be forgotten."""
         found: list[Seen] = []
         for seen in reversed(self.keys.get(key, [])):
             if seen.created_at_ms + self.settings.key_window_ms > self.leaps.believed_ms:
@@ -182,7 +182,7 @@ class History:
         return found
 
     def _forgettable(self, seen: Seen) -> bool:
-        """Whether it may be gone: finished, and its key's window was over at some time."""
+        """Whether it may be forgotten: it is finished, and its key's window was over at some time."""
         return seen.status in FINAL and seen.created_at_ms < self.leaps.key_mark_ms
 
     def _settled(self, command: Settle, answer: list[Reply] | list[bool], changes: list[Change]) -> None:
@@ -199,7 +199,7 @@ class History:
                 assert current, f"an outcome of {settlement.id!r}#{settlement.delivery} counted: it is stale"
                 self.outcomes[settlement.id] = settlement.outcome
             elif current:
-                # Only a lease that ran out in this very record may have been first.
+                # An outcome for the current delivery may lose only to a lease that ran out in this very record.
                 lost = any(change.id == settlement.id and change.old is DISPATCHING for change in changes)
                 assert lost, f"an outcome of {settlement.id!r}#{settlement.delivery} was refused"
 
@@ -210,16 +210,16 @@ class History:
             self._set_time(seen)
         if command.deadline_ms is not None:
             if seen.deadline_ms and seen.not_before_ms > seen.deadline_ms:
-                # A wait that was to end with the deadline ends there, also when the deadline moves.
+                # A wait that was to end at the deadline ends there, also when the deadline moves.
                 seen.not_before_ms = seen.deadline_ms
             seen.deadline_ms = command.deadline_ms
         if command.redelivery is not None:
             seen.redelivery = command.redelivery
-            # An attempt that was planned already is still made.
+            # An attempt that was already planned is still made.
             seen.attempts_max = max(command.redelivery.max_attempts, seen.attempt + 1)
 
     def _purged(self, id: str) -> None:
-        """A dead letter is gone: its key is free, and so is its id."""
+        """A dead letter was purged: its key and its id are free."""
         seen = self.seen[id]
         seen.purged = True
         assert seen.status is DEAD_LETTERED, f"{id!r} was purged and is {seen.status}"
@@ -228,14 +228,14 @@ class History:
             self.keys[seen.key].remove(seen)
 
     def _set_time(self, seen: Seen) -> None:
-        """A caller says when: no wait from before holds, nor one that begins in this very record."""
+        """A caller sets the time: no earlier wait applies, nor one that begins in this very record."""
         seen.not_before_ms = 0
         self.timed = seen.id
 
-    # What happened.
+    # Changes.
 
     def _new(self, change: Change, peek: Peek) -> None:
-        """An intent was made: by a submit, or by a schedule."""
+        """An intent was created: by a submit, or by a schedule."""
         if "@" in change.id:
             intent = peek(change.id)
             assert intent is not None, f"{change.id!r} was made and is not there"
@@ -325,10 +325,10 @@ class History:
             seen.permit = -1
 
     def _ended_delivery(self, seen: Seen, new: Status, record: Record, peek: Peek) -> None:
-        """A delivery ended: by its outcome, by a cancel, or because nobody knows any more."""
+        """A delivery ended: by its outcome, by a cancel, or because it was lost."""
         id, outcome = seen.id, self.outcomes.get(seen.id)
         if outcome is None and self.draining and seen.permit >= 0 and isinstance(record.command, Start):
-            outcome = Returned("")  # who is told to stop hands back what it runs
+            outcome = Returned("")  # a channel that is told to stop hands back what it runs
         if new is ACKED:
             assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
         elif new is CANCELED:
@@ -375,13 +375,13 @@ class History:
 
     def _check_permits(self, used: list[int], lent: list[int]) -> None:
         for tier, limit in enumerate(self.limits):
-            # After a resize there may be more out than the limit, but never one more than before.
+            # After a resize there may be more in flight than the limit, but never one more than before.
             out = self._used()[tier]
             assert out <= max(limit, used[tier]), f"tier {tier}: {out} of {limit} out"
             assert self.lent[tier] <= max(limit // 2, lent[tier]), f"tier {tier} lent {self.lent[tier]}"
 
     def _check_effects(self, applied: Applied) -> None:
-        """Every hand-over is asked for once; every delivery that is cancelled is aborted."""
+        """Every hand-over is asked for once; every cancelled delivery is aborted."""
         out = [(change.id, change.delivery) for change in applied.changes if change.new is DISPATCHING]
         asked = [(effect.id, effect.delivery) for effect in applied.effects if isinstance(effect, Deliver)]
         assert out == asked, f"handed out {out}, asked of the world {asked}"

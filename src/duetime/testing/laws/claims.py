@@ -1,5 +1,5 @@
-"""The law of claims, stated once more: one holder of a unique key, one waiting of a collapse key, and the
-newest wins. Everybody who ever had a key is remembered, and looked at whenever somebody takes it."""
+"""The law of claims, written again: one holder of a unique key, one waiting intent of a collapse key, and the
+newest wins. All former holders of a key are remembered, and checked whenever an intent takes the key."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from duetime.testing.sim.observed import Seen
 
 
 def ties(random: Random) -> Ties:
-    """A claim somebody makes, with one of a few keys."""
+    """A claim of a caller, with one of a few keys."""
     until = random.choice(list(Until))
     for_ms = random.choice((1, 700, 20_000, MINUTE_MS, 2 * HOUR_MS)) if until is Until.TIME else 0
     return Ties(Claim(f"c{random.randint(0, 3)}", until, for_ms))
 
 
 class Claims:
-    """Who had which key."""
+    """The holders of each key."""
 
     def __init__(self) -> None:
         self._had: dict[tuple[bool, str], list[Seen]] = {}
         self._replaced: Seen | None = None
-        """Who was cancelled just now for the sake of another."""
+        """The intent that was cancelled just now to be replaced by another."""
 
     def said(self, item: Item, reply: Reply, twins: list[Seen], seen: dict[str, Seen], at_ms: int) -> bool:
-        """Whether this answer is for a unique key that another intent has, not for its idempotency key."""
+        """Whether this answer follows from another intent's unique key, not from the idempotency key."""
         claim = claim_of(item)
         if claim is None or claim.collapses:
             return False
@@ -52,7 +52,7 @@ class Claims:
         return True
 
     def taken(self, seen: Seen, intent: Intent | None, at_ms: int, mark_ms: int) -> None:
-        """An intent was made, or revived: it has its key, and nobody else does."""
+        """An intent was created, or revived: it holds its key, and no other intent does."""
         claim, replaced = seen.claim, self._replaced
         self._replaced = None
         if replaced is not None and replaced.claim is not None:
@@ -80,7 +80,7 @@ class Claims:
             assert intent.execute_at_ms == seen.execute_at_ms, f"{seen.id!r} has another time than it should"
 
     def replaced(self, seen: Seen, command: Command) -> bool:
-        """Whether an intent was cancelled because another one took its place."""
+        """Whether an intent was cancelled because another one replaced it."""
         if not isinstance(command, Submit):
             return False
         taker = seen.claim is not None and any(
@@ -92,12 +92,12 @@ class Claims:
         return True
 
     def purged(self, seen: Seen) -> None:
-        """A dead letter is gone, and its key with it."""
+        """A dead letter was purged, and its key with it."""
         if seen.claim is not None:
             self._had[_kind(seen.claim)].remove(seen)
 
     def newest_wins(self) -> None:
-        """After a record: nobody was cancelled for another who then was not made."""
+        """After a record: no intent was cancelled for another that was then not created."""
         assert self._replaced is None, "somebody was cancelled for the sake of nobody"
 
 
@@ -110,7 +110,7 @@ def _kind(claim: Claim) -> tuple[bool, str]:
 
 
 def _has(seen: Seen) -> bool:
-    """Whether it has its key, as far as its life says."""
+    """Whether it holds its key, as far as its life shows."""
     assert seen.claim is not None
     if seen.claim.until is Until.TIME:
         return False

@@ -1,4 +1,4 @@
-"""How long a retry may wait and when none follows, stated once more."""
+"""How long a retry may wait and when none follows, written again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.testing.sim.observed import Seen
 
 
 def delays(policy: Redelivery, attempt: int) -> tuple[int, int]:
-    """The least and the most one may wait after this attempt."""
+    """The minimum and maximum wait after this attempt."""
     wait = policy.initial_delay_ms
     if policy.backoff is Backoff.EXPONENTIAL and policy.multiplier_percent > 100:
         wait = policy.initial_delay_ms * policy.multiplier_percent ** (attempt - 1) // 100 ** (attempt - 1)
@@ -21,7 +21,7 @@ def delays(policy: Redelivery, attempt: int) -> tuple[int, int]:
 
 
 def check_dead(seen: Seen, outcome: Outcome | None) -> None:
-    """It was given up: nothing was left to try, or nothing may be tried."""
+    """It was dead-lettered: no attempt was left, or none is allowed."""
     exhausted = seen.attempt >= seen.redelivery.max_attempts and not isinstance(outcome, Returned)
     once = seen.guarantee is Guarantee.AT_MOST_ONCE
     if isinstance(outcome, Failed):
@@ -35,7 +35,7 @@ def check_retry(seen: Seen, failed: Failed | None, at_ms: int, intent: Intent | 
     """It waits for the next attempt, as long as its policy says."""
     least_ms, most_ms = delays(seen.redelivery, seen.attempt)
     if failed is None and not seen.lost:
-        least_ms = most_ms = 0  # the first loss says nothing against the intent
+        least_ms = most_ms = 0  # the first loss does not count against the intent
     seen.lost = failed is None
     if failed is not None and failed.delay_ms >= 0:
         least_ms = most_ms = failed.delay_ms

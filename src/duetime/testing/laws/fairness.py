@@ -1,6 +1,7 @@
-"""The law of shares, as a user would put it: however many another key has, it goes only so often first.
+"""The law of fair shares, as a user would state it: however many intents another key has, it can start only
+so often before mine.
 
-Says nothing of what a key has had. It counts, for each key that waits without limits of its own, how often
+It does not use virtual times. It counts, for each key that waits without limits of its own, how often
 each other key of the same track started since; more than the weights allow is a broken promise.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from duetime.testing.sim.observed import Seen
 
 Place = tuple[str, int]
-"""A lane and a tier; -1 where all tiers of a lane stand in one row."""
+"""A lane and a tier; -1 where all tiers of a lane share one track."""
 
 
 class Book:
@@ -21,7 +22,7 @@ class Book:
         self.waits: dict[str, set[str]] = {}
         self.weights: dict[str, int] = {}
         self.passed: dict[str, dict[str, int]] = {}
-        """By the key that waits: how often each other one started meanwhile."""
+        """By the waiting key: how often each other key started in the meantime."""
 
     def come(self, seen: Seen) -> None:
         if not seen.limits:
@@ -59,7 +60,7 @@ class Shares:
         self._books: dict[Place, Book] = {}
 
     def configured(self, pushed: tuple[str, ...], due: Iterable[Seen]) -> None:
-        """Lanes may be handed out in another way from now on: then everyone begins anew."""
+        """Lanes may be handed out in another way from now on: then all keys start over."""
         if pushed != self._pushed:
             self._pushed, self._books = pushed, {}
             for seen in due:
@@ -71,7 +72,7 @@ class Shares:
             self._book(seen).come(seen)
 
     def go(self, seen: Seen, *, started: bool) -> None:
-        """It does not wait any more."""
+        """It no longer waits."""
         if not seen.serial:
             self._book(seen).go(seen, started=started)
 

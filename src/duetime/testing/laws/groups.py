@@ -1,6 +1,6 @@
-"""The law of groups, stated once more: a callback goes once, when all of its members have ended, and then.
+"""The law of groups, written again: a callback runs once, when all its members have ended, and not before.
 
-What hangs on what is read off the items as they were sent; nothing is counted here.
+Dependencies are taken from the items as they were sent; nothing is counted here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from duetime.testing.sim.observed import Seen
 
 
 def grow(random: Random, groups: Groups, item: Item, first: Item) -> list[Item]:
-    """What somebody sends of groups: a new callback with some members, or more members for one that waits."""
+    """What a caller sends for groups: a new callback with some members, or more members for a waiting one."""
     waiting = [id for id, members in groups.members.items() if groups.open(id)]
     items: list[Item] = []
     if waiting and random.random() < 0.6:
@@ -29,7 +29,7 @@ def grow(random: Random, groups: Groups, item: Item, first: Item) -> list[Item]:
         size = random.randint(1, 5)
         items.append(replace(first, ties=Ties(members=size), after=(), key=None))
         more = random.choice((size, size, random.randint(0, size)))
-    number += random.choice((0,) * 20 + (1, -1))  # some lose count, or say it again
+    number += random.choice((0,) * 20 + (1, -1))  # some callers lose count, or repeat themselves
     for each in range(max(0, number), number + more):
         inner = random.choice((0,) * 9 + (1,))
         after = () if inner else item.after
@@ -39,20 +39,20 @@ def grow(random: Random, groups: Groups, item: Item, first: Item) -> list[Item]:
 
 
 class Groups:
-    """Every group, and what waits for what."""
+    """Every group, and which intents wait for which."""
 
     def __init__(self, seen: dict[str, Seen]) -> None:
         self._seen = seen
         self.sizes: dict[str, int] = {}
         self.members: dict[str, dict[str, None]] = {}
-        """By group: those that joined, in order."""
+        """By group: its members, in order."""
         self._went: set[str] = set()
         self._tree: set[str] = set()
-        """What may end with a cancelled tree, and of that what must."""
+        """Intents that may end with a cancelled tree, and those of them that must."""
         self._sure: set[str] = set()
 
     def made(self, item: Item) -> None:
-        """An intent was made."""
+        """An intent was created."""
         ties = item.ties
         self.sizes.pop(item.id, None)
         self.members.pop(item.id, None)
@@ -69,7 +69,7 @@ class Groups:
             members[item.id] = None
 
     def knows(self, item: Item) -> bool:
-        """Whether it was made before as this very part of a group."""
+        """Whether it was created before as this very part of a group."""
         ties, seen = item.ties, self._seen[item.id]
         if ties is None or seen.fingerprint != item.fingerprint:
             return False
@@ -84,17 +84,17 @@ class Groups:
         return self._seen[id].status is BLOCKED and len(self.members[id]) < self.sizes[id]
 
     def unfilled(self) -> list[str]:
-        """The groups that wait for members which nobody has sent."""
+        """The groups that wait for members that were never sent."""
         return [id for id in self.sizes if self.open(id)]
 
     def root(self, random: Random) -> str | None:
-        """Something that others hang on."""
+        """An intent that others depend on."""
         waited = [id for each in self._seen.values() for id in each.after]
         found = [*waited, *self.members, *(id for members in self.members.values() for id in members)]
         return random.choice(found) if found else None
 
     def goes_on(self, seen: Seen) -> None:
-        """A blocked intent is free: everything it waited for has ended, and so as it must."""
+        """A blocked intent is released: everything it waited for has ended in an allowed way."""
         for parent in seen.after:
             status, ends = self._seen[parent].status, self._seen[parent].ends
             fits = ends > 0 if seen.after_on is AfterOn.END else status is ACKED
@@ -111,29 +111,29 @@ class Groups:
             assert fits, f"the callback {seen.id!r} goes on, and {member!r} is {member_status}"
 
     def may_die(self, seen: Seen) -> bool:
-        """Whether something it waited for ended as it must not have."""
+        """Whether one of its parents ended in a way that must end it too."""
         if seen.after_on is AfterOn.END:
             return False
         waited = (*seen.after, *self.members.get(seen.id, ()))
         return any(self._seen[id].ends and self._seen[id].status is not ACKED for id in waited)
 
     def begin(self, record: Record) -> None:
-        """Before a record's changes are looked at: what hangs on one that is cancelled with its tree."""
+        """Before a record's changes are checked: find the dependents of an intent cancelled with its tree."""
         command = record.command
         root = command.id if isinstance(command, Cancel) and command.tree else None
         self._tree = self._below(root, sure=False) if root is not None else set()
         self._sure = self._below(root, sure=True) if root is not None else set()
 
     def check_canceled(self, id: str, command: Command) -> None:
-        """Somebody said so, of it or of what it hangs on; or the next tick of its schedule did."""
+        """It, or an intent it depends on, was cancelled by a caller; or by the next tick of its schedule."""
         said = (isinstance(command, Cancel) and command.id == id) or id in self._tree
         assert said or (isinstance(command, Tick) and id.startswith(f"{command.id}@")), (
             f"{id!r} was cancelled"
         )
 
     def _below(self, root: str, *, sure: bool) -> set[str]:
-        """What hangs on it, or may. What waits for one that ended once came after its revival; what waits for
-        nothing any more hangs on it only if it waited."""
+        """Its dependents, or possible ones. An intent that waits for one that had ended came after its
+        revival; an intent that waits for nothing any more depends on it only if it waited."""
         found, todo = {root}, [root]
         while todo:
             id = todo.pop()
@@ -149,7 +149,7 @@ class Groups:
         return found
 
     def check(self, record: Record, refused: bool) -> None:
-        """After a record: nobody waits for what has ended, and nothing of a cancelled tree lives."""
+        """After a record: no intent waits for an ended one, and no intent of a cancelled tree is live."""
         for id, members in self.members.items():
             if self._seen[id].status is BLOCKED and len(members) == self.sizes[id]:
                 live = [each for each in members if self._seen[each].status not in FINAL]

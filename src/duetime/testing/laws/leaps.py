@@ -1,7 +1,7 @@
-"""The laws of clocks that leap, stated once more: what time is believed, and how long a worker was silent.
+"""The laws of clock jumps, written again: which time is trusted, and how long a worker was silent.
 
-A leap ahead counts for what is forgotten only after an hour; time that did not pass, or in which nobody was
-heard, counts against no lease.
+A jump ahead counts for forgetting only after an hour; time that did not pass, or in which no heartbeat could
+arrive, counts against no lease.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from duetime.testing.sim.observed import Seen
 
 
 class Leaps:
-    """Time as it passed, was heard and is believed."""
+    """Time that passed, time in which heartbeats could arrive, and the trusted time."""
 
     def __init__(self) -> None:
         self.at_ms = 0
         self.believed_ms = 0
-        """The time that is believed while a record's command is carried out."""
+        """The trusted time while a record's command is carried out."""
         self.believed_to_ms = 0
-        """The latest time that was ever believed."""
+        """The latest time that was ever trusted."""
         self.finished_mark_ms = self.dead_mark_ms = self.key_mark_ms = 0
-        """What ended, or was made, before these may be forgotten."""
+        """Intents that ended, or were created, before these may be forgotten."""
         self._passed_ms = self._heard_ms = 0
         self._doubts: list[list[int]] = []
-        """Leaps that are not believed yet: how far, and when they are, by the time that passed."""
+        """Jumps that are not trusted yet: how far, and when they will be, by the time that passed."""
         self._words: dict[str, int] = {}
-        """By worker: when it spoke last, by the time in which it could be heard."""
+        """By worker: its last sign of life, by the time in which heartbeats could arrive."""
         self._held: dict[tuple[str, int], tuple[str, int, int]] = {}
-        """Deliveries that are with workers: with whom, since when, and their leases."""
+        """Deliveries held by workers: the worker, since when, and the lease."""
 
     @property
     def in_doubt(self) -> bool:
@@ -72,7 +72,7 @@ class Leaps:
                 self._doubts.pop()
 
     def applied(self, record: Record, applied: Applied, outcomes: dict[str, Outcome]) -> None:
-        """Who was declared silent was silent; and who spoke, spoke now."""
+        """A worker declared silent was really silent; a worker that sent something is alive now."""
         command = record.command
         for change in applied.changes:
             if change.old is not DISPATCHING:
@@ -95,7 +95,7 @@ class Leaps:
                 self._held[place] = (effect.consumer, self._heard_ms, effect.terms.lease_ms)
 
     def believes(self, settings: Settings) -> None:
-        """After the record's command: what is believed from now on, and what may be forgotten by it."""
+        """After the record's command: the time trusted from now on, and what may be forgotten by it."""
         self._doubts = [doubt for doubt in self._doubts if self._passed_ms < doubt[1]]
         believed_ms = self.at_ms - sum(ms for ms, _ in self._doubts)
         self.believed_to_ms = max(self.believed_to_ms, believed_ms)
@@ -105,7 +105,7 @@ class Leaps:
         self.key_mark_ms = max(self.key_mark_ms, minute_ms - settings.key_window_ms)
 
     def check_kept(self, seen: dict[str, Seen], peek: Peek) -> None:
-        """No dead letter is gone before its time, by the clock that is believed."""
+        """No dead letter is forgotten before its time, by the trusted clock."""
         for each in seen.values():
             if each.status is DEAD_LETTERED and not each.purged:
                 kept = each.finished_at_ms >= self.dead_mark_ms

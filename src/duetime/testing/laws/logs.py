@@ -1,4 +1,4 @@
-"""The law of what attempts log, stated once more: the newest attempt's is kept, and nothing of a late one."""
+"""The law of attempts' log output, written again: the newest attempt's is kept, and nothing of a late one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.protocol.intent import Intent
 
 
 def check_logs(command: Command, answer: object, peek: Callable[[str], Intent | None]) -> None:
-    """After outcomes that counted, each intent has what that attempt logged, and nothing older."""
+    """After outcomes that counted, each intent has the log output of that attempt, and nothing older."""
     if not isinstance(command, Settle):
         return
     assert isinstance(answer, Sequence)

@@ -1,4 +1,4 @@
-"""The law of order: whoever is still ready comes after everyone of its kind that went out."""
+"""The law of order: an intent that is still ready comes after every comparable one that was handed out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from duetime.testing.sim.observed import Row, Seen
 Peek = Callable[[str], Intent | None]
 """Shows an intent right after a record."""
 Kind = tuple[str, int, tuple[Limit, ...], str]
-"""Among whom the order is one: of a lane and a tier (-1: all), with the same limits and the same key."""
+"""Intents that share one order: those of a lane and a tier (-1: all), with the same limits and key."""
 
 
 def check_order(applied: Applied, seen: dict[str, Seen], rows: dict[str, Row], peek: Peek) -> None:
@@ -35,5 +35,5 @@ def check_order(applied: Applied, seen: dict[str, Seen], rows: dict[str, Row], p
 def _place(seen: Seen, peek: Peek) -> tuple[int, int]:
     intent = peek(seen.id)
     assert intent is not None
-    behind_ms = 2 * seen.expected_ms  # as long as it is expected to run, twice
+    behind_ms = 2 * seen.expected_ms  # twice its predicted run time
     return intent.due_at_ms - 1000 * intent.terms.priority + behind_ms, seen.number

@@ -1,4 +1,4 @@
-"""The law of limits, stated once more: buckets filled by fractions, and who is out counted by name."""
+"""The law of limits, written again: buckets filled by fractions, and intents in flight counted by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duetime.testing.sim.observed import Seen
 
 
 class Bucket:
-    """Tokens that come evenly, up to a burst; and the intents that are out."""
+    """Tokens that arrive evenly, up to a burst; and the intents in flight."""
 
     def __init__(self) -> None:
         self.tokens: Fraction | None = None
@@ -18,7 +18,7 @@ class Bucket:
         self.out: set[str] = set()
 
     def go(self, id: str, limit: Limit, at_ms: int) -> None:
-        """An intent goes out: there must be a token, and room."""
+        """An intent starts: there must be a token, and room."""
         if limit.concurrency:
             assert len(self.out) < limit.concurrency, f"{id!r}: {len(self.out)} of {limit.key!r} are out"
         self.out.add(id)
@@ -45,7 +45,7 @@ class Rates:
         self._ms = self._at_ms = 0
 
     def pass_to(self, at_ms: int, leap_ms: int) -> None:
-        """Time passes; a clock that is set, ahead or back, fills no bucket and empties none."""
+        """Time passes; setting the clock, ahead or back, fills no bucket and empties none."""
         self._ms += max(0, at_ms - self._at_ms - leap_ms)
         self._at_ms = at_ms
 

@@ -1,6 +1,6 @@
-"""The law of schedules, stated once more: every tick is decided once; none is lost but as its policy says.
+"""The law of schedules, written again: every tick is decided once; none is lost except by its policy.
 
-The rules used in simulations are so plain that their ticks can be counted by hand: multiples of a period.
+The rules used in simulations are so simple that their ticks can be computed here: multiples of a period.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from duetime.testing.sim.observed import Seen
 
 # The only cron rule of simulations.
 MINUTE = "* * * * *"
-# A revision no schedule comes to.
+# A revision that no schedule reaches.
 _NEVER = 1 << 40
 
 
 def plan(random: Random, now_ms: int, terms: Terms, kept: dict[str, Kept]) -> Command:
-    """What somebody wants of a schedule."""
+    """A caller's command on a schedule."""
     id = f"p{random.randint(0, 2)}"
     every_ms = random.choice((0, 400, 1_000, 7_000, 90_000))
     schedule = Schedule(
@@ -50,8 +50,8 @@ def plan(random: Random, now_ms: int, terms: Terms, kept: dict[str, Kept]) -> Co
         case "pause":
             return PauseSchedule(id, revision)
         case "resume":
-            revision = _NEVER  # of one that was not seen, and may be made in this very batch
-            if id in kept:  # who resumes it has looked at its rule, and says which
+            revision = _NEVER  # of one that was not seen, and may be created in this very batch
+            if id in kept:  # a caller that resumes it has read its rule, and names the revision
                 period_ms, revision = kept[id].schedule.every_ms or MINUTE_MS, kept[id].revision
                 next_ms = (now_ms // period_ms + 1) * period_ms
             return ResumeSchedule(id, next_ms, revision)
@@ -68,7 +68,7 @@ class Kept(Struct):
     paused: bool = False
     decided_ms: int = 0
     queued_ms: int = 0
-    """The one tick that passed and is made when what runs has ended."""
+    """The one tick that passed and is made when the running intent has ended."""
     revision: int = 1
 
 
@@ -78,9 +78,9 @@ class Ticks:
     def __init__(self) -> None:
         self.kept: dict[str, Kept] = {}
         self.made: set[str] = set()
-        """Every tick's intent that was ever made."""
+        """The ids of all intents of ticks that were ever made."""
         self.doubtful: dict[str, Seen] = {}
-        """Those that were made by a clock which was not believed: they are known while they are kept."""
+        """Those that were made by an untrusted clock: they are known while they are kept."""
         self.forgettable: set[str] = set()
 
     def observe(
@@ -92,7 +92,7 @@ class Ticks:
         new: list[str],
         leaps: Leaps,
     ) -> None:
-        """One more record: the intents of schedules that were live before, and those that it made."""
+        """One more record: the intents of schedules that were live before, and those that it created."""
         for id, each in list(self.doubtful.items()):
             mark_ms = leaps.dead_mark_ms if each.status is DEAD_LETTERED else leaps.finished_mark_ms
             if each.status in FINAL and (each.purged or each.finished_at_ms < mark_ms):
@@ -110,7 +110,7 @@ class Ticks:
                     kept.schedule, kept.next_ms = schedule, next_ms
             case DropSchedule(id):
                 del self.kept[id]
-                # Made anew, it knows of the earlier ones only what is not forgotten yet.
+                # Created again, it knows only those earlier ticks that are not forgotten yet.
                 self.made = {each for each in self.made if not each.startswith(f"{id}@") or each in running}
             case PauseSchedule(id):
                 self.kept[id].paused = True
@@ -134,7 +134,7 @@ class Ticks:
             self._stands(answer, passed, new)
 
     def _stands(self, table: Timetable, passed: list[int], new: list[str]) -> None:
-        """How a schedule stands then; what it queued may have been made in the same record."""
+        """The resulting state of a schedule; a tick it queued may have been made in the same record."""
         kept = self.kept[table.id]
         kept.revision = table.revision
         id = tick_id(table.id, table.queued_ms)
@@ -146,7 +146,7 @@ class Ticks:
     def _made(self, id: str, seen: Seen, passed: list[int], leaps: Leaps) -> None:
         name, _, time = id.partition("@")
         kept = self.kept[name]
-        # One that was queued comes when what it waited for ends, in whatever record.
+        # A queued tick is made when the intent it waited for ends, in whatever record.
         assert int(time) in passed or int(time) == kept.queued_ms, f"{id!r} is no tick"
         if int(time) == kept.queued_ms:
             kept.queued_ms = 0
@@ -161,7 +161,7 @@ class Ticks:
     def _ticked(
         self, command: Tick, table: Timetable, running: set[str], new: list[str], leaps: Leaps
     ) -> list[int]:
-        """Between where it stood and where it stands now every tick is made, or left out with a reason. Gives
+        """Every tick between its former and its new position is made, or left out with a reason. Returns
         those that passed."""
         kept = self.kept[command.id]
         schedule, period_ms = kept.schedule, kept.schedule.every_ms or MINUTE_MS
@@ -179,8 +179,8 @@ class Ticks:
         elif schedule.misfire is Misfire.CATCH_UP:
             owed = passed[-schedule.catch_up :]
         else:
-            owed = []  # how late it was is the calendar's to know
-        if table.refused:  # from the one that could not be taken on they are tried again
+            owed = []  # only the calendar knows how late it was
+        if table.refused:  # from the tick that could not be accepted on, they are tried again
             owed = [time_ms for time_ms in owed if time_ms in command.times]
         for time_ms in owed:
             if time_ms <= kept.decided_ms:
@@ -191,7 +191,7 @@ class Ticks:
             )
             assert id in new or id in self.made or overlaps, f"the tick {id!r} is lost"
         if passed:
-            # What was decided by a clock that is not believed may be decided again when that comes back.
+            # What was decided by an untrusted clock may be decided again when the clock comes back.
             sure_ms = min(passed[-1], leaps.believed_ms) if leaps.in_doubt else passed[-1]
             kept.decided_ms = max(kept.decided_ms, sure_ms)
         assert table.last_ms <= kept.decided_ms, f"{command.id!r} decided what is not believed"

@@ -1,8 +1,9 @@
-"""One life of an engine in the simulator: the real pump, inbox and recovery, and the shell's order of acting.
+"""One run of an engine in the simulator, from start to crash: the real pump, inbox and recovery, and the
+shell's order of acting.
 
 It does by hand what `engine.Engine` does with an event loop: effects and answers that may go at once go
-after the turn, those that must wait for the medium go after the next sync; a checkpoint is made step by
-step, the log synced before its first job. Nothing here catches what the process would die of.
+after the turn, those that must wait for stable storage go after the next sync; a checkpoint is made step by
+step, the log synced before its first job. Nothing here catches errors that would end the process.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Life:
         self.pump = Pump(log, kernel, clock, position, nonce)
         self.pump.stood_still = self._stood_still
         self.still_ms = 0
-        """How long it stood still, and has not noticed yet."""
+        """How long it stood still and has not noticed yet."""
 
     @property
     def state(self) -> State:
@@ -120,7 +121,7 @@ class Life:
             self._waiting.append((turn.position, later, waiting))
 
     def sync(self) -> None:
-        """The medium has everything now: those who waited for it may go on."""
+        """Everything is on stable storage now: whatever waited for it continues."""
         synced = run_now(self.log.sync())
         while self._waiting and self._waiting[0][0] <= synced:
             position, effects, waiting = self._waiting.popleft()
@@ -135,7 +136,7 @@ class Life:
         return self._jobs is not None
 
     def checkpoint_step(self) -> None:
-        """Begin one, or do the next part of it."""
+        """Begin a checkpoint, or take its next step."""
         if self._jobs is None:
             self._job_position = self.pump.position
             self._jobs = self.store.checkpoint(self.pump.kernel.checkpoint(self._job_position))

@@ -1,6 +1,6 @@
-"""What goes wrong in the simulator, how often, and the log that does it. One `Random` for everything.
+"""The simulator's faults and their rates, and the log that injects them. One `Random` for everything.
 
-Each seed draws a rate for each fault from {never, seldom, often} (a swarm): a run in which a fault is
+Each seed draws a rate for each fault from {never, seldom, often} (swarm testing): a run in which a fault is
 absent reaches states that a run with all of them never sees.
 """
 
@@ -20,7 +20,7 @@ from duetime.testing.disk import FaultyDisk, Survival
 
 
 class Fault(StrEnum):
-    """Everything the simulator does to the engine."""
+    """Every fault that the simulator injects into the engine."""
 
     APPEND_LOST = "append lost"
     IN_DOUBT_WRITTEN = "append in doubt, written"
@@ -49,7 +49,7 @@ class Fault(StrEnum):
     WORKER_VANISHED = "worker vanished"
 
 
-# Per chance, seldom and often. Chances come with every append, sync, step or delivery.
+# Probabilities for seldom and often, per append, sync, step or delivery.
 _RATES: dict[Fault, tuple[float, float]] = {
     Fault.APPEND_LOST: (0.004, 0.02),
     Fault.IN_DOUBT_WRITTEN: (0.02, 0.15),
@@ -81,11 +81,11 @@ assert set(_RATES) == set(Fault), "every fault has its rates"
 
 
 class Crash(BaseException):
-    """The process dies here. No error of the program: nothing may handle it."""
+    """The process dies here. Not an error of the program: nothing may handle it."""
 
 
 class Dice:
-    """The one source of chance, and a count of what it did."""
+    """The one source of randomness, and a count of the faults it caused."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -103,7 +103,7 @@ class Dice:
         return True
 
     def may(self, fault: Fault) -> bool:
-        """As `strikes`, but somebody else will note it when it really happens."""
+        """As `strikes`, but the caller counts it when it really happens."""
         rate = self.rates[fault]
         return rate > 0 and self.random.random() < rate
 
@@ -123,7 +123,7 @@ class Ledger:
         self.tail: Position = 0
         self.synced: Position = 0
         self.aimed: tuple[Position, Frame] | None = None
-        """The append that is under way, or was when the process died: it may be there or not."""
+        """The append in progress, or in progress when the process died: its frame may be there or not."""
 
     def wrote(self, at: Position, frame: Frame, tail: Position) -> None:
         self.frames.append((at, frame))
@@ -147,7 +147,7 @@ class Ledger:
 
 
 class FaultyLog:
-    """A `Log` over a good one that loses, doubts and fails as the dice say."""
+    """A `Log` around a reliable one; loses frames, raises doubt and fails by chance."""
 
     def __init__(self, inner: Log, dice: Dice, ledger: Ledger) -> None:
         self._inner = inner
@@ -170,7 +170,7 @@ class FaultyLog:
             late, self._late = self._late, None
             if late[0] == self._ledger.tail:
                 await self._write(*late)
-            return await self._inner.append(at, frame)  # it is not at the tail any more
+            return await self._inner.append(at, frame)  # the writer is no longer at the tail
         if strikes(Fault.APPEND_LOST):
             raise LogUnavailable("The append was lost.")
         if strikes(Fault.NO_SPACE):
@@ -219,10 +219,10 @@ class FaultyLog:
 
 
 class Medium(Protocol):
-    """Where the log lives, and what a crash does to it."""
+    """Where the log is stored, and what a crash does to it."""
 
     shared: bool
-    """Whether a process that was given up may still reach it: only then is there a stale writer."""
+    """Whether an abandoned process may still reach it: only then is there a stale writer."""
 
     def open(self) -> Log: ...
 
@@ -234,11 +234,11 @@ class Medium(Protocol):
         """The power may go off a few operations from now."""
 
     def unfuse(self) -> None:
-        """It will not go off by itself any more."""
+        """The power will not go off by itself any more."""
 
 
 class MemoryMedium:
-    """A list of frames; power loss cuts it anywhere behind what was synced."""
+    """A list of frames; power loss cuts it anywhere after what was synced."""
 
     shared = True
 
@@ -267,7 +267,7 @@ class MemoryMedium:
 
 
 class FileMedium:
-    """Segments on a disk that loses sectors, lengths and names that were not synced."""
+    """Segments on a disk that loses unsynced sectors, lengths and names."""
 
     shared = False
 

@@ -1,4 +1,4 @@
-"""What anybody outside can see of one intent, and of one lane."""
+"""What an outside observer can see of one intent, and of one lane."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.intent import Item, Status
 from duetime.protocol.terms import PACKED_LANE, Terms, lane_of
 
-# How many requests an intent remembers at least.
+# The minimum number of requests that an intent remembers.
 REMEMBERED = 8
 
 
@@ -15,7 +15,7 @@ class Seen:
 
     def __init__(self, terms: Terms, item: Item, at_ms: int) -> None:
         self.number = 0
-        """The order of acceptance."""
+        """Its number in the order of acceptance."""
         self.id = item.id
         self.lane, self.serial, self.tier = terms.lane, terms.serial, terms.tier
         self.guarantee, self.on_interrupt = terms.guarantee, terms.on_interrupt
@@ -47,13 +47,13 @@ class Seen:
         self.requests: list[str] = [item.request] if item.request is not None else []
 
     def requested(self, request: str | None) -> None:
-        """A caller's request changed it: not one that it remembers."""
+        """A caller's request changed it: it must not be one that it remembers."""
         if request is not None:
             assert request not in self.requests[-REMEMBERED:], f"{self.id!r}: {request!r} was done twice"
             self.requests.append(request)
 
     def revived(self, command: Revive, at_ms: int) -> None:
-        """A dead letter lives again, with what was said to be different."""
+        """A dead letter was revived, with the changes of the command."""
         self.attempt = self.runs = self.not_before_ms = 0
         self.lost = False
         self.execute_at_ms = command.execute_at_ms or at_ms
@@ -69,7 +69,7 @@ class Seen:
         self.attempts_max = self.redelivery.max_attempts
 
     def waits_in_place(self, command: Command) -> bool:
-        """Whether a message that is not due any more keeps its place, as one that was started does: the clock
+        """Whether a message that is not due any more keeps its place, as a started one does: the clock
         was set back, and it was ready when it was accepted."""
         patched = isinstance(command, Patch) and command.id == self.id
         return self.serial and self.execute_at_ms <= self.created_at_ms and not patched

@@ -1,7 +1,7 @@
-"""The other kernel: fed with the log's frames from the very first, over the reference store.
+"""The replica: a second kernel, fed with all frames of the log from the first, over the reference store.
 
-Whatever the engine under test does (checkpoints, restarts, cold intents), each frame must come to the same
-answers, effects and changes here, and after each recovery both states must be the same.
+Whatever the engine under test does (checkpoints, restarts, cold intents), each frame must lead to the same
+answers, effects and changes here, and after each recovery both states must be equal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Twin:
     def __init__(self) -> None:
         self.kernel = Kernel(MemoryStore())
         self.frames = 0
-        """How many frames it has seen."""
+        """The number of frames it has seen."""
 
     def records(self, frame: Frame) -> list[Record]:
         """A frame's records, as a reader of the log decodes them."""
@@ -42,7 +42,7 @@ class Twin:
 
 
 def compare(turn: Turn, applied: Sequence[Applied], position: Position) -> None:
-    """The engine's turn must be what the twin made of the same frame."""
+    """The engine's turn must equal the replica's result for the same frame."""
     effects = [effect for each in applied for effect in each.effects]
     changes = [change for each in applied for change in each.changes]
     _check_equal("change", position, turn.changes, changes)
@@ -57,18 +57,18 @@ def _check_equal(word: str, position: Position, mine: Sequence[object], theirs: 
 
 
 def plain(answer: Answer) -> bytes:
-    """An answer as bytes, without what means nothing outside the process that gave it."""
+    """An answer as bytes, without what has no meaning outside its process."""
     if isinstance(answer, list):
         return b"".join(plain(each) if not isinstance(each, bool) else bytes((each,)) for each in answer)
     if isinstance(answer, Existing):
-        # Who it is. A cold one is read from disk for the answer, and a later record of the same frame may
-        # change the intent itself.
+        # Only its identity. A cold intent is read from disk for the answer, and a later record of the same
+        # frame may change the intent itself.
         return f"existing {answer.intent.seq} {answer.intent.id}".encode()
     return row(answer) if isinstance(answer, Intent) else codec.encode(answer)
 
 
 def row(intent: Intent) -> bytes:
-    """An intent as bytes, without the fields that mean nothing on disk."""
+    """An intent as bytes, without the fields that have no meaning on disk."""
     armed, cycle = intent.armed, intent.cycle
     intent.armed = intent.cycle = 0
     try:
@@ -78,7 +78,7 @@ def row(intent: Intent) -> bytes:
 
 
 def digest(state: State) -> str:
-    """All that a state is, in a form that does not depend on where it came from."""
+    """A digest of the whole state, independent of how the state was reached."""
     hashed = sha256()
     for name, value in parts(state).items():
         hashed.update(name.encode())
@@ -87,10 +87,10 @@ def digest(state: State) -> str:
 
 
 def parts(state: State) -> dict[str, bytes]:
-    """A state in pieces: what the checkpoint says, and each intent."""
+    """A state in pieces: the checkpoint, and each intent."""
     checkpoint = state.checkpoint(0)
     found = {name: codec.encode(getattr(checkpoint, name)) for name in checkpoint.__struct_fields__}
-    for name in ("pending", "paused", "turns"):  # the order of lanes means nothing
+    for name in ("pending", "paused", "turns"):  # the order of lanes has no meaning
         value = getattr(checkpoint, name)
         found[name] = codec.encode(sorted(value.items() if isinstance(value, dict) else value))
     for intent in state.store.page(None, None, SEQ_MAX, 1 << 30):
@@ -99,7 +99,7 @@ def parts(state: State) -> dict[str, bytes]:
 
 
 def check_same(mine: State, theirs: State) -> None:
-    """The state under test must be what the twin's is; the message names what is not."""
+    """The state under test must equal the replica's; the message names the difference."""
     one, other = parts(mine), parts(theirs)
     if one != other:
         names = [name for name in {**one, **other} if one.get(name) != other.get(name)]

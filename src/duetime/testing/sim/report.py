@@ -1,4 +1,4 @@
-"""What a simulation did, in numbers that add up, and what it should have done and did not."""
+"""What a simulation did, in numbers that can be added up, and what should have happened but did not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Report(Struct):
         self.digests.update(other.digests)
 
     def missing(self) -> list[str]:
-        """What was to happen and never did."""
+        """What should have happened but never did."""
         return [
             f"{group[:-1]} {name}"
             for group, names in EXPECTED.items()

@@ -1,4 +1,4 @@
-"""What of the engine's shell a simulation does by hand: the clock, and the look at the calendar."""
+"""The parts of the engine's shell that a simulation replaces: the clock, and the calendar's ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEGIN_MS = 1_700_000_000_000
 
 
 class SimulatedClock:
-    """The time the engine is told."""
+    """The engine's clock."""
 
     def __init__(self) -> None:
         self.ms = BEGIN_MS
@@ -37,24 +37,24 @@ class SimulatedClock:
         self.passed_ms += ms
 
     def leap(self, ms: int) -> None:
-        """Somebody sets the clock, ahead or back."""
+        """Set the clock, ahead or back."""
         self.ms += ms
         self.leaps += 1
 
 
 class Passing:
-    """How time passes in a simulation, and what goes wrong with it."""
+    """How time passes in a simulation, and the faults of the clock."""
 
     def __init__(self, clock: SimulatedClock, dice: Dice) -> None:
         self._clock = clock
         self._dice = dice
         self._moment_ms = 0
-        """How far ahead the clock is, for a moment only."""
+        """How far ahead the clock is, for a short time only."""
         self._began = (0, 0, 0)
-        """Of this life: the kernel's steady clock, the true one, and how often the clock had been set."""
+        """At the start of this run: the kernel's steady clock, the true one, and how often it was set."""
 
     def time(self, life: Life, next_ms: int | None) -> str:
-        """Let some time pass, or the clock be set; says what went wrong."""
+        """Let some time pass, or set the clock; returns a description of the fault."""
         clock, dice, random = self._clock, self._dice, self._dice.random
         if self._moment_ms and random.random() < 0.3:
             clock.leap(-self._moment_ms)
@@ -84,19 +84,19 @@ class Passing:
         return ""
 
     def begin(self, life: Life) -> None:
-        """A new life has written its first frame."""
+        """A new run has written its first frame."""
         self._began = (life.state.flow.now_ms, self._clock.passed_ms, self._clock.leaps)
 
     def check(self, life: Life) -> None:
-        """However the clock was set: the kernel's own, by which leases and rates go, is the true one."""
+        """However the clock was set: the kernel's own clock, used for leases and rates, is the true one."""
         flow_ms, passed_ms, leaps = self._began
         wrong_ms = life.state.flow.now_ms - flow_ms - (self._clock.passed_ms - passed_ms)
-        allowed_ms = LEAP_MS * (self._clock.leaps - leaps)  # smaller leaps are not noticed
+        allowed_ms = LEAP_MS * (self._clock.leaps - leaps)  # smaller jumps are not noticed
         assert abs(wrong_ms) <= allowed_ms, f"the kernel's steady clock is wrong by {wrong_ms} ms"
 
 
 def offer_ticks(life: Life, outside: Outside, now_ms: int, random: Random | None = None) -> None:
-    """What the engine does when a tick's time has come; with a `random`, not always at once."""
+    """What the engine does when a tick is due; with a `random`, not always at once."""
     for command in rewound(life.state, now_ms):
         life.offer(Sent(outside, command, AckLevel.ASYNC))
     for table in due(life.state, now_ms):
@@ -105,13 +105,13 @@ def offer_ticks(life: Life, outside: Outside, now_ms: int, random: Random | None
 
 
 def end_groups(life: Life, outside: Outside, unfilled: list[str]) -> None:
-    """Nobody will send the members that some groups still wait for."""
+    """Cancel groups whose missing members will never be sent."""
     for id in unfilled:
         life.offer(Sent(outside, Cancel(id), AckLevel.ASYNC))
 
 
 def end_schedules(life: Life, outside: Outside, now_ms: int) -> None:
-    """With nothing in the way, no tick is owed; then there are to be no more of them."""
+    """Check that no tick is owed once faults have stopped, then drop the schedules."""
     life.turn()
     offer_ticks(life, outside, now_ms)
     life.turn()

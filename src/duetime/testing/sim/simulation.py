@@ -1,7 +1,7 @@
-"""The simulator's world: one seed's engine, log, store, clock, callers, workers, and both acts of its play.
+"""One seed of the simulator: its engine, log, store, clock, callers and workers, in two acts.
 
 In the first act everything goes wrong and every law is checked at every step; in the second nothing goes
-wrong any more, and everything submitted must end. One thread, no event loop, one `Random`.
+wrong any more, and every submitted intent must end. One thread, no event loop, one `Random`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from duetime.testing.sim.told import Outside, Sent
 from duetime.testing.sim.workers import NAMES, Workers
 from duetime.testing.sim.workload import Workload, stuck
 
-# The walk over all intents costs; every so many steps is often enough.
+# Walking all intents is expensive; every few steps is often enough.
 _CHECK_EVERY = 12
 _SHOWN = 40
 
@@ -81,7 +81,7 @@ class Simulation:
         self._tell = tell
         self._trace = sha256()
         self._known = 0
-        """Frames that were seen before: after power loss the history is made anew from them."""
+        """Frames seen before: after power loss the history is rebuilt from them."""
         self._first = self.workload.first()
         self._commands: dict[str, int] = {}
         self._outcomes: dict[str, int] = {}
@@ -101,7 +101,7 @@ class Simulation:
         self._finish()
 
     def close(self) -> None:
-        """Let go of what is on the host's disk."""
+        """Release what is on the host's disk."""
         if self.life is not None:
             self.life.abandon_checkpoint()
         self.shelf.close()
@@ -116,7 +116,7 @@ class Simulation:
     # The first act: faults.
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Do something that may be the end of this life."""
+        """Do something that may end this run."""
         try:
             work()
         except Crash:
@@ -126,7 +126,7 @@ class Simulation:
         except DuetimeError as error:
             broken = self.life.pump.broken if self.life is not None else None
             if self.life is None or (broken is not None and not isinstance(broken, DuetimeError)):
-                raise  # recovery failed, or the kernel did: no fault explains that
+                raise  # recovery or the kernel failed: no fault explains that
             self._crash(f"stopped by {type(error).__name__}", power=self.dice.strikes(Fault.POWER_LOSS))
 
     def _step(self) -> None:
@@ -187,10 +187,10 @@ class Simulation:
         if next_ms is not None and next_ms <= self.clock.ms and self.random.random() < 0.9:
             life.inbox.time()
 
-    # Lives and deaths.
+    # Starts and crashes.
 
     def _start(self) -> None:
-        """Recover until it holds, then write the first frame of a new epoch."""
+        """Recover until it succeeds, then write the first frame of a new epoch."""
         self.lives += 1
         log = FaultyLog(self.medium.open(), self.dice, self.ledger)
         life = Life(log, self.shelf.open(), self.clock, self._nonce, self._act, self._turned)
@@ -199,7 +199,7 @@ class Simulation:
             self.life = life
             raise Crash
         if self.zombie is not None and self.dice.strikes(Fault.STALE_WRITER):
-            # Nobody has taken over yet: it may still write, and then the new one must look again.
+            # No successor has written yet: if the old process writes now, the new one must recover again.
             self._write_stale(self.zombie, must_fail=False)
         self.life = life
         commands, self._first = self._first, []
@@ -210,7 +210,7 @@ class Simulation:
         return self.random.getrandbits(63)
 
     def _reconcile(self, life: Life) -> None:
-        """After recovery: the log has what it must, and the state is what the log adds up to."""
+        """After recovery: the log has what it must have, and the state is what the log leads to."""
 
         async def read() -> list[tuple[Position, Frame]]:
             return [found async for found in life.log.read(start)]
@@ -238,7 +238,7 @@ class Simulation:
             self.zombie = None
         else:
             self.medium.kill()
-            # It may not be dead at all, only slow: then it wakes up behind its successor.
+            # The process may not be dead, only slow: then it wakes up after its successor has started.
             keep = life is not None and life.pump.broken is None and self.medium.shared
             self.zombie = life if keep and isinstance(self.shelf, MemoryShelf) else None
         self.workers.crashed()
@@ -263,16 +263,16 @@ class Simulation:
             self.zombie = None
         assert not must_fail or self.ledger.tail == tail, "two writers wrote"
 
-    # What the world sees.
+    # Observation.
 
     def _turned(self, turn: Turn) -> None:
-        """A turn was made: the twin must make the same of it."""
+        """A turn was made: the replica must get the same result."""
         self._catch_up(turn)
         if self.life is not None and not isinstance(turn.batch.commands[0], Start):
             self.passing.check(self.life)
 
     def _catch_up(self, turn: Turn | None) -> None:
-        """Let the twin and the history see what is new on the log."""
+        """Let the replica and the history see the new frames of the log."""
         ledger, twin, history = self.ledger, self.twin, self.history
         get = twin.kernel.state.store.get
         frames = ledger.frames[twin.frames :]
@@ -339,7 +339,7 @@ class Simulation:
             self._round(life)
         invariants.check(life.state)
         assert not self.history.live(), "nothing lives any more, by the history too"
-        # Once more from the log: what it all came to survives.
+        # Once more from the log: the final state survives.
         life.checkpoint_step()
         while life.checkpointing:
             life.checkpoint_step()
@@ -347,7 +347,7 @@ class Simulation:
         self._start()
 
     def _calm_life(self) -> Life:
-        """A life with nothing left to do from before, that will not stop by itself."""
+        """A run without work left over from before, that will not crash."""
         while True:
             self.zombie = None
             if self.life is None:

@@ -1,6 +1,6 @@
 """Deterministic simulation: the real pump, inbox, kernel, recovery and stores under seeded faults.
 
-The same seed does the same in every process (`world` says what); a failure names the command that
+The same seed does the same in every process (see `simulation`); a failure names the command that
 repeats it.
 """
 
@@ -22,7 +22,7 @@ _CHUNK = 5
 
 
 class Violation(AssertionError):
-    """A law was broken. Its text names the seed and shows the last steps."""
+    """A law was broken. The text names the seed and shows the last steps."""
 
     def __init__(self, seed: int, steps: int, reason: str, trace: list[str]) -> None:
         super().__init__(seed, steps, reason, trace)  # as given, so that it can cross to another process
@@ -36,7 +36,7 @@ class Violation(AssertionError):
 
 
 def run_seed(seed: int, steps: int = STEPS, tell: Callable[[str], None] | None = None) -> Report:
-    """Both acts of one seed. Raises `Violation`; `tell` hears every step."""
+    """Both acts of one seed. Raises `Violation`; `tell` is called with every step."""
     simulation = Simulation(seed, tell)
     try:
         simulation.play(steps)

@@ -1,4 +1,4 @@
-"""Where the simulator's store lives: opened anew after each crash, with what its last checkpoint wrote."""
+"""The simulator's stores: opened again after each crash, with what the last checkpoint wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from duetime.store.memory import MemoryStore
 from duetime.store.sqlite.store import SqliteStore
 from duetime.store.store import Store
 
-# Rows and folders in memory where the system has such a place: the simulator loses power, not the host.
+# In memory if the system has such a folder: the simulator loses power, not the host.
 _FAST = Path("/dev/shm")
 
 

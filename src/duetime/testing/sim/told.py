@@ -1,6 +1,6 @@
-"""What callers and workers were told, and the laws about it. It is not undone by a crash, as people are not.
+"""What callers and workers were told, and the laws about it. A crash does not undo it.
 
-A caller who was answered may rely on the answer; a worker who was handed a delivery has started it.
+A caller that was answered may rely on the answer; a worker that was handed a delivery has started it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from duetime.testing.sim.faults import Ledger
 
 
 class Sent:
-    """One request on its way; called with its answer."""
+    """One request in progress; called with its answer."""
 
     def __init__(self, outside: Outside, command: Command, ack: AckLevel) -> None:
         self._outside = outside
         self.command = command
         self.ack = ack
         self.position: Position = 0
-        """Behind the record, once it is written."""
+        """The position after the record, once it is written."""
         self.answered = False
 
     def __call__(self, answer: Answer | Exception) -> None:
@@ -46,7 +46,7 @@ class Outside:
         self._once: set[tuple[str, int]] = set()
 
     def acknowledged(self, sent: Sent, answer: Answer) -> None:
-        """A caller got an answer: from here on it may rely on the record, as far as its level says."""
+        """A caller got an answer: it may rely on the record from here on, as its ack level promises."""
         assert sent.position <= self._ledger.tail, "answered before it was written"
         if sent.ack >= AckLevel.DURABLE:
             assert sent.position <= self._ledger.synced, "answered DURABLE before it was synced"
@@ -58,7 +58,7 @@ class Outside:
                     self._made[reply.id] = sent.position
 
     def started(self, effect: Deliver, position: Position) -> None:
-        """A worker has it. The same delivery twice means that its record was lost meanwhile."""
+        """A worker has the delivery. The same delivery twice means that its record was lost in between."""
         place = (effect.id, effect.delivery)
         assert position <= self._ledger.tail, f"{place} was started before its record was written"
         # The name of a trigger may be used again when its intent is forgotten.
@@ -75,12 +75,12 @@ class Outside:
         assert tail >= promised, f"the log ends at {tail}, and what was acknowledged went to {promised}"
         self._answered_to = min(self._answered_to, tail)
         self._durable_to = min(self._durable_to, tail)
-        if power:  # only now may something be handed out again under a number that was used
+        if power:  # only now may an intent be handed out again under a number that was used
             self._made = {id: position for id, position in self._made.items() if position <= tail}
             self._started = {place: position for place, position in self._started.items() if position <= tail}
 
     def recovered(self, store: Store, history: History) -> None:
-        """Every acknowledged intent is there, unless it ended and was forgotten."""
+        """Every acknowledged intent exists, unless it ended and was forgotten."""
         for id in self._made:
             if store.get(id) is None:
                 assert history.seen[id].status in FINAL, f"{id!r} was acknowledged and is lost"

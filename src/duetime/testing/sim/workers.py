@@ -1,7 +1,8 @@
-"""Who runs the deliveries in the simulator: the engine's own channels, and workers that pull. Both lie.
+"""What runs the deliveries in the simulator: the engine's own channels, and workers that pull. Both
+misbehave.
 
-A pushed delivery runs in the engine's process and ends with it. A worker is another process: it holds what
-it pulled through the engine's crashes, may vanish without a word, and comes back with what it had.
+A pushed delivery runs in the engine's process and ends with it. A worker is another process: it keeps what
+it pulled through the engine's crashes, may vanish silently, and may return with what it had.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from duetime.protocol.outcome import (
 from duetime.testing.sim.faults import Dice, Fault
 
 NAMES = ("w0", "w1", "w2")
-# Old deliveries that may still be answered, long after anybody waits for it.
+# Old deliveries that may still be answered, long after their outcome is needed.
 _LATE_MAX = 30
 
 
 class Held(Struct):
-    """A delivery that somebody runs."""
+    """A delivery that is running."""
 
     effect: Deliver
     until_step: int
 
 
 class Workers:
-    """Everything that was handed out and not answered yet."""
+    """All deliveries handed out and not answered yet."""
 
     def __init__(self, dice: Dice) -> None:
         self._dice = dice
@@ -53,7 +54,7 @@ class Workers:
         self.held[(effect.id, effect.delivery)] = Held(effect, self.step + steps)
 
     def abort(self, effect: Abort) -> None:
-        """Most stop when told to; some answer all the same."""
+        """Most deliveries stop when aborted; some answer all the same."""
         held = self.held.pop((effect.id, effect.delivery), None)
         if held is not None:
             self._forget(held.effect)
@@ -86,7 +87,7 @@ class Workers:
         return Lost("nobody knows") if random.random() < 0.7 else Returned("it was told to stop")
 
     def outcomes(self, now_ms: int) -> list[Settlement]:
-        """What comes back now: answers, and some that nobody should believe."""
+        """The settlements that arrive now: valid outcomes, and some that must be refused."""
         random, strikes = self._random, self._dice.strikes
         found: list[Settlement] = []
         ready = [place for place, held in self.held.items() if held.until_step <= self.step]
@@ -111,7 +112,7 @@ class Workers:
         return found
 
     def answer_all(self) -> list[Settlement]:
-        """Everybody answers, mostly well."""
+        """Settle everything, mostly with success."""
         found = []
         for place in list(self.held):
             effect = self.held.pop(place).effect
@@ -120,7 +121,7 @@ class Workers:
         return found
 
     def words(self, lanes: list[str]) -> Command | None:
-        """What a worker says besides its outcomes."""
+        """A worker's command other than outcomes."""
         random = self._random
         name = random.choice(NAMES)
         if self._dice.strikes(Fault.WORKER_VANISHED):
@@ -144,5 +145,5 @@ class Workers:
 
 
 def _settlement(effect: Deliver, outcome: Outcome, log: str | None = None) -> Settlement:
-    """What the one that holds a delivery says of it."""
+    """The settlement of a delivery, sent by its holder."""
     return Settlement(effect.id, effect.delivery, outcome, log, effect.consumer)

@@ -1,4 +1,5 @@
-"""What callers ask for in the simulator: every command with every option, in a mix of each seed's own."""
+"""The callers' commands in the simulator: every command with every option, in a different mix for each
+seed."""
 
 from __future__ import annotations
 
@@ -58,14 +59,14 @@ _RECENT = 25
 
 
 class Workload:
-    """Makes commands. Looks at the history only to choose ids that are worth naming."""
+    """Makes commands. Reads the history only to choose ids that are worth naming."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._count = 0
         self._ids: list[str] = []
         self.lanes: dict[str, None] = {}
-        # Of 20 commands that are no submits: how many of each kind, drawn anew for each seed.
+        # Of 20 commands that are not submits: how many of each kind, drawn for each seed.
         self._weights = [random.choice((0, 1, 3)) for _ in range(14)]
         self._small = random.random() < 0.6
         self._keyed, self._dated = random.choice((0.05, 0.3)), random.choice((0.1, 0.4))
@@ -81,7 +82,7 @@ class Workload:
         self._shapes = [self._terms() for _ in range(random.randint(2, 8))]
 
     def first(self) -> list[Command]:
-        """What a seed begins with: few permits, so that they run out; settings of its own."""
+        """The first commands of a seed: few permits, so that they run out; settings of its own."""
         random = self._random
         commands: list[Command] = []
         if self._small:
@@ -91,7 +92,7 @@ class Workload:
         return commands
 
     def next(self, now_ms: int, history: History) -> tuple[Command, AckLevel]:
-        """The next command of some caller, and how durable it wants it."""
+        """The next command of some caller, and its ack level."""
         random = self._random
         if random.random() < 0.55 or not any(self._weights) or not self._ids:
             return self._submit(now_ms, history)
@@ -135,11 +136,11 @@ class Workload:
         return Order.FIFO if lane.startswith("entity:") else self._random.choice(list(Order))
 
     def _request(self) -> str | None:
-        """The name of a caller's request; some say the same one again."""
+        """The id of a caller's request; some callers repeat one."""
         return f"r{self._random.randint(0, 9)}" if self._random.random() < 0.3 else None
 
     def _id(self, history: History, wanted: Status | None) -> str:
-        """Somebody's id: a recent one, in the wanted status if a few looks find one."""
+        """The id of some intent: a recent one, in the wanted status if a few tries find one."""
         random = self._random
         if random.random() < 0.03:
             return "nobody"
@@ -172,7 +173,7 @@ class Workload:
         return Submit(tuple(terms), tuple(items)), max(each.ack for each in terms)
 
     def _tenant(self, terms: Terms) -> Terms:
-        """Some lanes are shared by a few keys, each with the same weight all the time."""
+        """Some lanes are shared by a few keys, each with a constant weight."""
         if self._fair.random() >= self._shared:
             return terms
         key, weight = self._fair.choice(self._tenants)
@@ -222,7 +223,7 @@ class Workload:
         )  # fmt: skip
 
     def _limits(self) -> tuple[Limit, ...] | None:
-        """Some share a key, each key with the same numbers all the time, as its users would have it."""
+        """Some intents share a key, each key with constant numbers, as users would have it."""
         random = self._random
         if random.random() < 0.6:
             return None
