@@ -199,7 +199,7 @@ class History:
                 assert current, f"an outcome of {settlement.id!r}#{settlement.delivery} counted: it is stale"
                 self.outcomes[settlement.id] = settlement.outcome
             elif current:
-                # An outcome for the current delivery may lose only to a lease that ran out in this very record.
+                # An outcome of the current delivery loses only to a lease that ran out in this record.
                 lost = any(change.id == settlement.id and change.old is DISPATCHING for change in changes)
                 assert lost, f"an outcome of {settlement.id!r}#{settlement.delivery} was refused"
 
