@@ -1,4 +1,4 @@
-"""Where new intents are handed in: one by one, the shortest way, or many at once."""
+"""The entry for new intents: one by one, on the shortest path, or many at once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel, Terms
 from duetime.refusals import Submitted, error_of
 
-# Intents that are cut into chunks in one go: some milliseconds of work.
+# Intents cut into chunks in one go: some milliseconds of work.
 _CUT = 10 * CHUNK_ITEMS
 
 
 class Intake(Reader):
-    """Takes intents. Whoever inherits has the parts named here."""
+    """Takes new intents. A subclass provides the parts named here."""
 
     guard: Guard
     _catalog: Catalog
@@ -47,7 +47,7 @@ class Intake(Reader):
     def submit(
         self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel
     ) -> Awaitable[list[Submitted]]:
-        """New intents; one reply for each. Refused before anything is written where that is known."""
+        """New intents; one reply for each. Refused before anything is written, where that is known."""
         items = tuple(items)
         if len(items) == len(terms) == 1:
             return _listed(self.submit_one(terms[0], items[0], ack))
@@ -65,7 +65,7 @@ class Intake(Reader):
         return self._submit_many(known, items, ack)
 
     def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Submitted]:
-        """One new intent; its `terms` is 0. Those that come together are written together."""
+        """One new intent; its `terms` is 0. Intents that arrive together are written together."""
         lanes = self._kernel().state.lane_settings
         if self._closing:
             raise Closed("The engine is not running.")
@@ -85,7 +85,7 @@ class Intake(Reader):
         return future
 
     def _put(self, single: Single) -> None:
-        """Hand in what waited for its prediction, unless the engine stopped meanwhile."""
+        """Hand in an intent that waited for its prediction, unless the engine stopped in the meantime."""
         if self._failure is not None:
             single.reply(self._failure)
         else:
@@ -98,7 +98,7 @@ class Intake(Reader):
         lanes = self._kernel().state.lane_settings
         if lanes:
             items = await self.expecting.many(lanes, tuple(each.terms for each in known), items)
-        # One after the other would wait for each; all at once keeps the order and fills the batches.
+        # In sequence, each would wait for the one before; all at once keeps the order and fills the batches.
         parts: list[Chunk] = []
         for start in range(0, len(items), _CUT):
             parts += chunks([each.bytes for each in known], items[start : start + _CUT])

@@ -1,4 +1,4 @@
-"""Schedules as callers know them, and the look at the calendar when a tick's time has come."""
+"""Schedules as callers see them, and the calendar look-up when a tick is due."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _logger = logging.getLogger("duetime")
 
 
 class Planner(Intake):
-    """Keeps schedules. Rules become moments here, and the log has only those."""
+    """Keeps schedules. Rules become moments here; the log has only the moments."""
 
     def __init__(self) -> None:
         self._ticking: set[tuple[str, int]] = set()
         """Ticks that are on their way to the log."""
         self._rewind = False
-        """Whether schedules must be looked at as after a leap."""
+        """Whether schedules must be checked as after a clock jump."""
         self.charge: Callable[[str, int], None] = lambda owner, count: None
-        """Told of ticks whose schedule has an owner, and how many intents they make."""
+        """Called with the owner of a schedule and the number of intents that its ticks make."""
 
     async def put_schedule(self, schedule: Schedule, revision: int = 0) -> Timetable:
-        """A new schedule, or another rule for one. The same again changes nothing."""
+        """Create a schedule, or change its rule. The same again changes nothing."""
         problem = bounds.unreadable(schedule, Schedule) or bounds.schedule(schedule)
         problem = problem or calendar.problem(schedule)
         if problem is not None:
@@ -54,20 +54,20 @@ class Planner(Intake):
         return table
 
     async def drop_schedule(self, id: str, revision: int = 0) -> Timetable:
-        """Forget it. What it made goes on."""
+        """Delete a schedule. Its existing intents stay."""
         table: Timetable = await self.ask(DropSchedule(id, revision))
         return table
 
     async def pause_schedule(self, id: str, revision: int = 0) -> Timetable:
-        """No more ticks until it is resumed."""
+        """Stop its ticks until it is resumed."""
         table: Timetable = await self.ask(PauseSchedule(id, revision))
         return table
 
     async def resume_schedule(self, id: str, revision: int = 0) -> Timetable:
-        """Ticks again, from now on: those of the pause are gone."""
+        """Resume its ticks from now on. Ticks during the pause are not made up."""
         seen = self._table(id)
         next_ms = calendar.following(seen.schedule, self.now_ms())
-        # The moment belongs to this rule: who puts another one meanwhile is asked again.
+        # The moment belongs to this rule: if another caller changes the rule meanwhile, this one is refused.
         table: Timetable = await self.ask(ResumeSchedule(id, next_ms, revision or seen.revision))
         return table
 
@@ -80,11 +80,11 @@ class Planner(Intake):
         return self._table(id)
 
     async def schedules(self) -> list[Timetable]:
-        """All of them, by id."""
+        """All schedules, by id."""
         return sorted(self._kernel().state.timetables.all.values(), key=lambda table: table.id)
 
     async def next_ticks(self, id: str, count: int) -> list[int]:
-        """When it will tick next, the jitter left out. Nothing while it is paused."""
+        """Its next ticks, without jitter. None while it is paused."""
         table = self._table(id)
         if table.paused or not table.next_ms:
             return []
@@ -97,12 +97,12 @@ class Planner(Intake):
         return table
 
     async def advance(self) -> None:
-        """Write that time has passed, and wait until all that follows at once is done."""
+        """Write that time has passed, and wait until everything that follows at once is done."""
         self.look()
         await self.ask(Advance(), AckLevel.ASYNC)
 
     def look(self) -> None:
-        """Write down the ticks whose time has come."""
+        """Write the ticks that are due."""
         for table in due(self._kernel().state, self.now_ms()):
             key = (table.id, table.next_ms)
             if key in self._ticking:
@@ -111,18 +111,18 @@ class Planner(Intake):
             self._write(table, key)
 
     def rewind(self, turn: Turn) -> None:
-        """After a leap or a start: schedules that stand further ahead than their rule says go back."""
+        """After a clock jump or a start: schedules that are further ahead than their rule says go back."""
         first = turn.batch.commands[0]
         if type(first) is Leap:
             _tell(first)
-        # To have stood still moves no schedule; and to look at all of them could itself take so long that it
-        # counts as that.
+        # A stall moves no schedule; and checking all schedules could itself take so long that it counts as
+        # one.
         if not self._rewind and type(first) is not Start and not (type(first) is Leap and first.by_ms):
             return
         self._rewind = False
 
         def written(answer: Answer | Exception) -> None:
-            self._rewind |= isinstance(answer, Exception)  # no room on the disk: again after the next turn
+            self._rewind |= isinstance(answer, Exception)  # no space on the disk: again after the next turn
 
         for command in rewound(self._kernel().state, self.now_ms()):
             self.request(command, AckLevel.ASYNC, written, command_bytes(command))
@@ -137,7 +137,7 @@ class Planner(Intake):
         command: Tick | PauseSchedule
         try:
             command = calendar.tick(table, self.now_ms())
-        except Exception:  # a zone that the system does not know any more
+        except Exception:  # a zone that the system no longer knows
             _logger.exception("The schedule %r is paused: its rule cannot be resolved.", table.id)
             command = PauseSchedule(table.id, table.revision)
         self.request(command, table.schedule.terms.ack, written, command_bytes(command))
@@ -164,8 +164,8 @@ def due(state: State, now_ms: int) -> Iterator[Timetable]:
 
 
 def rewound(state: State, now_ms: int) -> Iterator[Tick]:
-    """The clock was ahead and came back: ticks that make nothing, but let a schedule begin from now again.
-    What it decided by a time that was believed stays decided."""
+    """The clock was ahead and came back: ticks that make nothing, but set a schedule back to now.
+    What it decided by a trusted time stays decided."""
     for table in state.timetables.all.values():
         if table.next_ms <= now_ms or table.paused:
             continue

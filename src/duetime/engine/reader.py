@@ -1,4 +1,4 @@
-"""What may be asked without changing anything: views of the state as it is now."""
+"""Reads without side effects: views of the current state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from duetime.protocol.view import LaneView, Overview, Parent, Progress, View, Wh
 
 
 class Reader:
-    """Reads a kernel. Whoever inherits gives the kernel, or raises why there is none."""
+    """Reads a kernel. A subclass provides the kernel, or raises why there is none."""
 
     progress: Progresses
     expecting: Expecting
@@ -33,11 +33,11 @@ class Reader:
         raise AssertionError("the engine has the kernel")
 
     def state(self) -> State:
-        """The living state, to be read before anything is awaited and never to be changed."""
+        """The live state. Read it before the next await, and never change it."""
         return self._kernel().state
 
     def intent(self, id: str) -> Intent | None:
-        """The living object, to be read before anything is awaited and never to be changed."""
+        """The live object. Read it before the next await, and never change it."""
         return self._kernel().state.store.get(id)
 
     def get(self, id: str) -> View | None:
@@ -48,12 +48,12 @@ class Reader:
         return view if progress is None else replace(view, progress=progress)
 
     def log(self, id: str) -> str | None:
-        """What the newest attempt logged; perhaps nothing."""
+        """The log output of the newest attempt; may be empty."""
         intent = self._kernel().state.store.get(id)
         return None if intent is None or intent.rare is None else intent.rare.log
 
     def report(self, consumer: str, words: Mapping[tuple[str, int], Progress]) -> int:
-        """What running functions say of how far they are."""
+        """Progress reports of running functions."""
         return self.progress.put(self._kernel().state, consumer, words)
 
     def why(self, id: str) -> Why | None:
@@ -69,7 +69,7 @@ class Reader:
         return None if intent is None else entries_of(intent)
 
     def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
-        """How those ended that it came after, or the members of its group; fewer where results are large."""
+        """How its parents, or the members of its group, ended; fewer if results are large."""
         state = self._kernel().state
         intent = state.store.get(id)
         if intent is None:
@@ -81,8 +81,8 @@ class Reader:
         return query.overview(kernel.state, kernel.next_ms())
 
     def lane_names(self, *, entities: bool) -> list[list[str]]:
-        """Lanes that hold something, are asked for, paused, or have settings of their own, in no order; a
-        name may stand in several of the lists. `entities`: also those of single entities."""
+        """Lanes that hold intents, are asked for, are paused, or have settings of their own, in no order; a
+        name may be in several of the lists. `entities`: also those of single entities."""
         state = self._kernel().state
         if entities:
             return [list(state.lanes), list(state.waiting), list(state.lane_settings)]
@@ -90,7 +90,7 @@ class Reader:
         return [list(state.queues), settled]
 
     def lane(self, name: str) -> LaneView:
-        """One lane in numbers, also when nothing is in it."""
+        """One lane in numbers, also if it is empty."""
         state = self._kernel().state
         kind = name.partition(":")[0]
         lane = state.lanes.get(name)
@@ -100,7 +100,7 @@ class Reader:
 
     @property
     def settled_lanes(self) -> Mapping[str, LaneSettings]:
-        """Lanes with settings of their own, to be looked at only."""
+        """Lanes with settings of their own. Read only."""
         return self._kernel().state.lane_settings
 
     def lane_settings(self, name: str) -> LaneSettings:
