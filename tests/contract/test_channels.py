@@ -18,7 +18,7 @@ from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Outcome
 from duetime.protocol.terms import Callback, Target, Task, Terms
 from duetime.testing.contracts.channel import ChannelContract, ChannelRig, MakeRig
-from tests.integration.receiver import Receiver, Request, hang, http, receiving
+from tests.receiver import Receiver, Request, hang, http, receiving
 
 
 class Function:

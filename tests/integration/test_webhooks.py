@@ -12,7 +12,7 @@ import pytest
 from duetime.protocol.outcome import Done, Expired, Failed, Rejected
 from duetime.protocol.terms import Callback
 from duetime.testing.time import ManualClock
-from tests.integration.receiver import Request, hang, hang_up, http, receiving, says, sending
+from tests.receiver import Request, hang, hang_up, http, receiving, says, sending
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -12,7 +12,7 @@ from duetime.protocol.effect import Abort
 from duetime.protocol.outcome import Done, Expired, Failed, Rejected
 from duetime.protocol.terms import Callback, Tier
 from duetime.testing.time import ManualClock
-from tests.integration.receiver import Request, delivery, hang, http, receiving, sending
+from tests.receiver import Request, delivery, hang, http, receiving, sending
 
 
 def results(*entries: object) -> bytes:

@@ -21,7 +21,7 @@ from duetime.protocol.intent import Item, Status
 from duetime.protocol.terms import AckLevel, Callback, ExpiredAction, Redelivery, Terms, Tier
 from duetime.protocol.view import View
 from duetime.store.memory import MemoryStore
-from tests.integration.receiver import hang, http, receiving
+from tests.receiver import hang, http, receiving
 
 QUICK = Redelivery(max_attempts=3, initial_delay_ms=1, max_delay_ms=1, jitter=False)
 
