@@ -1,21 +1,24 @@
-"""A receiver of webhooks that behaves as badly as it is told to, on a real socket."""
+"""The webhook receiver of all tests, on a real socket.
+
+`receiving` runs it on the loop of an asynchronous test, `receiving_in_thread` on its own loop in a thread.
+`Hooks` is the receiver of synchronous tests: it keeps requests by path and answers each path as told.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import queue
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
-from duetime.channels.webhook.shares import host_share
-from duetime.clock import Clock, SystemClock
-from duetime.protocol.effect import Deliver
-from duetime.protocol.outcome import Outcome, Settlement
-from duetime.protocol.terms import Callback, Terms, Tier
+WAIT_S = 20
 
 
 class Request(NamedTuple):
@@ -74,12 +77,17 @@ class Receiver:
         self.closed = 0
         """How many connections the other side, or we, have ended."""
         self.port = 0
+        self.loop: asyncio.AbstractEventLoop
+        """The loop it runs on, once it listens."""
         self._more = asyncio.Condition()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hook"
+        return self.url_of("hook")
+
+    def url_of(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{path}"
 
     async def got(self, count: int) -> None:
         """Wait until so many requests came."""
@@ -138,6 +146,7 @@ async def _request(reader: asyncio.StreamReader, number: int) -> Request:
 async def receiving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     """A receiver that answers like this."""
     receiver = Receiver(answer)
+    receiver.loop = asyncio.get_running_loop()
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
     try:
@@ -147,96 +156,83 @@ async def receiving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncI
         await receiver.stop()
 
 
-class Sending:
-    """A channel whose outcomes are kept, and can be waited for."""
+@contextmanager
+def receiving_in_thread(answer: Answer) -> Iterator[Receiver]:
+    """A receiver that answers like this, for tests without a loop."""
+    up: Future[tuple[Receiver, asyncio.Event]] = Future()
 
-    def __init__(self, channel: WebhookChannel) -> None:
-        self.channel = channel
-        self.outcomes: dict[tuple[str, int], Outcome] = {}
-        self.waited_ms: dict[str, int] = {}
-        self.order: list[str] = []
-        self.turns = 0
-        """How often outcomes were handed in."""
-        self._more = asyncio.Event()
-        channel.open(self._settle)
+    async def run() -> None:
+        async with receiving(answer) as receiver:
+            stop = asyncio.Event()
+            up.set_result((receiver, stop))
+            await stop.wait()
 
-    def _settle(self, settlements: list[Settlement]) -> None:
-        self.turns += 1
-        for each in settlements:
-            place = (each.id, each.delivery)
-            assert place not in self.outcomes, f"{place} was answered twice"
-            self.outcomes[place] = each.outcome
-            self.waited_ms[each.id] = each.waited_ms
-            self.order.append(each.id)
-        self._more.set()
-
-    def deliver(self, callback: Callback, *ids: str, **more: Any) -> None:
-        """Deliver intents with these ids; `more` goes to `delivery`."""
-        for id in ids:
-            self.channel.deliver(delivery(callback, id, **more))
-        self.channel.flush()
-
-    async def send(self, callback: Callback, id: str = "i", **more: Any) -> Outcome:
-        """Deliver one and wait for its outcome."""
-        self.deliver(callback, id, **more)
-        return await self.outcome(id, more.get("number", 1))
-
-    async def outcome(self, id: str, number: int = 1) -> Outcome:
-        await self.until(lambda: (id, number) in self.outcomes)
-        return self.outcomes[id, number]
-
-    async def answered(self, count: int) -> None:
-        await self.until(lambda: len(self.outcomes) >= count)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
-            while not condition():
-                self._more.clear()
-                await self._more.wait()
-
-
-def delivery(
-    callback: Callback,
-    id: str = "i",
-    *,
-    number: int = 1,
-    attempt: int = 1,
-    payload: bytes = b'{"n":1}',
-    timeout_ms: int = 10_000,
-    deadline_ms: int = 0,
-    tier: Tier = Tier.ULTRA,
-    tags: dict[str, str] | None = None,
-    traceparent: str | None = None,
-) -> Deliver:
-    terms = Terms(callback, "callback:", tier, timeout_ms=timeout_ms, tags=tags)
-    return Deliver(id, number, attempt, terms, payload, 1_893_456_000_042, 7, deadline_ms, traceparent, "")
-
-
-@asynccontextmanager
-async def sending(
-    clock: Clock | None = None,
-    *,
-    tls: ssl.SSLContext | None = None,
-    tracer: Any = None,
-    on_call: Any = None,
-    slots: Callable[[int], int] = host_share,
-    **options: Any,
-) -> AsyncIterator[Sending]:
-    """A channel with these options, closed at the end with nothing left behind."""
-    before = asyncio.all_tasks()
-    channel = WebhookChannel(
-        WebhookOptions(**options),
-        clock or SystemClock(),
-        tls=tls,
-        tracer=tracer,
-        on_call=on_call,
-        slots=slots,
-    )
-    rig = Sending(channel)
+    thread = threading.Thread(target=asyncio.run, args=(run(),), daemon=True)
+    thread.start()
+    receiver, stop = up.result(WAIT_S)
     try:
-        yield rig
+        yield receiver
     finally:
-        await channel.close()
-    assert channel.running() == 0
-    ours = {task for task in asyncio.all_tasks() - before if "Host._run" in repr(task)}
-    assert not ours, f"the channel left tasks behind: {ours}"
+        receiver.loop.call_soon_threadsafe(stop.set)
+        thread.join(WAIT_S)
+
+
+class Say(NamedTuple):
+    """An answer of one path."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+
+
+class Hooks:
+    """Answers 200 unless `says` names other answers for a path (the last one stays), or the path is held."""
+
+    def __init__(self) -> None:
+        self._got: dict[str, queue.Queue[Request]] = defaultdict(queue.Queue)
+        self._says: dict[str, list[Say]] = {}
+        self._held: dict[str, asyncio.Event] = {}
+        self._stack = ExitStack()
+        self._receiver: Receiver
+
+    def url(self, path: str) -> str:
+        return self._receiver.url_of(path)
+
+    def says(self, path: str, *answers: Say) -> str:
+        """Give these answers, one after the other; returns the URL."""
+        self._says[path] = list(answers)
+        return self.url(path)
+
+    def hold(self, path: str) -> str:
+        """Answer only when `let_go` is called; returns the URL."""
+        self._held[path] = asyncio.Event()
+        return self.url(path)
+
+    def let_go(self, path: str) -> None:
+        self._receiver.loop.call_soon_threadsafe(self._held[path].set)
+
+    def take(self, path: str, within_s: float = WAIT_S) -> Request:
+        """The next request on this path."""
+        return self._got[path].get(timeout=within_s)
+
+    def count(self, path: str) -> int:
+        """Requests on this path that were not taken yet."""
+        return self._got[path].qsize()
+
+    def __enter__(self) -> Hooks:
+        self._receiver = self._stack.enter_context(receiving_in_thread(self._answer))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        path = request.path.lstrip("/")
+        self._got[path].put(request)
+        held = self._held.get(path)
+        if held is not None:
+            await held.wait()
+        says = self._says.get(path) or [Say()]
+        say = says.pop(0) if len(says) > 1 else says[0]
+        headers = [f"{name}: {value}" for name, value in say.headers.items()]
+        await http(say.status, say.body, *headers)(request, writer)

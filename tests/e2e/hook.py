@@ -1,4 +1,4 @@
-"""A receiver of webhooks that outlives the server: it notes everything that comes, and when it answered.
+"""Deliveries as noted by a webhook receiver that outlives the server, and when each was answered.
 
 The path says how it answers: `/plain` at once, `/slow` after a moment, `/flaky` not the first time, `/many`
 to arrays of callbacks.
@@ -7,12 +7,11 @@ to arrays of callbacks.
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
-from contextlib import suppress
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from duetime.clock import SystemClock
+from tests.receiver import Receiver, Request, http, receiving_in_thread
 
 SLOW_S = 0.03
 
@@ -32,58 +31,34 @@ class Arrival(NamedTuple):
 
 
 class Hook:
-    """Listens in a thread of its own."""
+    """Notes each delivery, then answers it as its path says."""
 
     def __init__(self) -> None:
         self.round = 0
         self.arrivals: list[Arrival] = []
         self.answered: dict[int, tuple[int, int]] = {}
         """By the arrival's place: the status, and when it was sent."""
-        self.port = 0
         self._clock = SystemClock()
-        self._loop = asyncio.new_event_loop()
-        self._up = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._stack = ExitStack()
+        self._receiver: Receiver
 
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}/{path}"
+        return self._receiver.url_of(path)
 
     def __enter__(self) -> Hook:
-        self._thread.start()
-        assert self._up.wait(20)
+        self._receiver = self._stack.enter_context(receiving_in_thread(self._answer))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(20)
+        self._stack.close()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        self._up.set()
-        self._loop.run_forever()
-        server.close()
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self._loop.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, EOFError, asyncio.CancelledError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-                path = head.split(" ", 2)[1].lstrip("/")
-                length = int(head.split("content-length: ", 1)[1].split("\r\n", 1)[0])
-                said = json.loads(await reader.readexactly(length))
-                places = [self._note(path, each) for each in (said if isinstance(said, list) else [said])]
-                status = await self._status(path, said)
-                writer.write(b"HTTP/1.1 %d Whatever\r\ncontent-length: 0\r\n\r\n" % status)
-                await writer.drain()
-                for place in places:
-                    self.answered[place] = (status, self._clock.now_ms())
-        writer.close()
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        path, body = request.path.lstrip("/"), request.json
+        places = [self._note(path, each) for each in (body if isinstance(body, list) else [body])]
+        status = await self._status(path, body)
+        await http(status)(request, writer)
+        for place in places:
+            self.answered[place] = (status, self._clock.now_ms())
 
     def _note(self, path: str, body: Any) -> int:
         place = len(self.arrivals)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.http.checks import problem
-from tests.http.hooks import Hooks
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks
 
 HOUR_MS = 3_600_000
 NEW = {"delayMs": HOUR_MS, "stream": {"name": "nobody"}, "ackLevel": "DURABLE", "payload": "x" * 20_000}

@@ -15,8 +15,8 @@ from duetime.clock import SystemClock
 from tests.e2e.hook import Hook
 from tests.e2e.server_load import Client, Promises
 from tests.e2e.test_server_kill import _finals, _let_finish
-from tests.http.hooks import Hooks
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks
 
 DRAIN_MS = 8_000
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.http.hooks import Hooks
 from tests.http.life import Life
 from tests.http.listener import Listener
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from duetime.clock import SystemClock
-from tests.http.hooks import Hooks, Say
 from tests.http.listener import Listener
 from tests.http.server import Reply, ServerProcess
+from tests.receiver import Hooks, Say
 
 STATES = ("SCHEDULED", "DUE", "DISPATCHING", "BLOCKED", "ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED")
 FINAL = ("ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED")

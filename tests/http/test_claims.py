@@ -8,7 +8,7 @@ import pytest
 
 from tests.http.checks import problem
 from tests.http.cold import cold_server, until_cold
-from tests.http.hooks import Say
+from tests.receiver import Say
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

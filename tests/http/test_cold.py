@@ -9,10 +9,10 @@ import pytest
 
 from tests.http.checks import problem
 from tests.http.cold import cold_server, until_cold
-from tests.http.hooks import Say
 from tests.http.life import HOUR_MS, Life, now_s
 from tests.http.listener import Listener
 from tests.http.server import ServerProcess
+from tests.receiver import Say
 
 
 @pytest.fixture(scope="module")

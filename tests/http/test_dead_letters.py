@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.http.checks import problem
-from tests.http.hooks import Say
+from tests.receiver import Say
 
 PATH = "/v1/admin/dead-letters"
 

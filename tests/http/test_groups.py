@@ -7,7 +7,7 @@ import pytest
 from duetime.client.http.client import Client
 from duetime.client.http.request_types import NewIntent
 from tests.http.checks import problem
-from tests.http.hooks import Say
+from tests.receiver import Say
 
 LATER = {"delayMs": 3_600_000}
 

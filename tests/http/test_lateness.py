@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.http.checks import problem
-from tests.http.hooks import Hooks
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 
 from tests.http.checks import problem
 from tests.http.cold import cold_server, until_cold
-from tests.http.hooks import Say
 from tests.http.life import HOUR_MS, STATES, Life, now_s
 from tests.http.listener import Listener
 from tests.http.server import ServerProcess
+from tests.receiver import Say
 
 # Both kinds of server, and both ways to end one.
 WAYS = [("warm", "stop"), ("cold", "kill")]

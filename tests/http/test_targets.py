@@ -9,8 +9,8 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.http.checks import problem
-from tests.http.hooks import Say
 from tests.http.server import ServerProcess
+from tests.receiver import Say
 
 TARGETS = {
     "callback": {"url": "http://127.0.0.1:9/x"},

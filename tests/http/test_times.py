@@ -122,7 +122,7 @@ class TestDeadline:
 
 
 def life_says(status):
-    from tests.http.hooks import Say
+    from tests.receiver import Say
 
     return Say(status)
 

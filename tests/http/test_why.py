@@ -16,10 +16,10 @@ from duetime.engine.library import Library
 from duetime.store.archive import Archive
 from tests.grpc.subscriber import Subscriber
 from tests.http.checks import problem
-from tests.http.hooks import Hooks, Say
 from tests.http.life import HOUR_MS, now_s
 from tests.http.listener import Listener, Seen
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks, Say
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 FIELDS = {"intentId", "status", "code", "sentence", "data"}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.http.hooks import Hooks
 from tests.http.server import ServerProcess
 from tests.integration.proxy import Proxy
+from tests.receiver import Hooks
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from duetime import errors
 from duetime.api.access import tokens
 from duetime.client.http.client import Client
 from duetime.client.http.models import Callback, Redelivery
-from tests.http.hooks import Say
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
+from tests.receiver import Say
 
 HOUR_MS = 3_600_000
 NOBODY = {"name": "nobody"}

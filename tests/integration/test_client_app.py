@@ -12,9 +12,9 @@ from duetime import App, Change, Retry, Status, errors
 from duetime.client.http.client import Client
 from duetime.client.remote.waiter import OWN_STREAMS_MAX
 from duetime.protocol.command import Pause, Resize, Resume
-from tests.http.hooks import Say
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
+from tests.receiver import Say
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 

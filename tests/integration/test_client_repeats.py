@@ -10,10 +10,10 @@ import pytest
 
 from duetime import App, errors
 from duetime.client.http.client import Client
-from tests.http.hooks import Hooks, Say
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 from tests.integration.proxy import Proxy
+from tests.receiver import Hooks, Say
 
 HOUR_MS = 3_600_000
 NOBODY = {"name": "nobody"}

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from duetime.clock import SystemClock
 from tests.grpc.subscriber import Subscriber, done
-from tests.http.hooks import Hooks, Say
 from tests.http.listener import Listener
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks, Say
 from tests.tidy.promql import OWN, asked
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

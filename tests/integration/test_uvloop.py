@@ -10,7 +10,7 @@ import pytest
 
 from duetime import App, errors
 from duetime.client.http.client import Client
-from tests.http.hooks import Say
+from tests.receiver import Say
 
 uvloop = pytest.importorskip("uvloop")
 TEST_S = 60

@@ -12,7 +12,8 @@ import pytest
 from duetime.protocol.outcome import Done, Expired, Failed, Rejected
 from duetime.protocol.terms import Callback
 from duetime.testing.time import ManualClock
-from tests.receiver import Request, hang, hang_up, http, receiving, says, sending
+from tests.integration.sending import sending
+from tests.receiver import Request, hang, hang_up, http, receiving, says
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:

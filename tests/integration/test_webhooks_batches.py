@@ -12,7 +12,8 @@ from duetime.protocol.effect import Abort
 from duetime.protocol.outcome import Done, Expired, Failed, Rejected
 from duetime.protocol.terms import Callback, Tier
 from duetime.testing.time import ManualClock
-from tests.receiver import Request, delivery, hang, http, receiving, sending
+from tests.integration.sending import delivery, sending
+from tests.receiver import Request, hang, http, receiving
 
 
 def results(*entries: object) -> bytes:

@@ -7,7 +7,8 @@ import asyncio
 from duetime.protocol.effect import Abort
 from duetime.protocol.outcome import Done, Failed, Outcome, Snoozed
 from duetime.protocol.terms import Callback
-from tests.receiver import Sending, hang, http, receiving, sending
+from tests.integration.sending import Sending, sending
+from tests.receiver import hang, http, receiving
 
 
 async def not_held_back(channel: Sending, url: str, number: int = 1) -> Outcome:

@@ -20,7 +20,8 @@ from duetime.errors import BadConfig
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.terms import Callback
-from tests.receiver import hang, http, receiving, sending
+from tests.integration.sending import sending
+from tests.receiver import hang, http, receiving
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
