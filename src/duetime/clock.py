@@ -7,30 +7,58 @@ nothing waits for the old time to come again, except what was already given that
 
 How long something took is another question: leases, rates and whether a leap is believed go by a clock that
 nobody sets. The pump compares both, and writes a `Leap` where they part.
+
+A clock must tell the time (`Clock`). Two abilities are optional, each a protocol of its own that the engine
+checks with `isinstance`:
+
+- `SteadyClock` also measures elapsed time. Without it, no leap of the clock is noticed.
+- `AlarmClock` also makes the engine's alarm. Such a clock is set by hand: its owner decides when time passes,
+  so the engine arms no timer of the system and does not watch whether the event loop stood still.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Clock(Protocol):
-    """Milliseconds since 1970. A clock may have a `steady_ms`, too (see `SteadyClock`)."""
+    """The wall clock. What every clock must do."""
 
-    def now_ms(self) -> int: ...
+    def now_ms(self) -> int:
+        """Milliseconds since 1970. May leap ahead or back."""
 
 
+@runtime_checkable
 class SteadyClock(Clock, Protocol):
-    """A clock that also says how much time has passed, whoever sets it meanwhile."""
+    """Optional: a clock that also measures elapsed time, even while somebody sets the wall clock."""
 
     def steady_ms(self) -> int:
-        """Milliseconds since some moment; they only grow, and never leap."""
+        """Milliseconds since an arbitrary moment. Never falls and never leaps."""
+
+
+class Alarm(Protocol):
+    """Calls back once, at or after a moment."""
+
+    def set(self, at_ms: int | None) -> None:
+        """Ring at this moment instead of the moment set before; None: do not ring."""
+
+    def close(self) -> None:
+        """Never ring again. Closing twice is fine."""
+
+
+@runtime_checkable
+class AlarmClock(Clock, Protocol):
+    """Optional: a clock set by hand, which therefore makes the alarm that follows it."""
+
+    def alarm(self, ring: Callable[[], None]) -> Alarm:
+        """An alarm by this clock that calls `ring` in the event loop's thread. It may never ring, if the
+        owner of the clock calls `Engine.advance` instead."""
 
 
 def monotonic_ns() -> int:
-    """Nanoseconds since some moment; whoever sets the clock does not change them."""
+    """Nanoseconds since an arbitrary moment. Setting the wall clock does not change them."""
     return time.monotonic_ns()
 
 
@@ -45,9 +73,9 @@ class SystemClock:
 
 
 def ahead_of(clock: Clock) -> Callable[[], int]:
-    """How far a clock is ahead of its steady one: a number that changes only when somebody sets the clock.
-    Of a clock that has no steady one it never changes."""
-    steady_ms: Callable[[], int] | None = getattr(clock, "steady_ms", None)
-    if steady_ms is None:
+    """How far a clock is ahead of its steady time: a number that changes only when somebody sets the clock.
+    Always 0 for a clock that is no `SteadyClock`."""
+    if not isinstance(clock, SteadyClock):
         return lambda: 0
-    return lambda: clock.now_ms() - steady_ms()
+    now_ms, steady_ms = clock.now_ms, clock.steady_ms
+    return lambda: now_ms() - steady_ms()

@@ -26,6 +26,8 @@ from tests.tidy.test_words import BANS
         ("os.environ['A']", 7),
         ("threading.Event().wait(7)", 9),
         ("await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=1.5)", 9),
+        ('own = hasattr(clock, "alarm")', 10),
+        ("room = getattr(self._log,       , None)", 10),
     ],
 )
 def test_a_banned_word_is_seen(line, index):
@@ -40,6 +42,7 @@ def test_a_banned_word_is_seen(line, index):
         ("time.monotonic()", 0),
         ("await asyncio.Event().wait()", 9),
         ("assert go_on.wait(20)", 9),
+        ("value = getattr(patch, name)", 10),
     ],
 )
 def test_an_innocent_line_is_not(line, index):

@@ -41,6 +41,11 @@ BANS = (
         "asyncio.timeout: wait_for of Python 3.11 forgets a cancel when what it waits for comes just then",
     ),
     Ban(r"\bEvent\(\)\.wait\((?!\)(?!.*timeout=))", ("tests",), "sleep() with a reason: nobody sets it"),
+    Ban(
+        r"\bhasattr\(|\bgetattr\([\w.]+,\s+, ",
+        tuple(f"src/duetime/{room}" for room in ("engine", "log", "store", "channels", "kernel")),
+        "an optional Protocol with its contract, checked with isinstance",
+    ),
 )
 
 

@@ -11,24 +11,14 @@ import asyncio
 import ctypes
 import os
 from collections.abc import Callable
-from typing import Protocol
 
-from duetime.clock import Clock, SystemClock, ahead_of
+from duetime.clock import Alarm, AlarmClock, Clock, SystemClock, ahead_of
 from duetime.limits import LEAP_MS
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME = 1
 _TFD_TIMER_CANCEL_ON_SET = 2
 _LOOK_AGAIN_S = 30.0
-
-
-class Alarm(Protocol):
-    """Calls back once, at or after a moment."""
-
-    def set(self, at_ms: int | None) -> None:
-        """Ring at this moment, replacing any earlier setting; None: not at all."""
-
-    def close(self) -> None: ...
 
 
 class LoopAlarm:
@@ -122,10 +112,13 @@ class TimerfdAlarm:
 
 
 def make_alarm(clock: Clock, ring: Callable[[], None]) -> Alarm:
-    """The best alarm for this clock: its own, if it has one (a clock set by hand), else the system's."""
-    own: Callable[[Callable[[], None]], Alarm] | None = getattr(clock, "alarm", None)
-    if own is not None:
-        return own(ring)
-    if isinstance(clock, SystemClock) and hasattr(ctypes.CDLL(None), "timerfd_create"):
+    """The best alarm for this clock: the one an `AlarmClock` makes, otherwise the system's."""
+    if isinstance(clock, AlarmClock):
+        return clock.alarm(ring)
+    if isinstance(clock, SystemClock) and _has_timerfd():
         return TimerfdAlarm(ring)
     return LoopAlarm(clock, ring)
+
+
+def _has_timerfd() -> bool:
+    return hasattr(ctypes.CDLL(None), "timerfd_create")  # tidy: a function of the C library

@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any
 
 from duetime import errors
-from duetime.clock import Clock
-from duetime.engine.alarm import Alarm, make_alarm
+from duetime.clock import Alarm, Clock
+from duetime.engine.alarm import make_alarm
 from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
@@ -193,7 +193,7 @@ class Engine(Planner):
             self._pump_task.cancel()
             await asyncio.gather(self._pump_task, return_exceptions=True)
         for part in ("expecting", "_window", "pulse", "_alarm", "_syncer", "_checkpointer"):
-            if hasattr(self, part):
+            if hasattr(self, part):  # tidy: a start that failed did not make all parts
                 closed = getattr(self, part).close()
                 if closed is not None:
                     await closed

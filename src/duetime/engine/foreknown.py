@@ -76,7 +76,7 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
             left.append((command, _unknown(state, requests, now_ms, made, found)))
         elif place not in answers:
             left.append((command, requests))
-        elif getattr(command, "id", None) in made:
+        elif getattr(command, "id", None) in made:  # tidy: only some commands name an intent
             return []
         else:
             found.append((requests[0], answers[place]))

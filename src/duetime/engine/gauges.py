@@ -14,6 +14,7 @@ from duetime.engine.meter import standing
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
+from duetime.log.log import DiskLog
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
 
@@ -117,8 +118,7 @@ def is_ready(engine: Engine) -> bool:
 
 def log_directory(engine: Engine) -> str | None:
     """The folder of the log; None if it is in memory."""
-    directory: str | None = getattr(engine._log, "directory", None)
-    return directory
+    return engine._log.directory if isinstance(engine._log, DiskLog) else None
 
 
 def credits(engine: Engine, lane: str) -> int:
@@ -266,16 +266,15 @@ def _ready(lane: Lane) -> int:
 
 def _log(engine: Engine) -> LogGauge:
     log, position = engine._log, engine.pump.position
-    extent = getattr(log, "extent", None)  # only logs on a disk have files
-    room = getattr(log, "room", None)
-    start, segments = extent() if extent is not None else (0, 0)
+    disk = log if isinstance(log, DiskLog) else None
+    start, segments = disk.extent() if disk is not None else (0, 0)
     return LogGauge(
         start=start,
         tail=position,
         bytes=position - start,
         segments=segments,
         synced=engine._syncer.synced,
-        free_bytes=room() if room is not None else None,
+        free_bytes=disk.room() if disk is not None else None,
     )
 
 

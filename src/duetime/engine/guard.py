@@ -15,7 +15,7 @@ from duetime.kernel.commands.submit import full_lane
 from duetime.kernel.queues.lanes import Track
 from duetime.kernel.state import State
 from duetime.limits import LARGE_PAYLOAD_BYTES, LARGE_PAYLOADS_BYTES_MAX, TIER_NAMES, TIER_WINDOW_MS
-from duetime.log.log import Log
+from duetime.log.log import DiskLog, Log
 from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.terms import Callback, Terms
 from duetime.refusals import error_of
@@ -28,7 +28,7 @@ class Guard:
     """Refuses early."""
 
     def __init__(self, log: Log, state: State, options: Options) -> None:
-        self._log = log
+        self._disk = log if isinstance(log, DiskLog) else None
         self._state = state
         self._options = options
         self._turns = 0
@@ -124,8 +124,8 @@ class Guard:
         return 0
 
     def _look(self) -> None:
-        room = getattr(self._log, "room", None)  # only logs on a disk can run out of it
-        self._room = room() if room is not None else None
+        if self._disk is not None:
+            self._room = self._disk.room()
 
 
 def _behind_ms(track: Track, now_ms: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from duetime.clock import Clock, monotonic_ns
+from duetime.clock import AlarmClock, Clock, monotonic_ns
 from duetime.engine.pump import Pump
 from duetime.limits import PULSE_MS, STALL_MS, STALL_RENEWS_MS
 
@@ -20,8 +20,8 @@ class Pulse:
 
     def __init__(self, pump: Pump, clock: Clock) -> None:
         self._state = pump.kernel.state
-        self._beats_at_all = not hasattr(clock, "alarm")
-        """False for a clock set by hand: the code that sets it says what time passed."""
+        self._beats_at_all = not isinstance(clock, AlarmClock)
+        """A clock set by hand does not move with the event loop, so the loop is not watched."""
         pump.stood_still = self.stood_still
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None

@@ -10,11 +10,11 @@ from duetime.engine.window import reach
 from duetime.errors import Damaged, TooNew
 from duetime.kernel.kernel import Kernel
 from duetime.log.frame import Frame
-from duetime.log.log import Position
+from duetime.log.log import Foldered, Position
 from duetime.protocol import record as codec
 from duetime.protocol.command import RULES, Start
 from duetime.protocol.record import Record, Unreadable
-from duetime.store.store import Store
+from duetime.store.store import FolderStore, Store
 
 # After this much of the log the loop gets a turn: a server answers that it is not ready yet.
 _TURN_BYTES: Final = 64 * 1024
@@ -65,11 +65,9 @@ async def recover(
 
 
 def _check_folder(log: Tape, store: Store) -> None:
-    """Refuse a store and a log of two different folders. Only those on a disk have an identity."""
-    folder = getattr(log, "identity", "")
-    join = getattr(store, "join", None)
-    if folder and join is not None:
-        join(folder)
+    """Refuse a store and a log of two different folders. In memory neither has a folder."""
+    if isinstance(log, Foldered) and isinstance(store, FolderStore) and log.identity:
+        store.join(log.identity)
 
 
 def _replay(kernel: Kernel, place: Position, first: int, count: int, at_ms: int, body: bytes) -> None:

@@ -30,12 +30,15 @@ The contract, held by `duetime.testing.contracts.log` for every implementation:
 - `trim(below)` may forget frames whose position is less than `below`. It forgets whole units of its own
   choosing, never more than asked, and never the tail.
 - What is read is what was written. Damage is raised as `Damaged` with its place, never returned.
+
+A log of files on a disk is also a `DiskLog`, and a log that belongs to one data folder is also `Foldered`.
+Both are optional: the engine checks for them with `isinstance` and works without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from duetime.log.frame import Frame
 
@@ -68,3 +71,26 @@ class Log(Protocol):
 
     async def close(self) -> None:
         """Sync and release the log. Closing twice is fine."""
+
+
+@runtime_checkable
+class Foldered(Protocol):
+    """Optional: a log, open or read from outside, that belongs to one data folder."""
+
+    identity: str
+    """The random name of the folder, created once and never changed; empty as long as there is none. A store
+    that was bound to another folder is refused (see `duetime.store.store.FolderStore`)."""
+
+
+@runtime_checkable
+class DiskLog(Log, Protocol):
+    """Optional: a log of files on a disk, which can become full. To be asked only while the log is open."""
+
+    directory: str
+    """The folder of the log's files."""
+
+    def room(self) -> int:
+        """The number of bytes that can still be appended before the disk is full."""
+
+    def extent(self) -> tuple[Position, int]:
+        """The lowest position that can be read, and the number of segments."""

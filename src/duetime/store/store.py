@@ -20,7 +20,7 @@ decisions must be the same on every store, so nothing here depends on what happe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, PURGED_MS, Intent, Status
@@ -117,6 +117,15 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the store. Closing twice is fine."""
+
+
+@runtime_checkable
+class FolderStore(Protocol):
+    """Optional: a store on disk, bound to the data folder of its log. The engine checks with `isinstance`."""
+
+    def join(self, folder: str) -> None:
+        """Called after `load` with the identity of the log's folder (`duetime.log.log.Foldered`). The first
+        call binds the store to the folder; later calls raise `Mixed` if the store is bound to another."""
 
 
 def forgotten(intent: Intent, marks: Marks) -> bool:

@@ -2,8 +2,8 @@
 
 A job is passed to the executor only when a worker is free, so that its time limit begins when it really
 starts. A thread cannot be stopped: after its limit the delivery ends as a timeout and the thread's result is
-ignored, but its worker counts as busy until it really ends. A process can be stopped, if the executor has a
-`kill` for a call.
+ignored, but its worker counts as busy until it really ends. A process can be stopped, if the executor is a
+`KillingExecutor`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Failed, Outcome
@@ -32,6 +32,14 @@ class Work(Protocol):
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
 
     def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome: ...
+
+
+@runtime_checkable
+class KillingExecutor(Protocol):
+    """Optional: an executor that can stop a call while it runs."""
+
+    def kill(self, future: concurrent.futures.Future[Any], /) -> None:
+        """Stop the call of this future. The future ends with an error, and its worker is replaced."""
 
 
 class _Started(NamedTuple):
@@ -56,8 +64,9 @@ class Pool:
         self._waiting: deque[tuple[Deliver, Work, float]] = deque()
         self._started: dict[Place, _Started] = {}
         self._left: dict[Place, concurrent.futures.Future[Any]] = {}
-        self._kill: Callable[[concurrent.futures.Future[Any]], None] | None = getattr(executor, "kill", None)
-        self._fate = "was killed" if self._kill is not None else "goes on in its thread, unheard"
+        self._kill = executor.kill if isinstance(executor, KillingExecutor) else None
+        thread = "its thread keeps running (result ignored)"
+        self._fate = "was killed" if self._kill is not None else thread
         self._closed = False
 
     def run(self, delivery: Deliver, work: Work, taken_s: float) -> None:
@@ -135,11 +144,11 @@ class Pool:
         if not self._closed:
             self._start()
 
-    def _give_up(self, place: Place, outcome: Outcome) -> None:
+    def _give_up(self, place: Place, outcome: Failed) -> None:
         started = self._started.pop(place, None)
         if started is not None:
             started.limit.cancel()
             if self._kill is not None:
                 self._kill(started.future)
-            _logger.warning("Intent %s, delivery %d: %s.", *place, getattr(outcome, "message", outcome))
+            _logger.warning("Intent %s, delivery %d: %s.", *place, outcome.message)
             self._end(started.delivery, outcome, started.waited_ms)
