@@ -39,6 +39,7 @@ class Rig:
     """A kernel that is told the time."""
 
     def __init__(self, store: Store) -> None:
+        self.store = store
         self.kernel = Kernel(store)
         self.now_ms = BEGIN_MS
         self.apply(Start(1))
@@ -72,7 +73,7 @@ class Rig:
 
     def save(self) -> None:
         """A whole checkpoint: what is not needed in memory is on disk only from here on."""
-        for job in self.kernel.state.store.checkpoint(self.kernel.checkpoint(0)):
+        for job in self.store.checkpoint(self.kernel.checkpoint(0)):
             job()
 
 

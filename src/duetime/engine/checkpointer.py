@@ -13,7 +13,7 @@ from duetime.engine.pump import Pump
 from duetime.errors import NoSpace
 from duetime.limits import CHECKPOINT_BYTES
 from duetime.log.log import Log
-from duetime.store.store import Job, Store, pause, settled
+from duetime.store.store import CheckpointStore, Job, pause, settled
 
 # How often the checkpoint of a large backlog may be postponed: a restart has to read the log's tail.
 _PUT_OFF_MAX = 5
@@ -31,7 +31,7 @@ class Checkpointer:
         self,
         pump: Pump,
         log: Log,
-        store: Store,
+        store: CheckpointStore,
         failed: Callable[[Exception], None],
         *,
         every_ms: int,

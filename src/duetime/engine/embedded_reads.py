@@ -35,7 +35,7 @@ class EngineReads:
         self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
     ) -> list[View]:
         if self._library is None:
-            self._library = Library(self._engine.state().store.archive())
+            self._library = Library(self._engine.store.archive())
             self._library.follow(self._engine)
         return await self._library.newest(Filter(statuses or (), lane=lane), before_seq, limit)
 

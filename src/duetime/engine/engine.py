@@ -47,7 +47,7 @@ from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import View
 from duetime.refusals import error_of
-from duetime.store.store import Store
+from duetime.store.store import ReadStore, Store
 
 _logger = logging.getLogger("duetime")
 
@@ -77,7 +77,7 @@ class Engine(Planner):
         self._catalog = Catalog()
         self.expecting = Expecting(clock)
         self._waiters = Waiters()
-        self.progress = Progresses()
+        self.progress = Progresses(store)
         self._failure: Exception | None = None
         self._started = self._closing = self._busy = False
         self._wake_up: asyncio.Future[None] | None = None
@@ -97,10 +97,10 @@ class Engine(Planner):
             await self._log.open()
             kernel, position = await recover(self._log, self._store)
             if self.meter is not None:
-                self.meter.begin(kernel.state, self.clock, self._loop.time() - began_s)
+                self.meter.begin(kernel.state, self._store, self.clock, self._loop.time() - began_s)
             self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
             self.pump.watched = self._waiters.__bool__
-            self.guard = Guard(self._log, kernel.state, self.options)
+            self.guard = Guard(self._log, self._store, kernel.state, self.options)
             self._syncer = Syncer(self._log, self._fail, self.meter)
             self._inbox.sift = Foreknown(self.pump, self._syncer, self.clock, self._durable, self.meter)
             self._checkpointer = Checkpointer(
@@ -112,10 +112,12 @@ class Engine(Planner):
                 changes_max=self.options.checkpoint_changes,
                 meter=self.meter,
             )
-            self.expecting.durations.begin(kernel.state, self.clock)
+            self.expecting.durations.begin(self._store, self.clock)
             self._dispatcher.open(self.expecting.durations.watching(self._settle))
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
-            self._window = Window(kernel.state, self.clock, self.options.horizon_ms, self._set_alarm)
+            self._window = Window(
+                kernel.state.timers, self._store, self.clock, self.options.horizon_ms, self._set_alarm
+            )
             self.pulse = Pulse(self.pump, self.clock)
             await self._window.reach()
             self._started = True
@@ -385,6 +387,12 @@ class Engine(Planner):
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
+
+    @property
+    def store(self) -> ReadStore:
+        """What readers may ask of the store. Raises the reason if the engine is not running."""
+        self._kernel()
+        return self._store
 
     def _kernel(self) -> Kernel:
         if self._failure is not None:

@@ -19,6 +19,7 @@ from duetime.log.log import DiskLog, Log
 from duetime.protocol.command import Command, Patch, Revive
 from duetime.protocol.terms import Callback, Terms
 from duetime.refusals import error_of
+from duetime.store.store import ReadStore
 
 # Turns between two checks of the free space.
 _ROOM_EVERY = 256
@@ -27,8 +28,9 @@ _ROOM_EVERY = 256
 class Guard:
     """Refuses early."""
 
-    def __init__(self, log: Log, state: State, options: Options) -> None:
+    def __init__(self, log: Log, store: ReadStore, state: State, options: Options) -> None:
         self._disk = log if isinstance(log, DiskLog) else None
+        self._store = store
         self._state = state
         self._options = options
         self._turns = 0
@@ -62,7 +64,7 @@ class Guard:
 
     def admit_large(self, payloads: int) -> None:
         """Raise if no more bytes of large payloads can be accepted now. Small payloads are not affected."""
-        held = self._state.store.large_bytes()
+        held = self._store.large_bytes()
         if payloads and held and held + payloads > LARGE_PAYLOADS_BYTES_MAX:
             raise Busy(
                 f"Large payloads have {held} bytes of memory; with {payloads} more it would be over the"

@@ -143,7 +143,7 @@ class Library:
     ) -> tuple[list[tuple[Key, Intent]], Key | None]:
         """One search after a place, and how far it got; None: to the end."""
         state = self._state()
-        changed = state.store.changed() if state is not None else []
+        changed = self._changed()
         marks = state.marks if state is not None else None
         work = _Search(self._archive, filter, order, after, limit, changed, marks)
         return await self._run(work.run), work.end
@@ -152,10 +152,11 @@ class Library:
         """Views of the intents found, as they are at this moment."""
         state = self._state()
         now_ms = 0 if self._engine is None else self._engine.now_ms()
+        peek = None if self._engine is None else self._engine.store.peek
         shown = []
         for key, intent in found:
-            if state is not None:
-                live = state.store.peek(intent.id)
+            if state is not None and peek is not None:
+                live = peek(intent.id)
                 if live is not None:
                     if not filter.matches(live) or key_of(live, order) != key:
                         continue
@@ -171,8 +172,7 @@ class Library:
         """The number scheduled to fire, by slot, tier and queue; in time order. Empty slots are left out."""
         if to_ms <= from_ms or slot_ms < 1:
             raise BadQuery("A timeline needs an end after its beginning, and slots of at least 1 ms.")
-        state = self._state()
-        changed = state.store.changed() if state is not None else []
+        changed = self._changed()
         counts = await self._run(lambda: self._slots(from_ms, to_ms, slot_ms, changed))
         return [
             Slot(from_ms + slot * slot_ms, TIER_NAMES[tier], queue, count)
@@ -199,8 +199,7 @@ class Library:
 
     async def as_of(self, at_ms: int) -> AsOf:
         """The number of intents by status at a moment."""
-        state = self._state()
-        changed = state.store.changed() if state is not None else []
+        changed = self._changed()
         counts, exact = await self._run(lambda: self._as_of(at_ms, changed))
         return AsOf(
             at_ms,
@@ -241,6 +240,10 @@ class Library:
 
     def _state(self) -> State | None:
         return None if self._engine is None else self._engine.state()
+
+    def _changed(self) -> list[Intent]:
+        """Intents that may be newer than their rows."""
+        return [] if self._engine is None else self._engine.store.changed()
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

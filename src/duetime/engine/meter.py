@@ -36,6 +36,7 @@ from duetime.protocol.outcome import (
 )
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
+from duetime.store.store import ReadStore
 
 # The maximum number of delivery starts remembered; beyond it the oldest are dropped.
 _STARTS_MAX = 200_000
@@ -106,9 +107,10 @@ class Meter:
 
     # Called by the engine.
 
-    def begin(self, state: State, clock: Clock, recovery_s: float) -> None:
-        """Recovery is done; this is the state from now on."""
+    def begin(self, state: State, store: ReadStore, clock: Clock, recovery_s: float) -> None:
+        """Recovery is done; these are the state and the store from now on."""
         self.state = state
+        self._store = store
         self._clock = clock
         self.recovery_s = recovery_s
         self._dead_before = self.dead_letters()
@@ -159,7 +161,7 @@ class Meter:
         """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""
         assert self.state is not None, "the engine begins before anything is handed out"
         now_ms, now_s = self._clock.now_ms(), perf_counter()
-        get, start = self.state.store.peek, self._starts.pop
+        get, start = self._store.peek, self._starts.pop
         terms: Terms | None = None
         base = 0
         times_ms: list[int] = []
@@ -270,7 +272,7 @@ class Meter:
             return self._under_way[1]
         found: list[tuple[int, int]] = []
         for id, waited_ms in self.begun():
-            intent = self.state.store.peek(id)
+            intent = self._store.peek(id)
             if (
                 intent is not None
                 and intent.status is DISPATCHING
@@ -285,7 +287,7 @@ class Meter:
         """Intents that were handed out, are not called yet and still wait: tier and due time."""
         if not self._held or self.state is None:
             return []
-        get, now_ms = self.state.store.peek, self._clock.now_ms()
+        get, now_ms = self._store.peek, self._clock.now_ms()
         for id, (_, _, again_ms) in list(self._held.items()):
             intent = get(id)
             # If it is not in memory it is on disk until its next try; after that time it has ended.

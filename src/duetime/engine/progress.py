@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from duetime.kernel.state import State
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.view import Progress
+from duetime.store.store import ReadStore
 
 _SWEPT_AT_LEAST = 64
 
@@ -18,7 +19,8 @@ _SWEPT_AT_LEAST = 64
 class Progresses:
     """The newest report of each current delivery that has sent one."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: ReadStore) -> None:
+        self._store = store
         self._newest: dict[str, tuple[int, Progress]] = {}
         self._sweep_at = _SWEPT_AT_LEAST
 
@@ -34,7 +36,7 @@ class Progresses:
                 self._newest[id] = (delivery, progress)
                 counted += 1
         if len(self._newest) >= self._sweep_at:
-            self._sweep(state)
+            self._sweep()
         return counted
 
     def of(self, intent: Intent) -> Progress | None:
@@ -43,8 +45,8 @@ class Progresses:
         delivery, progress = self._newest.get(intent.id, (0, None))
         return progress if delivery == intent.delivery else None
 
-    def _sweep(self, state: State) -> None:
-        peek = state.store.peek
+    def _sweep(self) -> None:
+        peek = self._store.peek
         self._newest = {
             id: entry
             for id, entry in self._newest.items()

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable
 
 from duetime.clock import Clock, monotonic_ns
-from duetime.kernel.state import State
 from duetime.kernel.timers import Timers
 from duetime.limits import LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX
+from duetime.store.store import ReadStore
 
 # Intents loaded before control returns to the loop: a few milliseconds of work, then a rest of equal length.
 _ROWS = 250
@@ -30,9 +30,11 @@ async def reach(timers: Timers, at_ms: int) -> None:
 class Window:
     """Keeps the intents that wake within the horizon in memory. Sleeps until there is something to load."""
 
-    def __init__(self, state: State, clock: Clock, horizon_ms: int, moved: Callable[[], None]) -> None:
-        self._timers = state.timers
-        self._store = state.store
+    def __init__(
+        self, timers: Timers, store: ReadStore, clock: Clock, horizon_ms: int, moved: Callable[[], None]
+    ) -> None:
+        self._timers = timers
+        self._store = store
         self._clock = clock
         self._most_ms = horizon_ms
         self._moved = moved

@@ -62,7 +62,7 @@ from duetime.protocol.effect import Change, Effect
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Reply
 from duetime.protocol.schedule import Timetable
-from duetime.store.store import Store
+from duetime.store.store import KernelStore
 
 Answer = Reply | Timetable | list[Reply] | list[bool]
 
@@ -78,7 +78,7 @@ class Applied(Struct, frozen=True):
 class Kernel:
     """The state and the only way to change it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: KernelStore) -> None:
         self.state = State(store)
 
     def thaw(self, checkpoint: Checkpoint) -> None:

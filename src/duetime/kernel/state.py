@@ -16,7 +16,7 @@ from duetime.protocol.command import RULES, LaneSettings, Settings
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent, Status
 from duetime.protocol.terms import Limit, Terms
-from duetime.store.store import Store
+from duetime.store.store import KernelStore
 
 # Live statuses come first in the enum, so their counts are a slice.
 LIVE = (SCHEDULED, DUE, DISPATCHING, BLOCKED)
@@ -26,7 +26,7 @@ assert tuple(Status)[: len(LIVE)] == LIVE
 class State:
     """Intents live in the store; timers, lanes and permits are derived from them after a restart."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: KernelStore) -> None:
         self.store = store
         self.timers = Timers(store)
         self.tiers = Tiers()

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from duetime.kernel.runs import Part, Runs, part_of
 from duetime.limits import TIER_NAMES, TIER_SLOT_MS
 from duetime.protocol.intent import Intent
-from duetime.store.store import SEQ_MAX, Store
+from duetime.store.store import SEQ_MAX, KernelStore
 
 ALL = 1 << 62
 # A place that no cohort has.
@@ -31,7 +31,7 @@ _PART = 4_096
 class Timers:
     """Cohorts by their place."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: KernelStore) -> None:
         self._store = store
         self._places: list[list[int]] = [[] for _ in TIER_NAMES]
         """A heap of places for each tier."""

@@ -1,7 +1,10 @@
 """The `Store` protocol: where intents are kept between records. Synchronous: the kernel calls it directly.
 
+An implementation is one class. Its users see only the part they need: `KernelStore`, `CheckpointStore` or
+`ReadStore`; `Store` is all three.
+
 A store shows one coherent state, regardless of what it holds in memory and what on disk. The kernel's
-decisions must be the same on every store, so nothing here depends on what happens to be in memory.
+decisions must be the same on every store, so no answer of `KernelStore` depends on what is in memory.
 
 - `get`, `by_key` and `by_claim` return the one live object of an intent: while it is in memory, always the
   same object, changed in place by the kernel. A forgotten intent (see `forgotten`) is not returned.
@@ -47,14 +50,12 @@ def settled() -> None:
     """A job with nothing to do: the next step is taken when all earlier jobs are done."""
 
 
-class Store(Protocol):
-    """Intents by id, by key, by wake time. The module's docstring is the contract."""
+class KernelStore(Protocol):
+    """What the kernel asks: intents by id, by key, by claim, by wake time. Everything it decides depends on
+    these answers, so they are the same on every store."""
 
     edge: Edge
     cycle: int
-
-    def load(self) -> Checkpoint | None:
-        """The newest checkpoint, or None for an empty store."""
 
     def get(self, id: str) -> Intent | None:
         """The intent with this id."""
@@ -91,6 +92,13 @@ class Store(Protocol):
     ) -> list[Intent]:
         """Intents by falling seq from below `before_seq`, at most `limit`. For reading, not for changing."""
 
+
+class CheckpointStore(Protocol):
+    """What recovery and the checkpointer ask: the newest checkpoint, and whether the next one is due."""
+
+    def load(self) -> Checkpoint | None:
+        """The newest checkpoint, or None for an empty store."""
+
     def checkpoint(self, checkpoint: Checkpoint) -> Iterator[Job]:
         """Make everything up to here durable, step by step."""
 
@@ -100,11 +108,16 @@ class Store(Protocol):
     def deferred(self) -> int:
         """How many of them wake after the edge: a checkpoint would evict these."""
 
-    def changed(self) -> list[Intent]:
-        """Every intent that may be newer than its row on disk, some of them twice. For reading."""
+
+class ReadStore(Protocol):
+    """What readers beside the kernel ask: lists, metrics, predictions and admission. Nothing here changes the
+    store, and the answers may differ between stores, because they show what is in memory."""
 
     def peek(self, id: str) -> Intent | None:
         """The intent with this id if it is in memory, forgotten or not. For reading."""
+
+    def changed(self) -> list[Intent]:
+        """Every intent that may be newer than its row on disk, some of them twice. For reading."""
 
     def hot(self) -> int:
         """The number of intents in memory."""
@@ -114,6 +127,10 @@ class Store(Protocol):
 
     def archive(self) -> Archive:
         """The intents on disk, for readers beside the kernel. Overlaid with `changed` they are complete."""
+
+
+class Store(KernelStore, CheckpointStore, ReadStore, Protocol):
+    """A whole store, as the engine owns it. The module's docstring is the contract."""
 
     def close(self) -> None:
         """Close the store. Closing twice is fine."""

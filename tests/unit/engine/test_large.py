@@ -51,7 +51,7 @@ def test_what_is_far_away_costs_memory_only_until_the_next_checkpoint(tmp_path, 
 
     async def main():
         async with world(tmp_path) as w:
-            store = w.engine.pump.kernel.state.store
+            store = w.engine.store
             for number in range(5):
                 await submit(w, f"far{number}", in_ms=HOUR)
                 assert store.large_bytes() == len(LARGE)
@@ -64,7 +64,7 @@ def test_what_is_far_away_costs_memory_only_until_the_next_checkpoint(tmp_path, 
 def test_a_payload_that_was_patched_is_counted_as_it_is(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            store = w.engine.pump.kernel.state.store
+            store = w.engine.store
             await submit(w, "a", in_ms=HOUR)
             await w.engine.ask(Patch("a", payload=b"1"))
             await w.engine.checkpoint()
@@ -78,7 +78,7 @@ def test_a_payload_that_is_put_in_the_place_of_another_counts_as_a_new_one(tmp_p
 
     async def main():
         async with world(tmp_path) as w:
-            store = w.engine.pump.kernel.state.store
+            store = w.engine.store
             for id in "abc":
                 await submit(w, id, b"1")
             await w.submit(Item("d", 0, w.clock.now_ms()))

@@ -10,7 +10,8 @@ HALF = Progress(1, 2, "", 7)
 
 
 def test_only_the_delivery_that_is_out_counts():
-    bench, progress = Bench(pushed=()), Progresses()
+    bench = Bench(pushed=())
+    progress = Progresses(bench.store)
     bench.submit("a", on=queue("q"))
     assert progress.put(bench.state, "w", {("a", 1): HALF}) == 0, "nobody has it"
     bench.demand("w", "task:q")
@@ -27,7 +28,8 @@ def test_only_the_delivery_that_is_out_counts():
 
 
 def test_what_ended_is_swept_out():
-    bench, progress = Bench(pushed=()), Progresses()
+    bench = Bench(pushed=())
+    progress = Progresses(bench.store)
     bench.demand("w", "task:q", 10_000)
     for number in range(1_000):
         id = f"i{number}"

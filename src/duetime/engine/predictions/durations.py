@@ -16,13 +16,13 @@ from msgspec import Struct
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
 from duetime.engine.predictions.sketch import Sketch
-from duetime.kernel.state import State
 from duetime.limits import PREDICT_ENOUGH, PREDICT_FUNCTIONS_MAX, PREDICT_RECENT_MAX
 from duetime.ml.features import function_of
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Done, Settlement
 from duetime.protocol.terms import Terms
 from duetime.store.archive import Archive, queue_of
+from duetime.store.store import ReadStore
 
 # The approximate sample size of one batch of outcomes.
 _LOOKED_AT = 32
@@ -56,9 +56,9 @@ class Durations:
 
     # Called by the engine.
 
-    def begin(self, state: State, clock: Clock) -> None:
-        """Recovery is done; this is the state from now on."""
-        self._state, self._clock = state, clock
+    def begin(self, store: ReadStore, clock: Clock) -> None:
+        """Recovery is done; this is the store from now on."""
+        self._store, self._clock = store, clock
 
     def watching(self, settle: Settler) -> Settler:
         """Wrap `settle`, so that the durations of outcomes are recorded first."""
@@ -71,7 +71,7 @@ class Durations:
 
     def settled(self, settlements: list[Settlement]) -> None:
         """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""
-        get, watched, now_ms = self._state.store.peek, self.watched, self._clock.now_ms()
+        get, watched, now_ms = self._store.peek, self.watched, self._clock.now_ms()
         if not watched and len(settlements) > _LOOKED_AT:
             stride = 1 + len(settlements) // _LOOKED_AT
             self._turn += 1

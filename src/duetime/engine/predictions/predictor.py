@@ -24,7 +24,7 @@ from duetime.ml.features import row_of
 from duetime.protocol.command import LaneSettings, Order
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Terms
-from duetime.store.store import Store
+from duetime.store.store import ReadStore
 
 MODEL, SKETCH, NONE = "model", "sketch", "none"
 
@@ -45,14 +45,14 @@ class Expecting:
 
     # Lifecycle.
 
-    def start(self, state: State, store: Store) -> None:
+    def start(self, state: State, store: ReadStore) -> None:
         """Recovery is done: learn from what is on disk, and find the lanes that ask for predictions."""
         self._path = store.archive().path
         if state.ended and self._path is not None:
             self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild(store))
         self.look(state.lane_settings)
 
-    async def _rebuild(self, store: Store) -> None:
+    async def _rebuild(self, store: ReadStore) -> None:
         """In a thread with its own connection; if it fails, less is known for a while."""
         archive = store.archive()
         try:
