@@ -64,7 +64,7 @@ class Fatal(DuetimeError):
     """The engine stopped itself."""
 
     code, status, retryable = 50002, 500, False
-    hint = "The engine has stopped so that it serves nothing wrong. Look at the cause, then start it again."
+    hint = "The engine has stopped so that it serves no wrong data. Fix the cause, then start it again."
 
 
 # The caller must change the request.
@@ -109,7 +109,7 @@ class NoToken(Refused):
     """The token is missing or unknown."""
 
     code, status = 40101, 401
-    hint = "Send it as X-Duetime-Token or Authorization: Bearer; `duetime token new` makes one."
+    hint = "Send it as X-Duetime-Token or Authorization: Bearer; `duetime token new` creates one."
 
 
 class Forbidden(Refused):
@@ -186,14 +186,14 @@ class IdExists(Refused):
     """There is already an intent with this id."""
 
     code, status = 40904, 409
-    hint = "Choose another id, or leave it out and let the engine make one."
+    hint = "Choose another id, or omit it; the engine then generates one."
 
 
 class KeyHeld(KeyFinished):
     """The unique or collapse key belongs to another intent."""
 
     code = 40905
-    hint = "Look at the intent that is named; send the request again when that intent has released the key."
+    hint = "Check the intent in the message; send the request again when that intent has released the key."
 
 
 class TooLarge(Refused):
@@ -221,14 +221,14 @@ class StateForbids(Refused):
     """The intent's status does not allow this."""
 
     code = 42204
-    hint = "Look at its status: an intent that has ended, or already runs, cannot be changed this way."
+    hint = "Check its status: an intent that has ended or already runs cannot be changed this way."
 
 
 class DeadlineTooEarly(Refused):
     """The deadline is before the time of execution."""
 
     code = 42205
-    hint = "Give a later deadline, or leave it out; nothing was stored."
+    hint = "Set a later deadline, or omit it; nothing was stored."
 
 
 class InThePast(Refused):
@@ -242,7 +242,7 @@ class NotDeadLettered(Refused):
     """Only dead letters can be revived."""
 
     code = 42207
-    hint = "Look at its status; nothing was changed."
+    hint = "Check its status; nothing was changed."
 
 
 class InvalidField(Refused):
@@ -270,14 +270,14 @@ class NotPatchable(Refused):
     """The intent's status does not allow a change."""
 
     code = 42211
-    hint = "Only an intent that waits can be changed; look at its status."
+    hint = "Only a waiting intent can be changed; check its status."
 
 
 class UnknownTask(Refused):
     """No task with this name is registered."""
 
     code = 42214
-    hint = "Register the function with @app.task before it is scheduled or the app is started."
+    hint = "Register the function with @app.task before you schedule it or start the app."
 
 
 class BadConfig(Refused):
@@ -305,7 +305,7 @@ class HeadTooLarge(Refused):
 
 
 class Busy(Unavailable):
-    """The engine has the most pending work that it may hold, or cannot keep its lateness bound."""
+    """The engine has reached its limit of pending work, or exceeds its lateness bound."""
 
     code, status = 42900, 429
     hint = "Wait and send it again; nothing was stored."
@@ -315,11 +315,11 @@ class RateLimited(Busy):
     """Too many requests in too short a time."""
 
     code = 42901
-    hint = "Wait as long as Retry-After says, and send it again; nothing was stored."
+    hint = "Wait for the time in Retry-After, then send it again; nothing was stored."
 
 
 class LaneFull(Busy):
-    """The queue holds the most waiting intents that it may."""
+    """The queue has reached its limit of waiting intents."""
 
     code = 42902
     hint = "Wait until some have run, and send it again; nothing was stored."
@@ -364,7 +364,7 @@ class NoSpace(LogUnavailable):
     """The disk is full: new work is refused, accepted work continues."""
 
     code = 50305
-    hint = "Make room on the disk of the data folder; the engine then continues by itself."
+    hint = "Free space on the disk of the data folder; the engine then continues by itself."
 
 
 class Exhausted(NoSpace):
@@ -405,14 +405,14 @@ class Mixed(Damaged):
     """The store and the log belong to two different folders."""
 
     code = 50004
-    hint = "Put the store and the log of one folder, or of one backup, together."
+    hint = "Combine the store and the log of the same folder, or of the same backup."
 
 
 class Denied(Fatal):
     """The data folder cannot be used."""
 
     code = 50005
-    hint = "Let the user that runs Duetime read and write the data folder, or name another with --data DIR."
+    hint = "Let the user that runs Duetime read and write the data folder, or pass another with --data DIR."
 
 
 class DiskFailed(Fatal):
@@ -433,7 +433,7 @@ class Held(Fatal):
     """Another process holds this data folder."""
 
     code, status = 50308, 503
-    hint = "Stop that process, or let it do the scheduling; one process at a time may hold a folder."
+    hint = "Stop that process, or schedule through it; only one process at a time may hold a folder."
 
 
 # Waiting for an intent.
@@ -443,21 +443,21 @@ class NotAcked(DuetimeError):
     """The intent ended without success."""
 
     code, status = 42212, 422
-    hint = "`details['view'].last_error` says more; a dead letter can be revived."
+    hint = "See `details['view'].last_error`; a dead letter can be revived."
 
 
 class ResultGone(DuetimeError):
-    """The intent ended well, but its result is no longer kept."""
+    """The intent succeeded, but its result is no longer kept."""
 
     code, status = 42213, 422
-    hint = "Ask for the result sooner, or give a longer result_ttl when the intent is made."
+    hint = "Read the result sooner, or schedule the intent with a longer result_ttl."
 
 
 class WaitTimedOut(DuetimeError):
     """The intent did not end within the timeout."""
 
     code, status, retryable = 50309, 503, True
-    hint = "The intent continues; wait again, or ask why() what it waits for."
+    hint = "The intent continues; wait again, or call why() to see what it waits for."
 
 
 EVERY: Final[tuple[type[DuetimeError], ...]] = tuple(

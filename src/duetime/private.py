@@ -40,7 +40,7 @@ def _tighten(folder: Path, own: tuple[str, ...]) -> None:
     tightened = sum(_take_away(path) for path in wide)
     if tightened:
         _logger.warning(
-            "Others could read %s: %d files and folders are for this user only from now on.",
+            "Other users could read %s: the access to %d files and folders is now restricted to this user.",
             folder,
             tightened,
         )

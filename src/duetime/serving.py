@@ -166,7 +166,7 @@ def _sides(parts: GrpcParts) -> list[Side]:
     try:
         from duetime.api.grpc.server import GrpcSide
     except ModuleNotFoundError as error:
-        _logger.info("There is no gRPC: %s. Install it: pip install 'duetime[grpc]'.", error)
+        _logger.info("gRPC is not available: %s. Install it: pip install 'duetime[grpc]'.", error)
         return []
     return [GrpcSide(parts)]
 

@@ -37,7 +37,7 @@ def of_system(error: OSError, place: str | os.PathLike[str]) -> DuetimeError:
     if error.errno in _DENIED:
         return Denied(text)
     if error.errno in _NO_FOLDER:
-        return Denied(text, hint="Name a folder, or a place where one can be made, with --data DIR.")
+        return Denied(text, hint="Pass a folder, or a path where one can be created, with --data DIR.")
     return DiskFailed(text)
 
 

@@ -79,12 +79,12 @@ def wire(
     if not __debug__:
         raise BadConfig(
             "Duetime does not run under `python -O` or PYTHONOPTIMIZE.",
-            hint="Its assertions guard stored data and must stay on; start Python without the option.",
+            hint="Duetime's assertions protect stored data. Start Python without this option.",
         )
     clock = clock if clock is not None else SystemClock()
     remote = "://" in where
     if token is not None and not remote:
-        raise BadConfig("A token is for a server, and this is a folder.", hint="Leave the token out.")
+        raise BadConfig("A token is for a server, but this app uses a folder.", hint="Omit the token.")
     url = url_of(where) if remote else ""
 
     def make_backend() -> Backend:

@@ -287,7 +287,7 @@ def test_a_server_that_was_away(tmp_path, caplog):
             server.kill()
             with Session(engine) as session, session.begin():
                 id = outbox.schedule(session, ring, 1)
-            while "The outbox waits: Unreachable" not in caplog.text:
+            while "The relay waits: Unreachable" not in caplog.text:
                 pause.wait(0.05)
             server.start()
             while relay.count().wait(WAIT_S).waiting:

@@ -46,7 +46,7 @@ def test_a_port_that_is_taken_says_how_to_choose_another(tmp_path):
     with ServerProcess(tmp_path / "data") as server:
         done = serve(tmp_path / "other", "--port", server.url.rpartition(":")[2])
     assert done.returncode == 1
-    assert "choose another with --port" in done.stderr and 'make run ARGS="--port 0' in done.stderr
+    assert "Choose another port with --port" in done.stderr and 'make run ARGS="--port 0' in done.stderr
 
 
 def test_what_it_says_to_try_works_as_it_stands(tmp_path):

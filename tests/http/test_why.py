@@ -79,9 +79,9 @@ def test_its_lane_is_paused(server, fresh):
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        ({"stream": {"name": "void"}}, "No subscriber asks for the stream 'void'."),
-        ({"task": {"name": "t", "queue": "void"}}, "No worker asks for the queue 'void'."),
-        ({"entity": {"type": "e", "id": "1", "message": "m"}}, "No worker asks for the entity 'e/1'."),
+        ({"stream": {"name": "void"}}, "No subscriber is ready for the stream 'void'."),
+        ({"task": {"name": "t", "queue": "void"}}, "No worker is ready for the queue 'void'."),
+        ({"entity": {"type": "e", "id": "1", "message": "m"}}, "No worker is ready for the entity 'e/1'."),
     ],
 )
 def test_nobody_takes_it(server, fresh, target, text):
@@ -104,7 +104,10 @@ def test_a_subscriber_holds_it_and_has_no_credit_for_the_next(life):
             assert re.search(r"with 'tester.*its lease ends in \d+ s unless", running["sentence"])
             assert {"startedAt", "leaseEndsAt", "consumer", "delivery"} <= set(running["data"])
             assert waiting["code"] == "workers-busy"
-            assert f"more of the stream '{stream}': 1 delivery under way" in waiting["sentence"]
+            assert (
+                f"Every subscriber of the stream '{stream}' is busy: 1 delivery running"
+                in waiting["sentence"]
+            )
             assert len(waiting["data"]["busy"]) == 1
 
     asyncio.run(main())

@@ -226,7 +226,7 @@ def test_a_reserve_is_kept_for_finishing(app, disk):
             accepted = await work.delay("50ms").schedule(1)
         disk.free = 1 << 20
         async with app:
-            with pytest.raises(errors.NoSpace, match="are kept back"):
+            with pytest.raises(errors.NoSpace, match="are reserved"):
                 await work.schedule(2)
             await accepted.result(SOON)
             disk.free = None

@@ -209,7 +209,7 @@ def test_calls_that_are_scheduled_already_are_told_how_to_write_them(app):
                 lambda: app.group([double.bind(1)], then=total.schedule()),
                 lambda: app.group([double], then=total.bind()),
             ):
-                with pytest.raises(errors.InvalidField, match=r"not scheduled yet; .*task\.bind"):
+                with pytest.raises(errors.InvalidField, match=r"takes bound calls; .*task\.bind"):
                     wrong()
             assert await app.find() == []
 
@@ -256,5 +256,5 @@ def test_parents_are_asked_for_inside_a_function(app):
         assert chain.result(SOON).wait() == [2]
         with pytest.raises(errors.Closed):
             app.parents()
-    with pytest.raises(errors.Closed, match="where its parents are"):
+    with pytest.raises(errors.Closed, match="Parents are not available"):
         Context("a", 1, 1, 1, 0, 0, {}, None).parents()

@@ -42,7 +42,7 @@ def test_before_it_is_started_and_after_it_is_stopped(app):
             await app.echo.schedule(1)
         async with app:
             handle = await app.echo.schedule(1)
-            with pytest.raises(errors.InvalidField, match="started already"):
+            with pytest.raises(errors.InvalidField, match="already started"):
                 await app.start()
         with pytest.raises(errors.Closed, match="with app"):
             await handle.result()
@@ -69,7 +69,7 @@ def test_it_can_be_stopped_twice_and_started_again(app):
 def test_wait_on_its_own_loop_is_refused(app):
     async def main():
         async with app:
-            with pytest.raises(errors.Closed, match="would block the loop"):
+            with pytest.raises(errors.Closed, match="would block the event loop"):
                 app.echo.schedule(1).wait()
 
     run(main())
@@ -156,7 +156,7 @@ def test_closing_has_a_deadline(app):
         waiting = asyncio.ensure_future(handle.result())
         await asyncio.wait([waiting], timeout=0.01)
         await asyncio.wait_for(app.stop(drain_ms=20), 10)
-        with pytest.raises(errors.Closed, match="the intent itself goes on"):
+        with pytest.raises(errors.Closed, match="the intent itself continues"):
             await waiting
         async with app:
             await handle.result(SOON)

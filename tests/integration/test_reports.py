@@ -102,7 +102,7 @@ def test_a_result_is_shown_for_its_time(app: App, clock) -> None:
     view = handle.view().wait()
     assert view.status is Status.ACKED and view.result is None and view.result_gone
     assert [each.result for each in app.find().wait()] == [None]
-    with pytest.raises(ResultGone, match="is not shown any more"):
+    with pytest.raises(ResultGone, match="is no longer available"):
         handle.result().wait()
 
 

@@ -237,7 +237,7 @@ def test_a_decision_that_fails_is_a_failure_itself(app):
         async with app:
             with pytest.raises(errors.NotAcked, match="undecided"):
                 await (await task.schedule()).result(SOON)
-            with pytest.raises(errors.NotAcked, match="not a length of time"):
+            with pytest.raises(errors.NotAcked, match="not a duration"):
                 await (await nonsense.schedule()).result(SOON)
 
     run(main())

@@ -62,7 +62,7 @@ def test_a_folder_that_is_wide_is_tightened_and_that_is_said(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "duetime"):
         wiring.in_folder(folder, Config())
     assert modes(folder) == {}
-    assert "Others could read" in caplog.text
+    assert "Other users could read" in caplog.text
 
 
 def test_a_folder_with_other_things_stays_as_it_is(tmp_path):

@@ -70,7 +70,7 @@ def test_a_worker_that_stood_still_is_too_late(server, app, told, tmp_path):
             (tmp_path / "go").touch()
             assert handle.result(WAIT_S).wait() == 2
             first.signal(signal.SIGCONT)
-            first.says(f"{handle.id}, delivery 1, (came too late|is stopped: its lease ran out)")
+            first.says(f"{handle.id}, delivery 1, (came too late|is stopped: its lease has expired)")
     assert handle.view().wait().delivery == 2
 
 
@@ -103,7 +103,7 @@ class TestDraining:
             handle = functions.held.schedule(told.address, str(tmp_path / "go")).wait()
             told.next()
             worker.signal(signal.SIGTERM)
-            worker.says("Stopping: 0 are handed back, 1 are being finished")
+            worker.says("Stopping: 0 deliveries are returned, 1 are still running")
             functions.told.schedule(told.address).wait()
             (tmp_path / "go").touch()
             assert worker.wait() == 0
@@ -168,7 +168,7 @@ class TestDraining:
             handle = functions.blocks.options(lease="1h").schedule(told.address, 3_600).wait()
             told.next()
             assert worker.stop() == 0
-            worker.says("A function blocks the loop; leaving without it")
+            worker.says("A function blocks the event loop; exiting without it")
         view = handle.view().wait()
         assert (view.status in (Status.SCHEDULED, Status.DUE), view.attempts) == (True, 0)
         assert handle.cancel().wait().status is Status.CANCELED

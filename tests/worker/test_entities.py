@@ -108,4 +108,4 @@ def test_an_unknown_message_ends_at_once_and_the_next_goes_on(server, app, told)
         refused = server.ask("POST", "/v1/intents", {"entity": target, "delayMs": 0})
         assert (refused.status, refused.json["errorCode"]) == (422, 42208)
         assert "take no message 'depsit'" in refused.json["message"]
-        assert refused.json["recoveryHint"]["suggestion"] == "It takes: deposit."
+        assert refused.json["recoveryHint"]["suggestion"] == "Its messages are: deposit."

@@ -41,7 +41,7 @@ def test_work_of_a_queue_for_which_no_worker_is_connected_is_an_anomaly(server, 
     with WorkerProcess(server, options=("--queues", "default")):
         functions.other.schedule(told.address, 0).wait()
         seen = until(lambda: anomalies(server).get(("NO_CONSUMER", "task:other")))
-        assert "no worker asks for it" in seen["detail"]
+        assert "no worker takes it" in seen["detail"]
         assert not [code for code, _ in anomalies(server) if code == "WORKER_IDLE"], (
             "the worker is for another"
         )

@@ -41,7 +41,7 @@ class Relay:
         clock: Clock | None = None,
     ) -> None:
         if batch < 1 or poll_s <= 0:
-            raise InvalidField("A relay takes at least one row at a time, and waits for more than no time.")
+            raise InvalidField("A relay needs a batch of at least 1 row and a polling interval above 0.")
         self.app = app
         self.relayed = 0
         """Rows that were handed over since it was made."""
@@ -128,7 +128,7 @@ class Relay:
                 if not error.retryable:
                     raise
                 if not failures:
-                    _logger.warning("The outbox waits for its server: %s", error)
+                    _logger.warning("The relay waits for the server: %s", error)
                 failures += 1
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_pause_s(failures)):
@@ -139,7 +139,7 @@ class Relay:
 
     async def _start(self) -> None:
         if self._task is not None:
-            raise InvalidField("The relay is started already.", hint="Start it once.")
+            raise InvalidField("The relay is already started.", hint="Start it once.")
         self._loop, self._stopping = asyncio.get_running_loop(), False
         self._news, self._passing = asyncio.Event(), asyncio.Lock()
         self._task = self._loop.create_task(self._work(), name="duetime-relay")
@@ -170,12 +170,12 @@ class Relay:
             except Exception as error:
                 failures += 1
                 if (words := f"{type(error).__name__}: {error}") != told:  # not the same every time
-                    _logger.warning("The outbox waits: %s", words)
+                    _logger.warning("The relay waits: %s", words)
                 told = words
                 await self._wait(_pause_s(failures), nudged=False)
                 continue
             if failures:
-                _logger.info("The outbox is relayed again.")
+                _logger.info("The relay continues.")
             failures, told = 0, ""
             if not more:
                 await self._wait(self._poll_s)
@@ -197,9 +197,7 @@ class Relay:
         except Exception:
             return  # the first pass says it
         if refused:
-            _logger.warning(
-                "%d rows of the outbox were refused earlier and are kept, with the reason.", refused
-            )
+            _logger.warning("%d outbox rows were refused earlier; they are kept with the reason.", refused)
 
     async def _pass(self) -> bool:
         """Take some rows, send them, write down what became of them; whether there may be more to do now."""

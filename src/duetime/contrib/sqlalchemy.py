@@ -98,8 +98,8 @@ class Outbox:
         session = getattr(found, "sync_session", found)
         if not isinstance(session, Session):
             raise InvalidField(
-                f"{type(within).__name__} is no session and no connection.",
-                hint="Give the Session, AsyncSession or Connection whose transaction it belongs to.",
+                f"{type(within).__name__} is neither a session nor a connection.",
+                hint="Pass the Session, AsyncSession or Connection of the transaction.",
             )
         kept = self._row()
         for name, value in values.items():

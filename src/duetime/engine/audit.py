@@ -74,8 +74,8 @@ def audit(log_folder: Path, store_file: Path) -> Report:
                     _replay(look, end, copy, report)
                 return report
     raise Unavailable(
-        f"The engine trimmed its log {_LOOKS} times before it could be read.",
-        hint="Try again when there is less to do, or raise log.history_bytes.",
+        f"The engine trimmed its log {_LOOKS} times before the log could be read.",
+        hint="Try again under less load, or raise log.history_bytes.",
     )
 
 

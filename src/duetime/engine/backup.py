@@ -51,10 +51,10 @@ def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> 
     """Copy a data folder to an empty place. `others` are small files of the folder."""
     if not log_folder.is_dir():
         raise BadConfig(
-            f"There is no log in {log_folder.parent}.", hint="Name the data folder with --data DIR."
+            f"There is no log in {log_folder.parent}.", hint="Pass the data folder with --data DIR."
         )
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise InvalidField(f"{to} is not empty.", hint="Name a folder that does not exist yet.")
+        raise InvalidField(f"{to} is not empty.", hint="Choose a folder that does not exist yet.")
     part = to.with_name(f".{to.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
@@ -86,8 +86,8 @@ def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) ->
     for damage in inspect.verify(log_folder):  # then it is not the engine that was too fast
         raise Damaged(f"{damage.file} at {damage.offset}: {damage.what}")
     raise Unavailable(
-        f"The log was cut faster than it could be copied, {_TRIES} times.",
-        hint="Try again when there is less to do, or raise log.history_bytes.",
+        f"The log was trimmed faster than it could be copied, {_TRIES} times.",
+        hint="Try again under less load, or raise log.history_bytes.",
     )
 
 
@@ -143,8 +143,8 @@ def _check(report: Report, part: Path) -> None:
     if report.findings:
         first = report.findings[0]
         raise Damaged(
-            f"The copy is not sound: {first.place}: {first.what}",
-            hint="`duetime log verify` on the data folder says whether the original is.",
+            f"The copy is damaged: {first.place}: {first.what}",
+            hint="`duetime log verify` on the data folder shows whether the original is damaged.",
         )
     # The inspection left files of its own, which a copy does not need.
     for extra in part.glob("*.db-*"):

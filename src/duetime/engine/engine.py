@@ -207,7 +207,7 @@ class Engine(Planner):
         finally:
             self._store.close()
             self._waiters.fail(
-                Closed("The app was closed while waiting for an intent; the intent itself goes on.")
+                Closed("The app was closed while waiting for an intent; the intent itself continues.")
             )
 
     def _fail(self, error: Exception) -> None:

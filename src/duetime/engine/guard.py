@@ -49,13 +49,13 @@ class Guard:
             self._look()
             if self._room is not None and self._room < self._options.disk_reserve_bytes:
                 raise NoSpace(
-                    f"{self._room} bytes are free, and {self._options.disk_reserve_bytes} are kept back"
-                    " for finishing what is accepted."
+                    f"{self._room} bytes are free; {self._options.disk_reserve_bytes} are reserved"
+                    " for accepted work."
                 )
         pending_max = self._state.settings.pending_max
         if self._state.live() + count > pending_max:
             raise Busy(
-                f"{self._state.live()} intents are pending; with {count} more it would be over"
+                f"{self._state.live()} intents are pending; {count} more would exceed"
                 f" the limit of {pending_max}.",
                 waitMs=1000,
             )
@@ -67,9 +67,9 @@ class Guard:
         held = self._store.large_bytes()
         if payloads and held and held + payloads > LARGE_PAYLOADS_BYTES_MAX:
             raise Busy(
-                f"Large payloads have {held} bytes of memory; with {payloads} more it would be over the"
+                f"Large payloads use {held} bytes of memory; {payloads} more would exceed the"
                 f" limit of {LARGE_PAYLOADS_BYTES_MAX}.",
-                hint="Wait until some have run, or keep large data elsewhere and send where it is.",
+                hint="Wait until some have run, or store large data elsewhere and send a reference.",
                 waitMs=1000,
             )
 

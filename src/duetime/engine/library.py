@@ -107,11 +107,11 @@ class Library:
         filter = filter if filter is not None else Filter()
         how = _order(order)
         if how == "due" and ACKED in filter.statuses:
-            raise BadQuery("What is acknowledged is listed newest first only.", hint="Use order=newest.")
+            raise BadQuery("Acknowledged intents can only be listed newest first.", hint="Use order=newest.")
         if how == "due" and not filter.statuses:
             filter = replace(filter, statuses=LIVE)
         if not 1 <= limit <= PAGE_MAX:
-            raise BadQuery(f"limit is from 1 to {PAGE_MAX}, not {limit}.")
+            raise BadQuery(f"limit must be from 1 to {PAGE_MAX}, not {limit}.")
         place = _place(cursor, how) if cursor else FIRST
         items: list[View] = []
         size = 0
@@ -171,7 +171,7 @@ class Library:
     async def slots(self, from_ms: int, to_ms: int, slot_ms: int) -> list[Slot]:
         """The number scheduled to fire, by slot, tier and queue; in time order. Empty slots are left out."""
         if to_ms <= from_ms or slot_ms < 1:
-            raise BadQuery("A timeline needs an end after its beginning, and slots of at least 1 ms.")
+            raise BadQuery("A timeline must end after its start, with slots of at least 1 ms.")
         changed = self._changed()
         counts = await self._run(lambda: self._slots(from_ms, to_ms, slot_ms, changed))
         return [
@@ -361,7 +361,7 @@ def _order(name: str) -> Order:
         return "newest"
     if name == "due":
         return "due"
-    raise BadQuery(f"order is newest or due, not {name!r}.")
+    raise BadQuery(f"order must be newest or due, not {name!r}.")
 
 
 def _cursor(place: Key, order: Order) -> str:
@@ -377,7 +377,7 @@ def _place(cursor: str, order: Order) -> Key:
         kind, first, second = "", 0, 0
     if kind != order[0] or not (abs(first) < _PLACE_MAX and abs(second) < _PLACE_MAX):
         raise BadQuery(
-            "The cursor is not one that was given out for this order.",
-            hint="Use nextCursor of the page before as it is, or leave it out to begin anew.",
+            "The cursor is invalid for this order.",
+            hint="Send nextCursor of the previous page unchanged, or omit it to start again.",
         )
     return (first, second)

@@ -138,7 +138,9 @@ class Planner(Intake):
         try:
             command = calendar.tick(table, self.now_ms())
         except Exception:  # a zone that the system no longer knows
-            _logger.exception("The schedule %r is paused: its rule cannot be resolved.", table.id)
+            _logger.exception(
+                "The schedule %r is paused: its cron expression or time zone cannot be resolved.", table.id
+            )
             command = PauseSchedule(table.id, table.revision)
         self.request(command, table.schedule.terms.ack, written, command_bytes(command))
 
@@ -149,7 +151,7 @@ def _tell(leap: Leap) -> None:
             "The clock was set %s by %d ms.", "ahead" if leap.by_ms > 0 else "back", abs(leap.by_ms)
         )
     if leap.still_ms:
-        _logger.info("The event loop stood still for %d ms.", leap.still_ms)
+        _logger.info("The event loop was blocked for %d ms.", leap.still_ms)
 
 
 def due(state: State, now_ms: int) -> Iterator[Timetable]:

@@ -46,9 +46,9 @@ def _encode(batch: Batch) -> bytes:
     try:
         body = codec.encode(batch.commands)
     except Exception as error:
-        raise InvalidField(f"It cannot be stored: {error}.") from error
+        raise InvalidField(f"The command cannot be stored: {error}.") from error
     if len(body) > FRAME_BYTES_MAX:
-        raise TooLarge(f"It takes {len(body)} bytes on the log; {FRAME_BYTES_MAX} are allowed.")
+        raise TooLarge(f"The command takes {len(body)} bytes on the log; {FRAME_BYTES_MAX} are allowed.")
     return body
 
 
@@ -130,7 +130,7 @@ class Pump:
                 written = await self._settle_doubt(frame)
                 if written is not None:
                     return written
-        self.broken = Fatal("The log stayed in doubt about an append.")
+        self.broken = Fatal("The outcome of an append could not be determined.")
         raise self.broken
 
     async def _settle_doubt(self, frame: Frame) -> Position | None:
@@ -142,7 +142,7 @@ class Pump:
             if found is not None:
                 return position
             if (there.epoch, there.nonce) != (frame.epoch, frame.nonce):
-                self.broken = Fatal("Another writer's frame is where ours was aimed.")
+                self.broken = Fatal("Another writer has written a frame at this position.")
                 raise self.broken
             found = there
         return await self._log.tail()

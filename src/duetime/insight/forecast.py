@@ -89,7 +89,7 @@ async def timeline(
     if to_ms <= from_ms:
         raise BadQuery("to must be after from.")
     if not 1 <= slots <= SLOTS_MAX:
-        raise BadQuery(f"slots is from 1 to {SLOTS_MAX}, not {slots}.")
+        raise BadQuery(f"slots must be from 1 to {SLOTS_MAX}, not {slots}.")
     slot_ms = max(SECOND_MS, -(-(to_ms - from_ms) // slots))
     found = await library.slots(from_ms, to_ms, slot_ms)
     return predict(found, _groups(engine, meter), from_ms, to_ms, slot_ms)

@@ -269,7 +269,7 @@ def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
     if others:
         sentence += f". But {others[0].detail}"
         if len(others) > 1:
-            sentence += f", and {plural(len(others) - 1, 'more thing')} to look at"
+            sentence += f", and {plural(len(others) - 1, 'more problem')}"
     return sentence + "."
 
 

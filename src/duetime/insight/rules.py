@@ -191,7 +191,7 @@ def _not_ready(signs: Signs) -> Found:
 
 
 def _breakers(signs: Signs) -> Found:
-    return {host: f"{host} is left alone for a while" for host in signs.breakers}
+    return {host: f"{host} is paused by the circuit breaker" for host in signs.breakers}
 
 
 def _paused(signs: Signs) -> Found:
@@ -209,7 +209,7 @@ def _idle(signs: Signs) -> Found:
 def _unserved(signs: Signs) -> Found:
     return {
         lane: f"{plural(ready, 'intent')} of {lane} {'waits' if ready == 1 else 'wait'}"
-        f" and no worker asks for {'it' if ready == 1 else 'them'}"
+        f" and no worker takes {'it' if ready == 1 else 'them'}"
         for lane, ready in signs.unserved.items()
     }
 
@@ -217,13 +217,13 @@ def _unserved(signs: Signs) -> Found:
 RULES: tuple[Rule, ...] = (
     Rule(
         "ENGINE_FAILED", DOWN, _failed, _failed,
-        "The engine stopped itself so that nothing wrong is served. What was acknowledged is safe.",
-        "Look at the cause, repair it, and start the server again; `duetime log verify` looks for damage.",
+        "The engine stopped itself so that it serves no wrong data. Acknowledged intents are safe.",
+        "Find and fix the cause, then restart the server; `duetime log verify` checks for damage.",
     ),
     Rule(
         "NOT_READY", DOWN, _not_ready, _not_ready,
-        "The engine does not take requests yet, or no more.",
-        "Wait: recovery reads the log behind the last checkpoint. `/health/ready` says when it is done.",
+        "The engine does not accept requests: it is starting or stopping.",
+        "Wait: recovery replays the log after the last checkpoint. `/health/ready` shows when it is done.",
     ),
     Rule(
         "LATE", DEGRADED, _late(1.0), _late(0.8),
@@ -233,90 +233,90 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "REFUSING", DEGRADED, _refusing, _refusing,
-        "New work of this tier is answered 429, because its bound cannot be held.",
-        "Callers wait and repeat by themselves. Give the tier more permits, or send less.",
+        "New work of this tier is refused with 429, because the tier exceeds its lateness bound.",
+        "Clients retry by themselves. Give the tier more permits, or send less work.",
         until_ms=10 * SECOND_MS,
     ),
     Rule(
         "DEAD_LETTERS", DEGRADED, _surge(10, 3), _surge(5, 2),
         "Many more intents than usual end as dead letters.",
-        "Look at their errors (`duetime dead-letters`), repair the cause, then revive them.",
+        "Check their errors (`duetime dead-letters`), fix the cause, then revive them.",
         until_ms=MINUTE_MS,
     ),
     Rule(
         "DISK_FULL", DEGRADED, _disk(1.0), _disk(1.2),
-        "So little room is left that new work is refused; what was accepted goes on.",
-        "Make room on the disk of the data folder; the engine goes on by itself.",
+        "The disk is full: new work is refused, accepted work continues.",
+        "Free space on the disk of the data folder; the engine then continues by itself.",
     ),
     Rule(
         "DISK_LOW", DEGRADED, _disk(4.0, 1.0), _disk(5.0, 1.2),
-        "The disk of the data folder is nearly full; new work will be refused when it is.",
-        "Make room, or shorten `intents.retention_ms` or `log.history_bytes`.",
+        "The disk of the data folder is nearly full; a full disk makes the server refuse new work.",
+        "Free space, or reduce `intents.retention_ms` or `log.history_bytes`.",
         after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
     Rule(
         "FILES_SHORT", DEGRADED, _doors, _doors,
-        "Open connections have reached the file limit of this process; new ones are closed at once. "
-        "Open connections and the engine go on.",
-        "Find the clients that open so many. If they are yours, raise the limit of open files (ulimit -n).",
+        "Open connections have reached the file limit of this process; new ones are closed immediately. "
+        "Existing connections and the engine continue.",
+        "Find the clients with many connections. If they are yours, raise the open file limit (ulimit -n).",
     ),
     Rule(
         "TOKENS_UNREADABLE", DEGRADED, _tokens, _tokens,
         "tokens.json cannot be read. The tokens known before stay valid; changes have no effect.",
-        "The server's log says what is wrong with it. Restore the file, or delete it and make new tokens.",
+        "The server's log shows the reason. Restore the file, or delete it and create new tokens.",
     ),
     Rule(
         "SYNC_SLOW", DEGRADED, _sync(250.0), _sync(100.0),
-        "The disk takes long to make writes durable; DURABLE requests wait that long.",
-        "Look for another heavy writer on the disk, or use a faster one.",
+        "Disk syncs are slow; DURABLE requests wait for them.",
+        "Find other heavy writers on the disk, or use a faster disk.",
         after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
     Rule(
         "CHECKPOINT_LAG", DEGRADED, _lag(LOG_HISTORY_BYTES), _lag(LOG_HISTORY_BYTES // 2),
-        "The store is far behind the log: a restart would take long, and memory holds what is not written.",
-        "The disk may be slow or full; less load lets it catch up.",
+        "The store is far behind the log: a restart takes long, and unwritten changes use memory.",
+        "The disk may be slow or full; reduce the load so that the store can catch up.",
         after_ms=30 * SECOND_MS, until_ms=10 * SECOND_MS,
     ),
     Rule(
         "MEMORY_HIGH", DEGRADED, _memory(0.85), _memory(0.75),
-        "The process uses most of the memory it may have.",
-        "Memory follows what is due soon and running: shorten `store.horizon_ms`, or give it more.",
+        "The process uses most of its available memory.",
+        "Memory holds intents that run or are due soon: reduce `store.horizon_ms`, or add memory.",
         after_ms=30 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
     Rule(
         "BACKLOG_GROWING", DEGRADED, _growing(1_000, 1.2), _backed(500),
-        "More becomes due than is done.",
-        "Add workers or permits; the timeline shows what is still to come.",
+        "More intents become due than are processed.",
+        "Add workers or permits; `duetime timeline` shows upcoming intents.",
         after_ms=30 * SECOND_MS, until_ms=10 * SECOND_MS,
     ),
     Rule(
         "NO_CONSUMER", DEGRADED, _unserved, _unserved,
-        "Work is ready and no worker or subscriber asks for it. It waits, within its deadline.",
+        "Intents are due, but no worker or subscriber takes them. They wait until their deadline.",
         "Start a worker for this queue, or a subscriber of this stream.",
         after_ms=10 * SECOND_MS, until_ms=2 * SECOND_MS,
     ),
     Rule(
         "WORKER_IDLE", DEGRADED, _idle, _idle,
-        "A worker is connected and does nothing while there is work for it.",
-        "Look at its process: is it stopped, swapping, or does a function block it? Restart it if in doubt; "
-        "what it holds goes to others when its lease ends.",
+        "A worker is connected but does not take the work that waits for it.",
+        "Check its process: is it stopped, swapping, or blocked by a function? Restart it if in doubt; "
+        "its deliveries go to other workers when their leases end.",
         after_ms=5 * SECOND_MS, until_ms=2 * SECOND_MS,
     ),
     Rule(
         "BREAKER_OPEN", NOTE, _breakers, _breakers,
-        "A host failed many times in a row; callbacks to it wait and are tried again.",
-        "Look at the host; it is asked again by itself.",
-        state="left alone for a while",
+        "A host or endpoint failed many times in a row; its callbacks wait and are retried.",
+        "Check the host; Duetime probes it automatically.",
+        state="paused by the circuit breaker",
     ),
     Rule(
         "NO_MODEL", NOTE, _model, _model,
-        "Predicted durations come from the sketch of each function, and not from the model.",
-        "Nothing waits for it. `duetime predictions` says more; the extra `ml` brings what it needs.",
+        "Predicted durations come from the sketch of each function, not from the model.",
+        "No intent waits for the model. See `duetime predictions`; the extra `ml` installs its packages.",
     ),
     Rule(
         "PAUSED", NOTE, _paused, _paused,
-        "Somebody paused this lane; its intents wait.",
-        "Resume it when the reason is gone.",
+        "This lane is paused; its intents wait.",
+        "Resume it: `duetime queues resume`.",
         state="paused",
     ),
 )  # fmt: skip

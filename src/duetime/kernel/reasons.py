@@ -143,13 +143,16 @@ def _turns(intent: Intent, lane: Lane, data: Data) -> str:
 
 def _held_up(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[str, str]:
     if state.draining:
-        return "draining", "The engine stops and hands out nothing more; it goes on after the next start."
+        return "draining", "The engine is stopping and starts no deliveries; it runs after the next start."
     if lane.paused:
         return "paused", f"Its lane {lane.name!r} is paused."
     if lane.holder is not None and lane.holder is not intent:
         holder = data["held_by"] = lane.holder.id
         status = lane.holder.status.name
-        return "entity-busy", f"{holder!r} ({status}) goes first: one message at a time, in their order."
+        return (
+            "entity-busy",
+            f"It waits for {holder!r} ({status}): its entity runs one message at a time, in order.",
+        )
     if intent.waits:
         return _limited(state, intent, data)
     if not lane.pushed:
@@ -164,16 +167,16 @@ def _limited(state: State, intent: Intent, data: Data) -> tuple[str, str]:
     data["limit"], data["running"] = name, limiter.running
     what = f"the limit {name!r}" if kind == "key" else f"the limit of its lane {name!r}"
     if not limiter.wake_ms:
-        return "limited", f"It waits for {what}: as many as may are out."
+        return "limited", f"It waits for {what}: the maximum number is running."
     wait_ms = max(0, limiter.wake_ms - state.flow.now_ms)
     data["next_at_ms"] = state.at_ms + wait_ms
-    return "limited", f"It waits for {what}: the next may go in {span(wait_ms)}."
+    return "limited", f"It waits for {what}: the next start is in {span(wait_ms)}."
 
 
 def _not_asked_for(state: State, lane: Lane, data: Data) -> tuple[str, str]:
     """A consumer must ask for intents of a lane like this."""
     if lane.turns:
-        return "waiting-for-turn", "Others in its lane go first."
+        return "waiting-for-turn", "Other intents of its lane are ahead of it."
     whole = state.lanes.get(type_of(lane.name)) if lane.serial else None
     if whole is not None and whole.paused:
         return "paused", f"The lane of its type, {whole.name!r}, is paused."
@@ -181,7 +184,7 @@ def _not_asked_for(state: State, lane: Lane, data: Data) -> tuple[str, str]:
     who, what = _TAKERS.get(kind, ("worker", f"the lane {lane.name!r}"))
     what = what.format(name)
     if not lane.running:
-        return "no-worker", f"No {who} asks for {what}."
+        return "no-worker", f"No {who} is ready for {what}."
     busy = sorted(
         consumer
         for consumer, held in state.out.items()
@@ -191,7 +194,7 @@ def _not_asked_for(state: State, lane: Lane, data: Data) -> tuple[str, str]:
     many = _count(lane.running, "delivery", "deliveries")
     return (
         "workers-busy",
-        f"Nobody asks for more of {what}: {many} under way, with {_listed([repr(b) for b in busy])}.",
+        f"Every {who} of {what} is busy: {many} running, with {_listed([repr(b) for b in busy])}.",
     )
 
 
@@ -215,7 +218,7 @@ def _no_permit(state: State, intent: Intent, lane: Lane, data: Data) -> tuple[st
         rule = f"one host takes at most {HOST_SHARE} times what is free, alone {share} of {tier.max}"
         return "host-busy", f"{out}, and {left}: {rule}."
     if tier.used < tier.max:
-        return "waiting-for-turn", "Others go first."
+        return "waiting-for-turn", "Other intents are ahead of it."
     lent = f", {tier.lent} of them lent to higher tiers" if tier.lent else ""
     return "no-permit", f"All {tier.max} permits of {name} are in use{lent}."
 
@@ -245,7 +248,7 @@ def _running(state: State, intent: Intent, now_ms: int) -> Why:
     # While the worker is silent: every sign of life restarts the lease.
     until_ms = max(since_ms, state.consumers[who].seen_at_ms) + intent.terms.lease_ms
     data["lease_ends_at_ms"] = until_ms
-    lease = f"its lease ends in {span(until_ms - now_ms)} unless {who!r} gives a sign of life"
+    lease = f"its lease ends in {span(until_ms - now_ms)} unless {who!r} sends a heartbeat"
     return Why("running", f"It has been with {who!r} for {ran} ({numbers}); {lease}.", data)
 
 
@@ -266,7 +269,9 @@ def _ended(intent: Intent, now_ms: int) -> Why:
         last = rare.history[-1].note if rare.history else ""
         if last.startswith(REPLACED):
             by = data["replaced_by"] = last.removeprefix(REPLACED)
-            return Why("replaced", f"{by!r} took its place {ago}, before it ran: both collapse.", data)
+            return Why(
+                "replaced", f"{by!r} replaced it {ago}, before it ran: both have the same collapse key.", data
+            )
         tried = f" after {_count(intent.attempt, 'attempt')}" if intent.attempt else ", before it ran"
         return Why("canceled", f"It was cancelled {ago}{tried}.", data)
     error = rare.last_error

@@ -115,9 +115,9 @@ def _group(item: Item, ties: Ties) -> str | None:
     if not 0 <= ties.members <= GROUP_MEMBERS_MAX:
         return f"A group of {ties.members} members is out of range: {GROUP_MEMBERS_MAX} at most."
     if item.key is not None or ties.claim is not None:
-        return "A member or a callback of a group has no other key than its id."
+        return "A member or a callback of a group cannot have a key; its id identifies it."
     if ties.members and item.after:
-        return "The callback of a group waits for its members, and not for others besides: let those do."
+        return "The callback of a group cannot have `after`; give `after` to its members."
     if ties.group is not None and (not _ID.fullmatch(ties.group) or len(ties.group) > ID_CHARS_MAX):
         return f"group names {ties.group[:ID_CHARS_MAX]!r}, which is not an id."
     return None
@@ -129,9 +129,9 @@ def claim(claim: Claim) -> str | None:
     if not 1 <= len(claim.key) <= KEY_CHARS_MAX:
         return f"The {what} must have 1 to {KEY_CHARS_MAX} characters."
     if (claim.until is Until.TIME) != bool(claim.for_ms):
-        return "unique for a time needs to say for how long, and only then."
+        return "unique needs a duration if, and only if, it lasts for a time."
     if not 0 <= claim.for_ms <= RETRY_DELAY_MS_MAX:
-        return f"unique for {claim.for_ms} ms is out of range: a year at the most."
+        return f"unique for {claim.for_ms} ms is out of range: a year at most."
     return None
 
 
@@ -193,7 +193,7 @@ def terms(terms: Terms) -> str | None:
         if problem is not None:
             return problem
     if not 0 <= terms.result_ttl_ms <= RETRY_DELAY_MS_MAX:
-        return f"A result is shown for up to {RETRY_DELAY_MS_MAX} ms, not {terms.result_ttl_ms}."
+        return f"The result TTL must be at most {RETRY_DELAY_MS_MAX} ms, not {terms.result_ttl_ms}."
     size = len(msgspec.msgpack.encode(terms))
     if size > TERMS_BYTES_MAX:
         return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."
@@ -224,7 +224,7 @@ def schedule(schedule: Schedule) -> str | None:
     if schedule.every_ms and not EVERY_MS_MIN <= schedule.every_ms <= RETRY_DELAY_MS_MAX:
         return f"every {schedule.every_ms} ms is out of range: {EVERY_MS_MIN} ms to a year."
     if not 0 <= schedule.jitter_ms <= DAY_MS:
-        return f"The jitter of {schedule.jitter_ms} ms is out of range: a day at the most."
+        return f"The jitter of {schedule.jitter_ms} ms is out of range: a day at most."
     for name, value in (("start", schedule.start_ms), ("end", schedule.end_ms)):
         if not 0 <= value <= TIME_MS_MAX:
             return f"{name} is {value} ms since 1970, which is out of range."
@@ -260,7 +260,7 @@ def numbers(rate: int, period_ms: int, burst: int, concurrency: int) -> str | No
     if not 0 <= rate <= RATE_MAX:
         return f"the rate must be from 1 to {RATE_MAX}."
     if not 1 <= period_ms <= DAY_MS:
-        return f"the period of {period_ms} ms is out of range: a day at the most."
+        return f"the period of {period_ms} ms is out of range: a day at most."
     if not 1 <= burst <= RATE_MAX:
         return f"the burst must be from 1 to {RATE_MAX}."
     if not 0 <= concurrency <= RATE_MAX:

@@ -300,7 +300,7 @@ class Archive:
                     connection.execute("PRAGMA cache_size = -8192")
                     connection.execute("PRAGMA mmap_size = 1073741824")
                     if schema.version_of(connection) != len(schema.MIGRATIONS):
-                        raise NotReady("The store is being brought to this version.")
+                        raise NotReady("The store is being migrated to this version.")
                 except BaseException:
                     connection.close()
                     raise

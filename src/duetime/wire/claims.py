@@ -68,14 +68,14 @@ def read(collapse_key: str | None, collapse: str | None, unique: UniqueIn | None
     if collapse_key is not None or collapse is not None:
         raise InvalidField(
             "Both unique and collapseKey are given.",
-            hint="unique keeps others away, collapseKey makes way for them: give one of them.",
+            hint="unique refuses later intents, collapseKey lets them replace this one: use one.",
             path="$.unique",
         )
     if (unique.until == "TIME") != (unique.for_ms is not None):
         text = "forMs is missing" if unique.for_ms is None else "forMs is given without until: TIME"
         raise InvalidField(
             f"{text}, at $.unique.forMs.",
-            hint="forMs says for how long with until: TIME, and only then.",
+            hint="Set forMs together with until: TIME, and only then.",
             path="$.unique.forMs",
         )
     return Claim(unique.key, Until[unique.until], unique.for_ms or 0)

@@ -31,6 +31,6 @@ def check(key: str | None, weight: int | None, entity: bool) -> None:
         )
     if key is not None and entity:
         raise InvalidField(
-            "An entity runs one at a time, in order; its messages have no shares, at $.fairnessKey.",
+            "An entity runs one at a time, in order; its messages have no fairness key, at $.fairnessKey.",
             path="$.fairnessKey",
         )

@@ -29,7 +29,7 @@ def test_beyond_the_limit_no_large_payload_is_taken_until_some_are_gone(tmp_path
         async with world(tmp_path) as w:
             await submit(w, "a")
             await submit(w, "b")
-            with pytest.raises(Busy, match="over the limit of 25000") as refused:
+            with pytest.raises(Busy, match="exceed the limit of 25000") as refused:
                 await submit(w, "c")
             assert refused.value.code == 42900 and refused.value.details["waitMs"] == 1000
             with pytest.raises(Busy):
@@ -86,7 +86,7 @@ def test_a_payload_that_is_put_in_the_place_of_another_counts_as_a_new_one(tmp_p
             await w.engine.ask(Patch("a", payload=LARGE))
             assert store.large_bytes() == len(LARGE)
             await w.engine.ask(Patch("b", payload=LARGE))
-            with pytest.raises(Busy, match="over the limit of 25000"):
+            with pytest.raises(Busy, match="exceed the limit of 25000"):
                 await w.engine.ask(Patch("c", payload=LARGE))
             await w.engine.ask(Patch("c", payload=b"2"))
             with pytest.raises(Busy):

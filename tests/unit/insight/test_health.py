@@ -196,11 +196,11 @@ def test_what_is_degraded_does_not_begin_with_on_time():
     health = listener.hears(replace(waits, paused=("task:a",)), 20_000)
     assert health.status == "DEGRADED"
     assert health.narrative == (
-        "Degraded: 1 intent of task:mail waits and no worker asks for it; no lateness was measured in the"
+        "Degraded: 1 intent of task:mail waits and no worker takes it; no lateness was measured in the"
         " last minutes; 0 deliveries under way, 1 due, 0 intents scheduled. But task:a is paused."
     )
     more = listener.hears(replace(waits, due=2, unserved={"task:mail": 2}))
-    assert "2 intents of task:mail wait and no worker asks for them" in more.narrative
+    assert "2 intents of task:mail wait and no worker takes them" in more.narrative
 
 
 def test_the_sentence_has_the_numbers():
@@ -217,7 +217,7 @@ def test_the_sentence_has_the_numbers():
     listener.hears(late(30.0))
     late_now = listener.hears(replace(late(30.0), failure=None, paused=("a", "b")), 10_000)
     assert late_now.narrative.startswith("Late: ULTRA is 30 ms late at p99, its bound is 10 ms; ")
-    assert late_now.narrative.endswith("But a is paused, and 1 more thing to look at.")
+    assert late_now.narrative.endswith("But a is paused, and 1 more problem.")
     down = listener.hears(replace(QUIET, failure="The log stopped."))
     assert down.narrative == "Down: The log stopped."
     assert down.status == "DOWN"
@@ -299,7 +299,7 @@ def test_strangers_are_told_of_no_receiver():
     text = msgspec.json.encode(told).decode()
     assert "pay.example" not in text and "10.0.0.7" not in text
     details = {each.detail for each in told.anomalies}
-    assert "2 receivers of callbacks are left alone for a while" in details
+    assert "2 receivers of callbacks are paused by the circuit breaker" in details
     assert "1 receiver of callbacks is paused" in details and "task:mail is paused" in details
     named = msgspec.json.encode(narrator.judge(signs)).decode()
     assert all(host in named for host in hosts)

@@ -340,7 +340,7 @@ def test_history_and_why_tell_what_happened():
     ]  # fmt: skip
     why = query.why(bench.state, bench.intent("a"), T0 + 1_040)
     assert (why.code, why.data["replaced_by"]) == ("replaced", "b")
-    assert why.sentence == "'b' took its place 1 s ago, before it ran: both collapse."
+    assert why.sentence == "'b' replaced it 1 s ago, before it ran: both have the same collapse key."
 
 
 def test_a_patched_one_that_is_cancelled_was_not_replaced():

@@ -152,15 +152,17 @@ def test_its_entity_is_busy(pushed):
         bench.demand("w", "entity:cart/e1", 5)
     answer = why(bench)
     assert (answer.code, answer.data["held_by"]) == ("entity-busy", "x")
-    assert answer.sentence.startswith("'x' (DISPATCHING) goes first: one message at a time, in their order.")
+    assert answer.sentence.startswith(
+        "It waits for 'x' (DISPATCHING): its entity runs one message at a time, in order."
+    )
 
 
 @pytest.mark.parametrize(
     ("on", "text"),
     [
-        (stream(), "No subscriber asks for the stream 's'."),
-        (queue("mail"), "No worker asks for the queue 'mail'."),
-        (entity(), "No worker asks for the entity 'cart/e1'."),
+        (stream(), "No subscriber is ready for the stream 's'."),
+        (queue("mail"), "No worker is ready for the queue 'mail'."),
+        (entity(), "No worker is ready for the entity 'cart/e1'."),
     ],
 )
 def test_nobody_takes_it(on, text):
@@ -178,7 +180,7 @@ def test_those_who_would_take_it_are_busy():
     answer = why(bench)
     assert answer.code == "workers-busy"
     assert answer.sentence.startswith(
-        "Nobody asks for more of the stream 's': 2 deliveries under way, with 'v', 'w'."
+        "Every subscriber of the stream 's' is busy: 2 deliveries running, with 'v', 'w'."
     )
     assert (answer.data["running"], answer.data["busy"]) == (2, ["v", "w"])
 
@@ -245,7 +247,7 @@ def test_it_is_running():
     answer = why(bench, "c")
     assert answer.sentence == (
         "It has been with 'w' for 12 s (delivery 1, attempt 1 of 5);"
-        " its lease ends in 18 s unless 'w' gives a sign of life."
+        " its lease ends in 18 s unless 'w' sends a heartbeat."
     )
     assert (answer.data["started_at_ms"], answer.data["lease_ends_at_ms"]) == (T0, T0 + 30_000)
 

@@ -82,7 +82,7 @@ class Admission:
             self.full()
             return None
         if of_address >= self.per_address:
-            self._refuse(f"one address has {of_address} connections open, as many as one may have", key)
+            self._refuse(f"one address has {of_address} open connections, the maximum per address", key)
             return None
         self.open += 1
         self._of[key] = of_address + 1
@@ -90,7 +90,7 @@ class Admission:
 
     def full(self) -> None:
         """No more connections fit in."""
-        self._refuse(f"all of its {self.most} connections are open")
+        self._refuse(f"all {self.most} connections are in use")
 
     def out_of_files(self) -> None:
         """The operating system has no file left for a newcomer."""

@@ -148,12 +148,12 @@ class Gate:
             if hmac.compare_digest(grant.sha256, given):
                 found = grant
         if found is None:
-            raise NoToken("The token is not known.")
+            raise NoToken("The token is unknown.")
         bearer.set(given)
         caller.set(found)
         if found.role not in ALLOWED[role]:
             raise Forbidden(
-                f"A token of the role {found.role.value} may not do this; it needs {role.value}.",
+                f"A token with the role {found.role.value} may not do this; it needs {role.value}.",
                 role=role.value,
             )
 

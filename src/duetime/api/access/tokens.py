@@ -114,7 +114,7 @@ class Known:
         if self._seen is None:
             raise error
         if not self._trouble:
-            _logger.error("Tokens stay as they were: %s", error)
+            _logger.error("The tokens are unchanged because the file cannot be read: %s", error)
         self._trouble = str(error)
 
     def quota(self, sha256: str) -> Quota | None:
@@ -137,7 +137,7 @@ def new(
 ) -> str:
     """Make a token, add its hash to the folder's file, and give the token: it is not kept anywhere."""
     if burst is not None and (rate is None or not 1 <= burst <= RATE_MAX):
-        raise InvalidField(f"The burst goes with a rate, and is from 1 to {RATE_MAX}.")
+        raise InvalidField(f"The burst requires a rate and must be from 1 to {RATE_MAX}.")
     if role not in Role.__members__:
         raise InvalidField(f"There is no role {role!r}.", hint=f"Use one of {', '.join(Role.__members__)}.")
     _check_scope(Role[role], (*queues, *entity_types))
@@ -145,10 +145,10 @@ def new(
     made = Token(name, Role[role], digest(token), rate, burst, queues, entity_types)
     quota = made.quota()
     if quota is not None and quota.rate > RATE_MAX:
-        raise InvalidField(f"The rate {rate} is out of range: {RATE_MAX} at the most.")
+        raise InvalidField(f"The rate {rate} is out of range: {RATE_MAX} at most.")
     with _changing(folder) as tokens:
         if any(each.name == name for each in tokens):
-            raise InvalidField(f"There is a token named {name!r} already.", hint="Choose another name.")
+            raise InvalidField(f"A token named {name!r} already exists.", hint="Choose another name.")
         _write(folder, [*tokens, made])
     return token
 
@@ -181,7 +181,9 @@ def _without(folder: Path, tokens: list[Token], name: str) -> list[Token]:
         names = ", ".join(repr(token.name) for token in tokens)
         raise InvalidField(
             f"There is no token named {name!r} in {folder}.",
-            hint=f"There are {names}." if tokens else "There is none at all; is it the server's data folder?",
+            hint=f"There are {names}."
+            if tokens
+            else "The folder has no tokens. Is it the server's data folder?",
         )
     return left
 
@@ -198,7 +200,7 @@ def read(folder: Path) -> list[Token]:
         return []
     except (OSError, msgspec.MsgspecError, InvalidField) as error:
         raise BadConfig(
-            f"{path} cannot be read: {error}.", hint="Restore it, or delete it and make new tokens."
+            f"{path} cannot be read: {error}.", hint="Restore the file, or delete it and create new tokens."
         ) from error
 
 

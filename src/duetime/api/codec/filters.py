@@ -68,7 +68,9 @@ def check_names(query: Mapping[str, str], known: Iterable[str], *, tags: bool = 
         if name not in allowed and not (tags and name.startswith("tag.") and len(name) > 4):
             names = ", ".join([*sorted(allowed), *(["tag.NAME"] if tags else [])]) or "none"
             raise BadQuery(
-                f"There is no parameter {name[:64]!r} here.", hint=f"Known are: {names}.", parameter=name[:64]
+                f"There is no parameter {name[:64]!r} here.",
+                hint=f"Known parameters: {names}.",
+                parameter=name[:64],
             )
 
 

@@ -317,8 +317,8 @@ def _guarantee(new: NewIntent, entity: bool) -> Guarantee:
     if new.slo is not None:
         if said is not None and said != new.slo.reliability:
             raise InvalidField(
-                "guarantee and slo.reliability say different things.",
-                hint="Leave one out.",
+                "guarantee and slo.reliability contradict each other.",
+                hint="Omit one of them.",
                 path="$.guarantee",
             )
         said = new.slo.reliability

@@ -17,10 +17,10 @@ def read(text: str, place: str) -> tuple[int, int]:
     """How many, and in how many milliseconds."""
     found = _RATE.fullmatch(text)
     if found is None:
-        raise InvalidField(f"{place}: {text[:32]!r} is not a rate.", hint="Write it like 20/s.", path=place)
+        raise InvalidField(f"{place}: {text[:32]!r} is not a rate.", hint="Example: 20/s.", path=place)
     period_ms = int(found.group(2) or 1) * _UNITS[found.group(3)]
     if period_ms > DAY_MS:
-        raise InvalidField(f"{place}: the time of {text[:32]!r} is longer than a day.", path=place)
+        raise InvalidField(f"{place}: the period of {text[:32]!r} is longer than a day.", path=place)
     return int(found.group(1)), period_ms
 
 

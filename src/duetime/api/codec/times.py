@@ -33,7 +33,7 @@ def _from_text(text: str, place: str) -> int:
     except (ValueError, OverflowError):
         raise InvalidField(
             f"{place}: {text[:64]!r} is not a time.",
-            hint="Write it like 2030-01-31T09:00:00+01:00, or as seconds since 1970.",
+            hint="Examples: 2030-01-31T09:00:00+01:00, or a number of seconds since 1970.",
             path=place,
         ) from None
 

@@ -43,6 +43,6 @@ class Messages:
         more = f" and {len(known) - _NAMES_SHOWN} more" if len(known) > _NAMES_SHOWN else ""
         return InvalidField(
             f"Entities of the type '{target.kind}' take no message '{target.message}', at $.entity.message.",
-            hint=f"It takes: {', '.join(known[:_NAMES_SHOWN])}{more}.",
+            hint=f"Its messages are: {', '.join(known[:_NAMES_SHOWN])}{more}.",
             path="$.entity.message",
         )

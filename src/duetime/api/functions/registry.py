@@ -213,7 +213,7 @@ def _refusal(function: Function, error: Any) -> InvalidField:
     if isinstance(error, str):
         return InvalidField(
             f"The payload does not fit {what}{function.signature[:100]}: {error}.",
-            hint="`duetime functions` shows what each takes.",
+            hint="`duetime functions` lists the functions with their parameters.",
             path="$.payload",
         )
     words = str(error.message)
@@ -230,6 +230,6 @@ def _refusal(function: Function, error: Any) -> InvalidField:
     )
     return InvalidField(
         f"The payload does not fit {what}{function.signature[:100]}: {words[:_ERROR_CHARS_MAX]}, at {place}.",
-        hint='A payload is [[by place], {"by": "name"}]; `duetime functions` shows what each takes.',
+        hint='A payload is [[by place], {"by": "name"}]; `duetime functions` lists the functions.',
         path=place,
     )

@@ -69,7 +69,7 @@ class DeliveryCalls:
         """The first message."""
         message = read(pb.ClientMessage, await self._parts.door.message(context))
         if message.WhichOneof("message") != "hello":
-            raise InvalidField("The first message is not Hello.", hint="Say Hello first.")
+            raise InvalidField("The first message is not Hello.", hint="Send Hello first.")
         return message.hello
 
     async def _first_word(self, context: Context) -> None:
@@ -80,7 +80,7 @@ class DeliveryCalls:
     def _admit(self, context: Context) -> None:
         self._parts.door.check(context, Role.worker)
         if self._stopping:
-            raise NotReady("The server stops.")
+            raise NotReady("The server is stopping.")
         self._open.check(bearer.get())
 
     async def _run(self, context: Context, hello: pb.Hello) -> None:
@@ -94,7 +94,7 @@ class DeliveryCalls:
             check_target(each.target())
         session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
         if self._stopping:
-            raise NotReady("The server stops.")
+            raise NotReady("The server is stopping.")
         self._sessions.add(session)  # it runs before others have a turn: a stop speaks to all of them
         self._nobody.clear()
         book = parts.service.functions

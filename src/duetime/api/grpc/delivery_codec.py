@@ -123,14 +123,14 @@ def check_credits(wanted: int) -> None:
     if wanted > CREDITS_MAX:
         raise InvalidField(
             f"{wanted} credits and deliveries without outcome are too many; {CREDITS_MAX} are allowed.",
-            hint="Give credits as outcomes are sent.",
+            hint="Grant credits as you send outcomes.",
         )
 
 
 def _lane(source: pb.Source) -> str:
     kind = source.WhichOneof("kind")
     if kind is None:
-        raise InvalidField("Credits are for a stream, a queue or a type of entities, and none is named.")
+        raise InvalidField("Credits must name a stream, a queue or an entity type.")
     name: str = getattr(source, kind)
     if not 1 <= len(name) <= NAME_CHARS_MAX:
         raise InvalidField(f"The name of a {kind} has 1 to {NAME_CHARS_MAX} characters.")
@@ -172,7 +172,9 @@ def functions(hello: pb.Hello) -> Iterator[Function]:
 def words(report: pb.ProgressReport, now_ms: int) -> dict[tuple[str, int], Progress]:
     """How far deliveries are."""
     if len(report.words) > PROGRESS_MAX:
-        raise InvalidField(f"{len(report.words)} words are in one report; {PROGRESS_MAX} are allowed.")
+        raise InvalidField(
+            f"{len(report.words)} progress reports are in one message; {PROGRESS_MAX} are allowed."
+        )
     return {
         (each.intent_id, each.delivery): Progress(
             plain(each.done),
@@ -211,7 +213,7 @@ def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
         case "lost":
             text = ack.lost.message[:ERROR_CHARS_MAX]
             return Returned(text) if ack.lost.returned else Lost(text)
-    raise InvalidField(f"The ack of {ack.intent_id[:128]!r} says no outcome.")
+    raise InvalidField(f"The ack of {ack.intent_id[:128]!r} has no outcome.")
 
 
 def _done(done: pb.Done, bytes_max: int) -> Outcome:

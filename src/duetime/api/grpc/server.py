@@ -120,7 +120,7 @@ class GrpcSide:
         except (RuntimeError, OSError) as error:
             raise BadConfig(
                 f"Port {settings.grpc_port} of {settings.host} cannot be used for gRPC: {error}.",
-                hint="Another server may be running; choose another with --grpc-port, or 0 for any free one.",
+                hint="Another server may be running. Choose another with --grpc-port; 0 picks a free one.",
             ) from error
         return int(port)
 

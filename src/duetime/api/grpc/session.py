@@ -83,7 +83,7 @@ class Session:
         """See it through. What was sent and has no outcome in the end is tried again. What the connections
         named in `earlier` still hold may be settled here."""
         if hello.ack_mode not in (pb.ACK_MODE_AUTO, pb.ACK_MODE_MANUAL):
-            raise InvalidField("Hello must say ACK_MODE_AUTO or ACK_MODE_MANUAL.")
+            raise InvalidField("Hello must set ACK_MODE_AUTO or ACK_MODE_MANUAL.")
         credits = delivery_codec.credits_of(hello.credits)
         if not credits:
             raise InvalidField("Hello must name at least one stream or queue.")
@@ -192,9 +192,9 @@ class Session:
                 )
                 await self._alive()
             case "hello":
-                raise InvalidField("Hello is said once, at the beginning.")
+                raise InvalidField("Hello may be sent only once, as the first message.")
             case _:
-                raise InvalidField("The message says nothing.")
+                raise InvalidField("The message is empty.")
 
     async def _settle(self, acks: pb.Acks) -> None:
         if len(acks.acks) > ACKS_MAX:
@@ -351,7 +351,7 @@ def leave(engine: Engine, name: str) -> None:
         if isinstance(answer, LogUnavailable):
             asyncio.get_running_loop().call_later(_AGAIN_S, leave, engine, name)
         elif isinstance(answer, Exception) and not isinstance(answer, DuetimeError):
-            _logger.error("%r left, and the engine could not be told.", name, exc_info=answer)
+            _logger.error("%r disconnected, but the engine could not record it.", name, exc_info=answer)
 
     engine.request(Leave(name), AckLevel.ASYNC, reply)
 

@@ -66,7 +66,7 @@ class Watches:
                 place = await self._send(context, wanted, place)
                 if place >= events.newest():
                     await events.wait(_LOOK_S)
-        raise revoked() if over else NotReady("The server stops.")
+        raise revoked() if over else NotReady("The server is stopping.")
 
     async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:
         """What came after a place, and how far that goes. Who is too slow for the ring is told so."""

@@ -62,9 +62,9 @@ class Browsers:
             elif name == b"origin":
                 origins, origin = origins + 1, value
             elif value not in _OWN_SITE:
-                return ForeignPage("The request comes from a page of another site.")
+                return ForeignPage("The request comes from a web page of another site.")
         if hosts > 1 or (not hosts and version != "1.0"):
-            return BadHttp(f"There are {hosts} Host headers in the request, and there must be one.")
+            return BadHttp(f"The request has {hosts} Host headers; exactly one is required.")
         if hosts and host not in self.known:
             if not self._is_ours(host):
                 shown = host[:100].decode("latin-1")

@@ -152,7 +152,7 @@ class Connection(HttpToolsProtocol):
         if self._ticket.take(len(data)):
             self._held += len(data)
         elif not self._whole:
-            self._give_up(Busy("Requests that are not complete hold too much memory.", waitMs=1_000))
+            self._give_up(Busy("Incomplete requests use too much memory.", waitMs=1_000))
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps it open
         """The client closed its side: what it asked for is answered first."""

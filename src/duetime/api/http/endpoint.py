@@ -71,9 +71,7 @@ class Call:
             try:
                 pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100)
             except ValueError:
-                raise errors.BadQuery(
-                    "The query cannot be read.", hint="Write it as name=value in UTF-8."
-                ) from None
+                raise errors.BadQuery("The query cannot be read.", hint="Use name=value in UTF-8.") from None
             self._query = {}
             for name, value in pairs:
                 if name in self._query:
@@ -183,7 +181,7 @@ class Endpoint:
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
         """Strangers may ask, and may not make us keep what they send."""
         if _has_body(scope["headers"]):
-            raise TooLarge(f"{scope['path'][:200]} takes no body.", hint="Send the request without a body.")
+            raise TooLarge(f"{scope['path'][:200]} accepts no body.", hint="Send the request without a body.")
         return await self._handler(Call(scope, b"", receive, send))
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send, token: str) -> Answer | None:
@@ -249,7 +247,7 @@ class Body:
             if self._held + len(part) > bytes_max:
                 raise _too_large(bytes_max)
             if not self._load.held.take(self._token, len(part)):
-                raise Busy("Requests of this token hold too much memory.", waitMs=1_000)
+                raise Busy("Requests of this token use too much memory.", waitMs=1_000)
             self._held += len(part)
             if not message.get("more_body", False):
                 return part if not parts else b"".join((*parts, part))
@@ -282,8 +280,8 @@ def check_type(headers: Iterable[tuple[bytes, bytes]], *, ndjson: bool) -> None:
 
 def _unread() -> Busy:
     return Busy(
-        "Answers to this token wait to be read, and take too much memory.",
-        hint="Read the answers that are there, then send it again.",
+        "Unread responses for this token use too much memory.",
+        hint="Read the pending responses, then send the request again.",
         waitMs=1_000,
     )
 

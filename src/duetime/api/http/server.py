@@ -124,9 +124,11 @@ class Server:
     def stop(self) -> None:
         """Begin to stop, as a signal does."""
         if self._stop.is_set():
-            _logger.warning("Stopped at once; what was under way is recovered at the next start.")
+            _logger.warning("Stopped immediately; running deliveries are recovered at the next start.")
             raise SystemExit(1)
-        _logger.info("Stopping: what is under way has up to %g s.", self._parts.drain_ms / 1000)
+        _logger.info(
+            "Stopping: running requests and deliveries have up to %g s.", self._parts.drain_ms / 1000
+        )
         self._stop.set()
 
     async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
@@ -181,7 +183,9 @@ class Server:
     def _config(self) -> uvicorn.Config:
         settings = self._parts.settings
         if bool(settings.tls_cert) != bool(settings.tls_key):
-            raise BadConfig("server.tls_cert and server.tls_key go together.", hint="Give both, or none.")
+            raise BadConfig(
+                "server.tls_cert and server.tls_key must be set together.", hint="Set both or none."
+            )
         try:
             config = uvicorn.Config(
                 self._parts.application,
@@ -203,7 +207,7 @@ class Server:
             config.load()
         except (OSError, ValueError) as error:
             raise BadConfig(
-                f"TLS cannot be set up: {error}.", hint="Look at server.tls_cert and server.tls_key."
+                f"TLS cannot be set up: {error}.", hint="Check server.tls_cert and server.tls_key."
             ) from error
         return config
 
@@ -258,7 +262,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise BadConfig(
             f"Port {port} of {host} cannot be used: {error.strerror}.",
-            hint="Another server may be running; choose another with --port, or 0 for any free one "
+            hint="Another server may be running. Choose another port with --port; 0 picks a free one "
             '(and another --grpc-port and --data). With make: make run ARGS="--port 0 ...".',
         ) from error
     return listener

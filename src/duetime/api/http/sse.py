@@ -330,5 +330,5 @@ async def _gone(call: Call) -> None:
 def place_from(text: str) -> Place:
     position, _, number = text.partition(".")
     if not (text.isascii() and position.isdigit() and number.isdigit() and len(text) < 64):
-        raise BadQuery(f"Last-Event-ID {text[:64]!r} is not the id of an event.")
+        raise BadQuery(f"Last-Event-ID {text[:64]!r} is not an event id.")
     return int(position), int(number)

@@ -75,7 +75,7 @@ class DeadLetters:
         if (many.intent_ids is None) == (many.filter is None):
             raise InvalidField(
                 "Exactly one of intentIds and filter is needed.",
-                hint='{"filter": {}} means all dead letters, up to limit.',
+                hint='{"filter": {}} selects all dead letters, up to limit.',
                 path="$",
             )
         ids = many.intent_ids if many.intent_ids is not None else await self._found(many)
@@ -134,7 +134,7 @@ class Admin:
         limit = number_from(call.query, "limit", PAGE_MAX, 1, PAGE_MAX)
         entities = call.query.get("entities", "true")
         if entities not in ("true", "false"):
-            raise BadQuery("entities is true or false.", parameter="entities")
+            raise BadQuery("entities must be true or false.", parameter="entities")
         engine = self._service.running
         names = engine.lane_names(entities=entities == "true")
         page = await asyncio.to_thread(_behind, names, call.query.get("cursor", ""), limit + 1)
@@ -213,7 +213,7 @@ def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
 
 def _dead(filter: Filter) -> Filter:
     if filter.statuses and filter.statuses != (DEAD_LETTERED,):
-        raise BadQuery("Dead letters have the status DEAD_LETTERED.", parameter="status")
+        raise BadQuery("Dead letters always have the status DEAD_LETTERED.", parameter="status")
     return replace(filter, statuses=(DEAD_LETTERED,))
 
 
@@ -239,7 +239,5 @@ def _lane(call: Call) -> str:
     lane = call.params["lane"]
     kind, _, name = lane.partition(":")
     if kind not in _KINDS or not name or len(lane) > LANE_CHARS_MAX:
-        raise InvalidField(
-            f"{lane[:64]!r} is not a lane.", hint="Lanes are named like task:default or stream:news."
-        )
+        raise InvalidField(f"{lane[:64]!r} is not a lane.", hint="Examples: task:default, stream:news.")
     return lane

@@ -122,7 +122,7 @@ class InsightRoutes:
                 raise NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
             return Answer(encode(life))
         if at_ms is None:
-            raise MissingParameter("There is no intentId and no at.", hint="Give one of them, or both.")
+            raise MissingParameter("intentId and at are both missing.", hint="Give one of them, or both.")
         return Answer(encode(await replay.system(at_ms)))
 
     async def segments(self, call: Call) -> Answer:

@@ -199,7 +199,9 @@ def _is_lines(call: Call) -> bool:
 
 def _check_count(count: int) -> None:
     if not count:
-        raise NotJson("There is no intent in the batch.", hint="Send a JSON array or one JSON object a line.")
+        raise NotJson(
+            "There is no intent in the batch.", hint="Send a JSON array, or one JSON object per line."
+        )
     if count > BATCH_CREATE_MAX:
         raise TooLarge(f"{count} intents are in the batch; {BATCH_CREATE_MAX} are allowed.")
 

@@ -99,7 +99,7 @@ class Schedules:
             raise InvalidField(
                 f"With this schedule, the token's schedules would make {daily} intents a day; it may make"
                 f" {quota.rate} in {quota.period_ms} ms.",
-                hint="Let it tick less often, or use a token with a higher rate.",
+                hint="Choose a longer interval, or use a token with a higher rate.",
                 path="$.everyMs" if schedule.every_ms else "$.cron",
             )
         return replace(schedule, owner=owner)

@@ -79,7 +79,7 @@ class Pool:
         for entry in self._waiting:
             if (entry[0].id, entry[0].delivery) == place:
                 self._waiting.remove(entry)
-                self._end(entry[0], Failed("cancelled", "it was stopped before it began"), -1)
+                self._end(entry[0], Failed("cancelled", "it was cancelled before it started"), -1)
                 return
         self._give_up(place, Failed("cancelled", f"it was cancelled and {self._fate}"))
 

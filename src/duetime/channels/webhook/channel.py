@@ -192,7 +192,7 @@ class WebhookChannel:
 
     def _plan(self, terms: Terms) -> Plan:
         if type(terms.target) is not Callback:
-            raise TypeError(f"a webhook has no way to deliver to {terms.target!r}")
+            raise TypeError(f"a webhook cannot deliver to {terms.target!r}")
         plan = Plan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
         if len(self._plans) >= _PLANS_MAX:
             self._plans.clear()
@@ -391,5 +391,5 @@ def _kind(answer: Answer | Failed | Rejected) -> str:
 
 
 def _bug(delivery: Deliver, error: Exception) -> Outcome:
-    _logger.error("Intent %s: its webhook failed in a way nobody foresaw.", delivery.id, exc_info=error)
+    _logger.error("Intent %s: its webhook failed with an unexpected error.", delivery.id, exc_info=error)
     return Failed("bug", repr(error))

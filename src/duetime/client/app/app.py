@@ -100,7 +100,7 @@ class App(Recurring, Grouping):
         from duetime import wiring  # picked when an app is made, so importing it costs no engine
 
         if getattr(self, "_loop", None) is not None:
-            raise InvalidField("A started app cannot be moved.", hint="Stop it first.")
+            raise InvalidField("A started app cannot change its address.", hint="Stop the app first.")
         self.where = os.fspath(where)
         self._wired = wiring.wire(self.where, self.functions, config, clock, token)
         self.functions.bounds = self._wired
@@ -203,7 +203,9 @@ class App(Recurring, Grouping):
         """A command of the protocol: pause, resume, resize, patch ..."""
         if not isinstance(command, ASKABLE):
             names = ", ".join(kind.__name__ for kind in ASKABLE)
-            raise InvalidField(f"{type(command).__name__} is not for callers.", hint=f"Ask for {names}.")
+            raise InvalidField(
+                f"{type(command).__name__} is an internal command.", hint=f"Use one of {names}."
+            )
         return self.call(self._ask(command))
 
     # Life.
@@ -211,7 +213,7 @@ class App(Recurring, Grouping):
     async def start(self) -> App:
         """Open the folder, recover, and begin. Functions must be registered before."""
         if self._loop is not None:
-            raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
+            raise InvalidField("The app is already started.", hint="Start the app once and share it.")
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         try:
             # Made now and not before: a program that only imports an app touches no folder.
@@ -257,7 +259,7 @@ class App(Recurring, Grouping):
 
     def __enter__(self) -> App:
         if self._loop is not None:
-            raise InvalidField("The app is started already.", hint="Start it once; it can be shared.")
+            raise InvalidField("The app is already started.", hint="Start the app once and share it.")
         background = Background("duetime")
         background.start(self.start)
         self._background = background

@@ -17,8 +17,8 @@ def check_process(pid: int) -> None:
     """Refuse to work in a process forked from the one that started it: its loop does not run here."""
     if os.getpid() != pid:
         raise Closed(
-            f"It was started in process {pid}, and this process was forked from that one.",
-            hint="Start an app or a client of its own in the forked process, after the fork.",
+            f"The app or client was started in process {pid}; this process is a fork of it.",
+            hint="Start a new app or client in the forked process, after the fork.",
         )
 
 
@@ -76,7 +76,7 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
             loop = self._loop()
             if _running_loop() is loop:
                 raise Closed(
-                    "wait() would block the loop that has to do the work.",
+                    "wait() would block the event loop that runs the engine.",
                     hint="Use `await` inside async functions.",
                 )
         except BaseException:
@@ -89,7 +89,7 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
             if future.done():
                 raise
             future.cancel()
-            raise WaitTimedOut(f"It was not done within {timeout_s} s.") from None
+            raise WaitTimedOut(f"The call did not finish within {timeout_s} s.") from None
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

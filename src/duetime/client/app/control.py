@@ -51,9 +51,7 @@ class Context(Struct, frozen=True):
     def parents(self) -> Call[list[Parent]]:
         """How those ended that it came after, or the members of its group, in order. To be awaited, or waited
         for in plain functions."""
-        raise Closed(
-            "It is not known here where its parents are.", hint="Ask in the function that runs for it."
-        )
+        raise Closed("Parents are not available here.", hint="Call parents() inside the running task.")
 
 
 current_context: ContextVar[Context] = ContextVar("duetime_context")

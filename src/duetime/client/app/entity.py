@@ -50,7 +50,7 @@ class EntityType:
         signature = self.messages.get(message)
         if signature is None:
             known = ", ".join(sorted(self.messages))
-            raise UnknownTask(f"{self.name} takes no message {message!r}.", hint=f"It takes: {known}.")
+            raise UnknownTask(f"{self.name} has no message {message!r}.", hint=f"Its messages are: {known}.")
         target = Entity(self.name, id, message)
         merged = options if options is not None else self._options
         return Planned(self._app, target, signature, merged, f"{self.name}.{message}")

@@ -111,14 +111,16 @@ class Grouping:
 
     async def _chain(self, calls: list[Bound[Any]]) -> Chain[Any]:
         if not calls:
-            raise InvalidField("There is nothing in the chain.")
+            raise InvalidField("The chain is empty.")
         app, batch = cast("App", self), _Batch(self.backend.now_ms())
         for call in calls:
             plan = call.plan()
             id = plan.options.id
             item = batch.item(call, plan, app.new_id(batch.now_ms) if id is None else id, id is None)
             if item.key is not None or item.ties is not None:  # another intent may be given for it
-                raise InvalidField("A step of a chain has no other key than its id.", hint="Give it an id.")
+                raise InvalidField(
+                    "A step of a chain cannot have a key.", hint="Give the step an id instead."
+                )
             if batch.items:
                 item = replace(item, after=tuple(dict.fromkeys((*item.after, batch.items[-1].id))))
                 raise_for(bounds.item(item))
@@ -140,7 +142,7 @@ class Grouping:
         for number, member in enumerate(members):
             plan = member.plan()
             if plan.options.id is not None:
-                raise InvalidField("The id of a member is the group's to give.", hint="Leave it out.")
+                raise InvalidField("The group sets the ids of its members.", hint="Omit the id.")
             item = batch.item(member, plan, member_id(group, number), said is None)
             batch.tie(item, member, Ties(group=group))
         try:
@@ -161,7 +163,7 @@ def _check_bound(what: str, calls: Sequence[Any]) -> None:
             if isinstance(each, Coroutine):
                 each.close()  # it would never be awaited
             raise InvalidField(
-                f"A {what} takes calls that are not scheduled yet; {type(each).__name__} is not one.",
+                f"A {what} takes bound calls; {type(each).__name__} is not one.",
                 hint="Write task.bind(...) instead of task.schedule(...) or task(...).",
             )
 

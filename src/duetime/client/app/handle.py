@@ -121,7 +121,9 @@ class Handle(Generic[R]):
             reason = f": {error.kind}: {error.message}." if error is not None else "."
             raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
         if view.result_gone:
-            raise ResultGone(f"The result of {self.id!r} is not shown any more: its time is over.", view=view)
+            raise ResultGone(
+                f"The result of {self.id!r} is no longer available: its result_ttl has passed.", view=view
+            )
         value: R = decode(view.result, self._returns) if view.result is not None else None  # type: ignore[assignment]
         return value
 

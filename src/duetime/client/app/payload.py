@@ -82,7 +82,8 @@ def encode(value: Any, what: str) -> bytes:
 
 def _no_number(what: str) -> InvalidField:
     return InvalidField(
-        f"{what} holds a float that is NaN or infinite, which JSON does not have.", hint="Use None or text."
+        f"{what} contains a float that is NaN or infinite, which JSON cannot represent.",
+        hint="Use None or text.",
     )
 
 
@@ -143,7 +144,9 @@ class Signature:
                 self.signature.bind(*args, **kwargs)
             except TypeError as error:
                 text = f"{self._name}{self.signature} cannot be called with these arguments: {error}."
-                raise InvalidField(text, hint="Pass the arguments the function takes.") from error
+                raise InvalidField(
+                    text, hint="Pass arguments that match the function's signature."
+                ) from error
         if not args and not kwargs:
             return b""
         if kwargs or tuple(map(type, args)) not in self._fine:
@@ -182,7 +185,9 @@ class Signature:
                 text = (
                     f"Argument {name!r} of {self._name} is of the type {type(value).__name__}, not {wanted}."
                 )
-                raise InvalidField(text, hint="Pass what the function's signature names.", argument=name)
+                raise InvalidField(
+                    text, hint="Pass a value of the type in the function's signature.", argument=name
+                )
         if not kwargs and len(self._fine) < _FINE_MAX:
             self._fine.add(tuple(map(type, args)))
 

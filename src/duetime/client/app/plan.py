@@ -96,7 +96,7 @@ class Unique(Struct, frozen=True):
         until = choice(Until, self.until or ("END" if self.lasting is None else "TIME"), "until")
         if until >= Until.DEBOUNCE or (until is Until.TIME) != (self.lasting is not None):
             raise InvalidField(
-                f"until={self.until!r} does not go with lasting={self.lasting!r}.",
+                f"until={self.until!r} cannot be combined with lasting={self.lasting!r}.",
                 hint='Write until="start", until="end" or lasting="1h".',
             )
         return _checked(Claim(self.key, until, delay_ms(self.lasting) if self.lasting is not None else 0))
@@ -146,7 +146,7 @@ class Options(Struct, frozen=True, kw_only=True):
             given = changes["limits"]
             if isinstance(given, Limit | Mapping) or not isinstance(given, Iterable):
                 raise InvalidField(
-                    "limits= is a list.", hint='Write limits=[Limit(key="tenant:42", rate="20/s")].'
+                    "limits= must be a list.", hint='Write limits=[Limit(key="tenant:42", rate="20/s")].'
                 )
             changes["limits"] = tuple(given)
         if changes.get("retry") is not None and not isinstance(changes["retry"], Retry):
@@ -157,7 +157,7 @@ class Options(Struct, frozen=True, kw_only=True):
             raise InvalidField(f"unique={changes['unique']!r} is none.", hint='Write Unique("key").')
         if changes.get("tags") is not None and not isinstance(changes["tags"], Mapping):
             raise InvalidField(
-                f"tags={changes['tags']!r} are not a mapping.", hint='Write tags={"name": "value"}.'
+                f"tags={changes['tags']!r} is not a mapping.", hint='Write tags={"name": "value"}.'
             )
         return replace(self, **changes)
 
@@ -195,7 +195,7 @@ class Plan:
         self._after = tuple(_id_of(each) for each in options.after or ())
         self._key_base: bytes | None = None
         if options.at is not None and options.delay is not None:
-            raise TimeMissing("Both at and delay are given.", hint="Give one of them, or none for now.")
+            raise TimeMissing("Both at and delay are given.", hint="Give one of them, or neither for now.")
         self._at_ms = moment_ms(options.at) if options.at is not None else None
         self._delay_ms = delay_ms(options.delay) if options.delay is not None else 0
         self._deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
@@ -269,7 +269,7 @@ def _claim(options: Options) -> Claim | None:
         if options.collapse_key is not None or options.collapse is not None:
             raise InvalidField(
                 "Both unique and collapse_key are given.",
-                hint="unique keeps others away, collapse_key makes way for them: give one of them.",
+                hint="unique refuses later intents, collapse_key lets them replace this one: use one.",
             )
         return options.unique.claim()
     if options.collapse_key is None:
@@ -278,7 +278,9 @@ def _claim(options: Options) -> Claim | None:
         return None
     until = choice(Until, options.collapse or "DEBOUNCE", "collapse")
     if until < Until.DEBOUNCE:
-        raise InvalidField(f"There is no collapse {options.collapse!r}.", hint="Use DEBOUNCE or THROTTLE.")
+        raise InvalidField(
+            f"There is no collapse mode {options.collapse!r}.", hint="Use DEBOUNCE or THROTTLE."
+        )
     return _checked(Claim(options.collapse_key, until))
 
 
@@ -306,8 +308,8 @@ def _guarantee(options: Options, entity: bool) -> tuple[Guarantee, OnInterrupt]:
         return guarantee, on_interrupt if on_interrupt is not None else OnInterrupt.RETRY
     if on_interrupt is OnInterrupt.RETRY:
         raise InvalidField(
-            "What runs at most once cannot be tried again after an interruption.",
-            hint="Use guarantee='AT_LEAST_ONCE', or leave on_interrupt out.",
+            "An at-most-once intent cannot be retried after an interruption.",
+            hint="Use guarantee='AT_LEAST_ONCE', or omit on_interrupt.",
         )
     return guarantee, OnInterrupt.DEAD_LETTER
 

@@ -183,7 +183,9 @@ class Recurring:
         self.orphans = tuple(table.id for table in kept if table.id not in self._rules)
         for id in self.orphans:
             _logger.warning(
-                "The schedule %r is kept, but no longer in the program; app.schedules.delete drops it.", id
+                "The schedule %r is no longer in the program but still exists; "
+                "delete it with app.schedules.delete.",
+                id,
             )
 
 

@@ -118,7 +118,7 @@ class Planned(Generic[P, R]):
         plan = self._ready()
         said = plan.options
         if any(each is not None for each in (said.id, said.key, said.unique, said.collapse_key)):
-            raise InvalidField("One id or key cannot name many intents.", hint="Schedule them one by one.")
+            raise InvalidField("Many intents cannot share one id or key.", hint="Schedule them one by one.")
         app, encode, item = self._app, self._signature.encode, plan.item
         new_id, now_ms = app.new_id, app.backend.now_ms()
         nothing: dict[str, Any] = {}

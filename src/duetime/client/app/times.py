@@ -31,14 +31,14 @@ def delay_ms(delay: Delay) -> int:
         text = delay.strip().lower()
         parts = _PART.findall(text)
         if not parts or _PART.sub("", text).strip():
-            raise InvalidField(f"{delay!r} is not a length of time.", hint=_HINT)
+            raise InvalidField(f"{delay!r} is not a duration.", hint=_HINT)
         millis = sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
     elif type(delay) in (int, float):
         millis = delay * 1000
     else:
-        raise InvalidField(f"{delay!r} is not a length of time.", hint=_HINT)
+        raise InvalidField(f"{delay!r} is not a duration.", hint=_HINT)
     if not 0 <= millis < float("inf"):
-        raise InvalidField(f"A delay of {delay!r} is negative or without end.", hint=_HINT)
+        raise InvalidField(f"The delay {delay!r} is negative or infinite.", hint=_HINT)
     return round(millis)
 
 
@@ -49,14 +49,14 @@ def moment_ms(moment: Moment) -> int:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            raise InvalidField(f"{moment!r} is not a moment.", hint=hint) from error
+            raise InvalidField(f"{moment!r} is not a time.", hint=hint) from error
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
-            raise InvalidField(f"{moment} has no time zone, so it is not one moment.", hint=hint)
+            raise InvalidField(f"{moment} has no time zone, so it is ambiguous.", hint=hint)
         return round((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
     if type(moment) in (int, float) and abs(moment) < 10**10:
         return round(moment * 1000)
-    raise InvalidField(f"{moment!r} is not a moment.", hint=hint)
+    raise InvalidField(f"{moment!r} is not a time.", hint=hint)
 
 
 def moment_of(millis: int) -> datetime:

@@ -118,7 +118,7 @@ class Functions:
                 raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
             workers = self.bounds.processes
             if not workers:
-                raise InvalidField("engine.processes is 0.", hint="Allow at least one for cpu_bound tasks.")
+                raise InvalidField("engine.processes is 0.", hint="Set it to at least 1 for cpu_bound tasks.")
             pools = self._pool_of_processes
             return ProcessHandler(function, signature, pools, decide, limit, workers, reports)
         pool = None if inspect.iscoroutinefunction(function) else self._pool

@@ -181,7 +181,7 @@ def progress(done: float, total: float | None = None, note: str = "") -> None:
 def _number(value: Any, what: str) -> float:
     if isinstance(value, int | float) and abs(value) < 2**53:  # also false for what is not a number
         return value
-    raise InvalidField(f"progress: {what}={value!r} is not a number that can be shown.")
+    raise InvalidField(f"progress: {what}={value!r} is not a finite number.")
 
 
 def note_of(text: str) -> str:

@@ -22,9 +22,11 @@ def url_of(url: str | None) -> str:
         raise BadConfig(f"{given!r} is not the address of a server.", hint=_HINT)
     if parts.username or parts.password:
         # Not shown: it has a secret in it.
-        raise BadConfig("A server's address has no name and password in it.", hint="Give a token instead.")
+        raise BadConfig(
+            "A server's address must not contain a user name or password.", hint="Use a token instead."
+        )
     if parts.query or parts.fragment:
-        raise BadConfig(f"{given!r} has something behind its path.", hint=_HINT)
+        raise BadConfig(f"{given!r} must not have a query or a fragment.", hint=_HINT)
     return given.rstrip("/")
 
 
@@ -32,5 +34,5 @@ def token_of(token: str | None) -> str | None:
     """The token, if there is one."""
     found = token if token is not None else config.client_token()
     if found is not None and (not found.isascii() or not found.isprintable() or " " in found):
-        raise BadConfig("The token is not one: it has other signs than letters, digits and - _ in it.")
+        raise BadConfig("The token is invalid: it may contain only letters, digits, - and _.")
     return found or None

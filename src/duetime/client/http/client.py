@@ -99,7 +99,7 @@ class Client:
 
     async def _open(self) -> None:
         if self._loop is not None:
-            raise InvalidField("The client is open already.", hint="Open it once; it can be shared.")
+            raise InvalidField("The client is already open.", hint="Open the client once and share it.")
         await self._transport.open()
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
 

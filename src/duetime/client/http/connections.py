@@ -188,7 +188,7 @@ class Connections:
         lines = [f"{method} {self._path}{target} HTTP/1.1", f"Host: {self._name}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if not all(map(str.isprintable, lines)):
-            raise InvalidField("A name or a header has a sign in it that cannot be sent.")
+            raise InvalidField("A name or a header contains a character that cannot be sent.")
         return "\r\n".join((*lines, "")).encode()
 
     def close(self) -> None:

@@ -211,7 +211,7 @@ class Transport:
             return msgspec.json.decode(answer, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreachable(
-                f"{self.url} answers, but not as Duetime does: {error}.",
+                f"{self.url} does not answer like a Duetime server: {error}.",
                 hint="Is this the address of a Duetime server, and of this version or later?",
             ) from error
 
@@ -236,7 +236,9 @@ class Transport:
         if not isinstance(error, TimeoutError | OSError):
             return error
         if isinstance(error, ssl.SSLError):
-            refused = Unreachable(f"{self.url} cannot be trusted or speaks no TLS: {error}.")
+            refused = Unreachable(
+                f"{self.url} does not support TLS or has an untrusted certificate: {error}."
+            )
             refused.retryable = False  # the same certificate comes again
             refused.hint = "Check the address; SSL_CERT_FILE names further authorities."
             return refused

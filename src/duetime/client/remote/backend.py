@@ -117,7 +117,7 @@ class RemoteBackend(RemoteSchedules):
                 method, where = "PATCH", path("admin", "tiers", Tier(tier).name)
                 fields = {"concurrency": permits}
             case _:
-                raise InvalidField(f"{type(command).__name__} is not for callers of a server.")
+                raise InvalidField(f"{type(command).__name__} is not available on a server.")
         body = msgspec.json.encode(fields) if fields else None
         headers = revision(expected or None)
         answer = await self._transport.send(Request(method, where, body=body, headers=headers))
@@ -168,8 +168,8 @@ class RemoteBackend(RemoteSchedules):
     ) -> list[View]:
         if before_seq != _SEQ_MAX:
             raise InvalidField(
-                "A server's list does not go on by before_seq.",
-                hint="Ask for more at once, or use Client.every().",
+                "A server's list has no before_seq.",
+                hint="Use a larger limit, or Client.every().",
             )
         filter: dict[str, Any] = {}
         if statuses is not None:
@@ -234,11 +234,11 @@ class RemoteBackend(RemoteSchedules):
                 async for event in events:
                     found = transition(event)
                     if found is not None and found.gap:
-                        _logger.warning("Some transitions were not kept by the server: observers miss them.")
+                        _logger.warning("The server no longer has some transitions: observers miss them.")
                     elif found is not None:
                         self._tell(translate.change_of(found))
         except DuetimeError as error:
-            _logger.error("Observers are told nothing more: %s", error)
+            _logger.error("Observers receive no more transitions: %s", error)
 
     def _tell(self, change: Change) -> None:
         for observer in tuple(self._observers):

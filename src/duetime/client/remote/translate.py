@@ -91,8 +91,8 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
     """What the API is told of an intent's terms."""
     if terms.guarantee is Guarantee.AT_LEAST_ONCE and terms.on_interrupt is not OnInterrupt.RETRY:
         raise InvalidField(
-            "A server tries again what was interrupted and is to run at least once.",
-            hint="Use guarantee='AT_MOST_ONCE', or leave on_interrupt out.",
+            "A server always retries an interrupted at-least-once intent.",
+            hint="Use guarantee='AT_MOST_ONCE', or omit on_interrupt.",
         )
     fields: dict[str, Any] = {"precisionTier": terms.tier.name, **_target_fields(terms.target)}
     # What goes without saying is most of what could be said, and would be said of each of many.
@@ -179,7 +179,7 @@ def revive_fields(revive: Revive) -> dict[str, Any]:
     fields = _change_fields(revive)
     if revive.target is not None:
         if not isinstance(revive.target, Callback):
-            raise BadTarget("Only a callback can take the place of a target.", hint="Leave the target out.")
+            raise BadTarget("Only a callback can replace a target.", hint="Omit the target.")
         fields |= _target_fields(revive.target)
     return fields
 

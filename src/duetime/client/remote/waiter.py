@@ -47,7 +47,7 @@ class Ends:
         if self._shared is not None:
             self._shared.cancel()
             await asyncio.gather(self._shared, return_exceptions=True)
-        self._fail(Closed("The app was closed while waiting for an intent; the intent itself goes on."))
+        self._fail(Closed("The app was closed while waiting for an intent; the intent itself continues."))
 
     async def _told_alone(self, id: str) -> None:
         """Until an event says that it ended, or a look does: it may have ended before we listened."""

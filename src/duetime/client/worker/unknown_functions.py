@@ -51,8 +51,8 @@ class Strangers:
         self._seen[delivery.id] = times
         delay_ms = min(_FIRST_MS << (times - 1), _LONGEST_MS)
         _logger.warning(
-            "Intent %s is for the function %r, which this worker does not know: "
-            "given back for %d s (%d of %d).",
+            "Intent %s is for the function %r, which this worker does not have: "
+            "returned for %d s (%d of %d).",
             delivery.id,
             name,
             delay_ms // 1000,

@@ -92,7 +92,7 @@ class Worker:
         """Take nothing more, finish what runs, leave; called again: at once. From any thread, or a signal."""
         self._signals += 1
         if self._signals > 1:
-            _logger.warning("Stopped at once; %d are left without an outcome.", len(self._held))
+            _logger.warning("Stopped immediately; %d deliveries have no outcome.", len(self._held))
             self._app.functions.kill()
             os._exit(EXIT_AT_ONCE)
         if self._ready.is_set():
@@ -123,7 +123,7 @@ class Worker:
         """The time is over. If a function still blocks the other loop, go without it. The server hands back
         what is held when the connection ends, so not before the function has ended with this process."""
         if not self._loop_answers():
-            _logger.warning("A function blocks the loop; leaving without it. Its delivery is handed back.")
+            _logger.warning("A function blocks the event loop; exiting without it. Its delivery is returned.")
             self._app.functions.kill()
             os._exit(0)
 
@@ -193,7 +193,7 @@ class Worker:
                     self._on_refused(error)
                     return
                 if not said:
-                    _logger.warning("Functions cannot schedule others yet: %s", error)
+                    _logger.warning("Functions cannot schedule intents yet: %s", error)
                     said = self._started = True
                     self._ask()
                 await asyncio.sleep(_AGAIN_S)
@@ -252,7 +252,7 @@ class Worker:
             if reason == "cancelled":
                 _logger.info("Intent %s, delivery %d, is stopped: cancelled.", *place)
             else:
-                _logger.warning("Intent %s, delivery %d, is stopped: its %s ran out.", *place, reason)
+                _logger.warning("Intent %s, delivery %d, is stopped: its %s has expired.", *place, reason)
                 self._late.add(place)
             for entry in self._waiting:
                 if (entry[0].id, entry[0].delivery) == place:
@@ -285,7 +285,9 @@ class Worker:
             if place in self._late:
                 self._late.discard(place)
                 if isinstance(each.outcome, Done):
-                    _logger.warning("The outcome of intent %s, delivery %d, came too late: not sent.", *place)
+                    _logger.warning(
+                        "The outcome of intent %s, delivery %d, came too late and was not sent.", *place
+                    )
 
     def _settle_each(self, settlements: list[Settlement]) -> None:
         by_link: dict[Link, list[Settlement]] = {}
@@ -367,7 +369,9 @@ class Worker:
         back = [each for each, _ in self._waiting] + self._channel.hand_back()
         self._waiting.clear()
         self._give_back(back, _STOPPED)
-        _logger.info("Stopping: %d are handed back, %d are being finished.", len(back), len(self._held))
+        _logger.info(
+            "Stopping: %d deliveries are returned, %d are still running.", len(back), len(self._held)
+        )
         if not self._held:
             self._idle.set()
         self._stop.set()
@@ -377,13 +381,13 @@ class Worker:
             async with asyncio.timeout(self._options.drain_s):
                 await self._idle.wait()
         except TimeoutError:
-            _logger.warning("%d were not finished in time: they are handed back.", len(self._held))
+            _logger.warning("%d deliveries did not finish in time and are returned.", len(self._held))
         await self._channel.close()
         self._left = self._channel.left() & self._held.keys()
         left = self._return_held()
         leaving = asyncio.run_coroutine_threadsafe(self._leave_links(), self._links_loop)
         await asyncio.wrap_future(leaving)
-        _logger.info("Stopped; %d were handed back unfinished.", left)
+        _logger.info("Stopped; %d unfinished deliveries were returned.", left)
 
     def _return_held(self) -> int:
         """Hand back everything that has no outcome yet and does not run; how many have no outcome."""

@@ -125,7 +125,7 @@ class Link:
                 return
             if self._loop.time() - began_s > _AGAIN_S_MAX:
                 wait_s = _AGAIN_S
-            _logger.warning("No connection to %s (%s); trying again.", self.address, reason or "it ended")
+            _logger.warning("No connection to %s (%s); retrying.", self.address, reason or "it ended")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s * random.uniform(0.7, 1.3)):
                     await self._over.wait()
@@ -244,7 +244,7 @@ class Link:
                     ]
                     self._taker.aborted(self, aborts)
                 case "going_away":
-                    _logger.info("%s stops; outcomes are taken for a while.", self.address)
+                    _logger.info("%s is stopping; it still accepts outcomes for a while.", self.address)
 
     def _answered(self, results: pb.AckResults) -> None:
         self._unanswered.pop(results.number, None)
@@ -264,7 +264,7 @@ class Link:
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             pass  # the connection is gone, and whoever reads learns why
         except Exception:
-            _logger.exception("The connection to %s is given up.", self.address)
+            _logger.exception("The connection to %s is closed after an error.", self.address)
             call.cancel()
 
     async def _write_all(self, call: Any) -> None:
@@ -368,7 +368,7 @@ def address_of(url: str, grpc_port: int | None) -> str:
     host = f"[{host}]" if ":" in host else host
     if parts.scheme.startswith("grpc"):
         if port is None:
-            raise BadConfig(f"{url!r} names no port.", hint=hint)
+            raise BadConfig(f"{url!r} has no port.", hint=hint)
         return f"{parts.scheme}://{host}:{port}"
     number = grpc_port if grpc_port is not None else _GRPC_PORT if port is None else port + 1
     return f"{'grpcs' if parts.scheme == 'https' else 'grpc'}://{host}:{number}"

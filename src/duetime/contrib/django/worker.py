@@ -15,5 +15,5 @@ from duetime.errors import BadConfig  # noqa: E402
 
 _backend = task_backends["default"]
 if not isinstance(_backend, DuetimeBackend):
-    raise BadConfig("TASKS['default'] of the settings is not Duetime's backend.")
+    raise BadConfig("TASKS['default'] in the settings is not the Duetime backend.")
 app = _backend.make_app()

@@ -30,5 +30,5 @@ class Composing:
         except msgspec.ValidationError as error:
             raise problems.invalid(str(error), "$", NewIntent) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise NotJson(f"It is not JSON: {error}.") from None
+            raise NotJson(f"The value is not JSON: {error}.") from None
         return self._composer.terms(new), self._composer.item(new, 0, now_ms)

@@ -109,7 +109,7 @@ class Door:
             try:
                 its_terms, item = composing.item(body, now_ms)
                 if not isinstance(its_terms.target, Task | Entity | Bare):
-                    raise BadTarget("An app in a folder runs functions and entities alone.")
+                    raise BadTarget("An app on a folder runs only functions and entities.")
             except DuetimeError as error:
                 said.append(error)
                 continue

@@ -111,7 +111,7 @@ class Model:
             finally:
                 await self._ended()
             self._state, self.trained = DOWN, None
-            _logger.warning("The model of durations is down; it is started again in %g s.", wait_ms / 1000)
+            _logger.warning("The duration model is down; it restarts in %g s.", wait_ms / 1000)
             await asyncio.sleep(wait_ms / 1000)
             wait_ms = min(2 * wait_ms, PREDICT_RESTART_MS_MAX)
             self._state = LEARNING

@@ -25,7 +25,7 @@ def test_a_listener_is_full_and_has_room_again():
     door = Admission("http", 2, per_address=2)
     tickets = [door.admit(address) for address in ("10.0.0.1", "10.0.0.2")]
     assert door.admit("10.0.0.3") is None
-    assert troubles([door]) == {"http": "http refuses new connections: all of its 2 connections are open"}
+    assert troubles([door]) == {"http": "http refuses new connections: all 2 connections are in use"}
     assert tickets[0] is not None
     tickets[0].release()
     tickets[0].release()

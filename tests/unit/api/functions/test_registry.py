@@ -100,7 +100,7 @@ class TestUnknownMessages:
         assert self.refusal(book, "add") is None
         error = self.refusal(book, "ad")
         assert error is not None and error.code == 42208
-        assert "take no message 'ad'" in error.message and error.hint == "It takes: add, drop."
+        assert "take no message 'ad'" in error.message and error.hint == "Its messages are: add, drop."
         assert self.refusal(book, "anything", "order") is None, "nobody speaks of this type"
 
     def test_what_any_of_the_workers_takes_is_taken(self):

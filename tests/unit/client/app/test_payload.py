@@ -123,12 +123,12 @@ def test_what_json_does_not_have_is_refused_with_its_place(wrong):
     def function(a: Any, b: Any = None) -> None: ...
 
     signature = Signature(function, "f")
-    with pytest.raises(InvalidField, match=r"Argument 1 of f holds a float that is NaN or infinite"):
+    with pytest.raises(InvalidField, match=r"Argument 1 of f contains a float that is NaN or infinite"):
         signature.encode((wrong,), {})
-    with pytest.raises(InvalidField, match=r"Argument 'b' of f holds"):
+    with pytest.raises(InvalidField, match=r"Argument 'b' of f contains"):
         signature.encode((None,), {"b": wrong})
-    with pytest.raises(InvalidField, match=r"The payload holds a float"):
+    with pytest.raises(InvalidField, match=r"The payload contains a float"):
         encode(wrong, "The payload")
-    with pytest.raises(InvalidField, match=r"The request holds a float"):
+    with pytest.raises(InvalidField, match=r"The request contains a float"):
         body({"payload": wrong})
     assert encode([None, "null", 1.5], "The payload") == b'[null,"null",1.5]'

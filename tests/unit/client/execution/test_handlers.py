@@ -79,7 +79,7 @@ def test_a_delay_that_is_none_is_a_failure():
         raise Snooze("whenever")
 
     outcome = ended(function)
-    assert isinstance(outcome, Failed) and "'whenever' is not a length of time" in outcome.message
+    assert isinstance(outcome, Failed) and "'whenever' is not a duration" in outcome.message
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_a_client_must_be_open():
 
 
 def test_a_token_is_for_a_server():
-    with pytest.raises(BadConfig, match="this is a folder"):
+    with pytest.raises(BadConfig, match="this app uses a folder"):
         App(":memory:", token="x")
 
 

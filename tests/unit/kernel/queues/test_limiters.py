@@ -73,7 +73,7 @@ def test_why_says_so_when_as_many_as_may_are_out():
     bench.do(SetLane("task:q", LaneSettings(concurrency=1)))
     bench.submit("a", "b", on=queue("q"))
     sentence = why(bench.state, bench.intent("b"), T0).sentence
-    assert sentence.startswith("It waits for the limit of its lane 'task:q': as many as may are out.")
+    assert sentence.startswith("It waits for the limit of its lane 'task:q': the maximum number is running.")
 
 
 def test_an_earlier_moment_takes_the_place_of_a_later_one():
