@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import limits
-from duetime.engine import recovery
+from duetime.engine import recovery, shell
 from duetime.engine.inbox import Request
 from duetime.engine.pump import Pump
 from duetime.errors import InDoubt
@@ -237,7 +237,7 @@ def test_a_delivery_that_was_handed_back_costs_an_attempt(monkeypatch):
 
 
 def test_at_most_once_is_started_before_the_medium_has_it(monkeypatch):
-    monkeypatch.setattr(engine_run, "split", lambda turn: (turn.effects, []))
+    monkeypatch.setattr(shell, "_split", lambda turn: (turn.effects, []))
     assert "its record was not synced" in first_violation()
 
 

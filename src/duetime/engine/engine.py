@@ -20,27 +20,26 @@ from duetime.engine.alarm import make_alarm
 from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
-from duetime.engine.foreknown import Foreknown
 from duetime.engine.guard import Guard
-from duetime.engine.inbox import Asked, Batch, Inbox, Request, command_bytes, shares
+from duetime.engine.inbox import Inbox, Request, command_bytes
 from duetime.engine.options import Options
-from duetime.engine.parts import first_batch, is_out, resolver, split
+from duetime.engine.parts import resolver, settings_commands
 from duetime.engine.planner import Planner
 from duetime.engine.predictions.predictor import Expecting
 from duetime.engine.progress import Progresses
 from duetime.engine.pulse import Pulse
-from duetime.engine.pump import Pump, Turn
+from duetime.engine.pump import Pump
 from duetime.engine.recovery import recover
+from duetime.engine.shell import Acts, Shell
 from duetime.engine.syncer import Syncer
 from duetime.engine.waiters import Observer, Waiters
 from duetime.engine.window import Window
-from duetime.errors import Closed, DuetimeError, Fatal, NoSpace, Refused
+from duetime.errors import Closed, DuetimeError, Fatal
 from duetime.kernel import query
 from duetime.kernel.kernel import Answer, Kernel
-from duetime.log.log import Log
+from duetime.log.log import Log, Position
 from duetime.protocol import bounds
 from duetime.protocol.command import Command, Drain, SetLane
-from duetime.protocol.effect import Effect
 from duetime.protocol.intent import Intent
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.reply import Existing, Refusal
@@ -50,8 +49,6 @@ from duetime.refusals import error_of
 from duetime.store.store import ReadStore, Store
 
 _logger = logging.getLogger("duetime")
-
-_DURABLE = AckLevel.DURABLE
 
 # How long a closing engine tries to write outcomes on a disk without room. They are done again later.
 FLUSH_MS_MAX = 5_000
@@ -84,6 +81,12 @@ class Engine(Planner):
         self._pump_task: asyncio.Task[None] | None = None
         self._close_task: asyncio.Task[None] | None = None
         self._quiet: list[asyncio.Future[None]] = []
+        self._sync_within_s = {
+            AckLevel.ASYNC: self.options.flush_ms / 1000,
+            AckLevel.BATCH_DEFERRED: self.options.batch_deferred_ms / 1000,
+            AckLevel.DURABLE: 0.0,
+            AckLevel.REPLICATED: 0.0,
+        }
         self.on_failure: Callable[[Exception], None] = lambda error: None
 
     # Life.
@@ -101,8 +104,8 @@ class Engine(Planner):
             self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
             self.pump.watched = self._waiters.__bool__
             self.guard = Guard(self._log, self._store, kernel.state, self.options)
-            self._syncer = Syncer(self._log, self._fail, self.meter)
-            self._inbox.sift = Foreknown(self.pump, self._syncer, self.clock, self._durable, self.meter)
+            self._shell = Shell(self.pump, self._inbox, self.clock)
+            self._syncer = Syncer(self._log, self._synced, self._fail, self.meter)
             self._checkpointer = Checkpointer(
                 self.pump,
                 self._log,
@@ -121,8 +124,7 @@ class Engine(Planner):
             self.pulse = Pulse(self.pump, self.clock)
             await self._window.reach()
             self._started = True
-            turn = await self.pump.turn(first_batch(kernel.state, self.options), kernel.state.epoch + 1)
-            self._after(turn)
+            self._carry_out(await self._shell.begin(settings_commands(kernel.state, self.options)))
             self._window.extend()
             self.expecting.start(kernel.state, self._store)
         except BaseException:
@@ -150,9 +152,7 @@ class Engine(Planner):
             await future
 
     def _at_work(self) -> bool:
-        return bool(
-            self._busy or len(self._inbox) or self._dispatcher.running() or self._syncer.somebody_waits()
-        )
+        return bool(self._busy or len(self._inbox) or self._dispatcher.running() or self._shell.waits())
 
     async def close(self, drain_ms: int | None = None) -> None:
         """Drain, write a checkpoint, let go of everything. What did not end in time is handed back.
@@ -218,10 +218,8 @@ class Engine(Planner):
         _logger.critical("The engine stopped itself: %s", self._failure, exc_info=error)
         self._checkpointer.stop()  # what the kernel holds now may be half applied: it is not written down
         self._window.close()
-        for request in self._inbox.refuse_all():
-            request.reply(self._failure)
         self.expecting.release()
-        self._syncer.give_up(self._failure)
+        self._carry_out(self._shell.abandon(self._failure))
         self._waiters.fail(self._failure)
         self._notify_quiet()
         self._wake()
@@ -256,52 +254,34 @@ class Engine(Planner):
 
     async def _step(self) -> None:
         self.pulse.deaf(await self._window.reach())
-        batch = self._inbox.take()
-        if not batch.commands:
+        acts = await self._shell.step()
+        self._carry_out(acts)
+        if acts.failure is not None:
+            raise acts.failure
+        if acts.full:
+            await asyncio.sleep(_FULL_RETRY_S)
+
+    def _synced(self, position: Position) -> None:
+        """Everything up to here is on stable storage."""
+        self._carry_out(self._shell.synced(position))
+        self._notify_quiet()
+
+    def _carry_out(self, acts: Acts) -> None:
+        """Do what the shell ordered."""
+        if acts.effects:
+            self._dispatcher.act(acts.effects)
+        for request, answer in acts.replies:
+            request.reply(answer)
+        if acts.sync is not None:
+            self._syncer.written(acts.position, self._sync_within_s[acts.sync])
+        if acts.known and self.meter is not None:
+            self.meter.known(answer for _, answer in acts.known)
+        turn = acts.turn
+        if turn is None:
             return
-        try:
-            turn = await self.pump.turn(batch)
-        except NoSpace as error:
-            await self._full(batch, error)
-        except Refused as error:
-            self._inbox.sort_out(batch, error)
-        except Exception as error:
-            for requests in batch.replies:
-                for request in requests:
-                    request.reply(error)
-            raise
-        else:
-            self._after(turn)
-
-    async def _full(self, batch: Batch, error: NoSpace) -> None:
-        """No room: callers are refused, outcomes and time are kept until there is some."""
-        for requests in batch.replies:
-            for request in requests:
-                request.reply(error)
-        self._inbox.settlements[:0] = batch.settlements
-        self._inbox.tick = True
-        await asyncio.sleep(_FULL_RETRY_S)
-
-    def _after(self, turn: Turn) -> None:
-        """Act on a turn: effects and answers that may go now, and those that wait for the medium."""
-        now, later = split(turn)
-        self._dispatcher.act(now)
-        waiting: list[tuple[Asked, Answer]] = []
-        for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
-            for request, part in shares(requests, answer):
-                if request.ack >= _DURABLE:
-                    waiting.append((request, part))
-                else:
-                    request.reply(part)
-        if later or waiting or turn.batch.ack >= AckLevel.DURABLE:
-            self._syncer.when_synced(turn.position, lambda error: self._durable(later, waiting, error))
-        else:
-            deferred = turn.batch.ack is AckLevel.BATCH_DEFERRED
-            window_ms = self.options.batch_deferred_ms if deferred else self.options.flush_ms
-            self._syncer.written(turn.position, window_ms / 1000)
         self._checkpointer.changed()
-        if turn.changes:
-            self._waiters.tell(turn.changes, self._view)
+        if acts.changes:
+            self._waiters.tell(acts.changes, self._view)
         self._set_alarm()
         self._window.plan()
         self.pulse.plan()
@@ -318,16 +298,6 @@ class Engine(Planner):
 
     def _set_alarm(self) -> None:
         self._alarm.set(self.pump.kernel.next_ms())
-
-    def _durable(
-        self, effects: list[Effect], waiting: list[tuple[Asked, Answer]], error: Exception | None
-    ) -> None:
-        if error is None:
-            state = self.pump.kernel.state
-            self._dispatcher.act(effect for effect in effects if is_out(state, effect))
-        for request, answer in waiting:
-            request.reply(answer if error is None else error)
-        self._notify_quiet()
 
     def _settle(self, settlements: list[Settlement]) -> None:
         if self._failure is None:

@@ -7,54 +7,17 @@ everything that was answered before. A DURABLE answer waits until everything it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from duetime.clock import Clock
 from duetime.engine.inbox import Asked, Batch, Single, add_submits
-from duetime.engine.meter import Meter
-from duetime.engine.pump import Pump
-from duetime.engine.syncer import Syncer
 from duetime.kernel import foreknown
 from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol.command import Command, Settle, Submit
-from duetime.protocol.effect import Effect
 from duetime.protocol.intent import Item
-from duetime.protocol.reply import Existing
-from duetime.protocol.terms import AckLevel
 
-Waiting = list[tuple[Asked, Answer]]
-Durable = Callable[[list[Effect], Waiting, Exception | None], None]
+Known = list[tuple[Asked, Answer]]
 
 
-class Foreknown:
-    """Takes known requests out of batches and answers them."""
-
-    def __init__(
-        self, pump: Pump, syncer: Syncer, clock: Clock, durable: Durable, meter: Meter | None
-    ) -> None:
-        self._pump = pump
-        self._syncer = syncer
-        self._clock = clock
-        self._durable = durable
-        self._meter = meter
-
-    def __call__(self, batch: Batch) -> None:
-        found = sift(self._pump.kernel.state, batch, self._clock.now_ms())
-        if not found:
-            return
-        waiting = [known for known in found if known[0].ack >= AckLevel.DURABLE]
-        if waiting:
-            self._syncer.when_synced(self._pump.position, lambda error: self._durable([], waiting, error))
-        for request, answer in found:
-            if request.ack < AckLevel.DURABLE:
-                request.reply(answer)
-            if self._meter is not None:
-                replies = answer if type(answer) is list else (answer,)
-                self._meter.duplicates += sum(type(reply) is Existing for reply in replies)
-
-
-def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
+def sift(state: State, batch: Batch, now_ms: int) -> Known:
     """Take requests that need no record out of a batch. Nothing is taken from a batch with commands other
     than new intents and outcomes: a request stays after those that came before it. Nor is anything taken
     while the clock is behind the newest record: then the command's record could have an earlier time than the
@@ -68,7 +31,7 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
             if known is None:
                 return []
             answers[place] = known
-    found: Waiting = []
+    found: Known = []
     made: set[str] = set()
     left: list[tuple[Command, list[Asked]]] = []
     for place, (command, requests) in enumerate(zip(batch.commands, batch.replies, strict=True)):
@@ -91,7 +54,7 @@ def sift(state: State, batch: Batch, now_ms: int) -> Waiting:
     return found
 
 
-def _unknown(state: State, requests: list[Asked], now_ms: int, made: set[str], found: Waiting) -> list[Asked]:
+def _unknown(state: State, requests: list[Asked], now_ms: int, made: set[str], found: Known) -> list[Asked]:
     """The submits that must be written; answers to the others are added to `found`. `made` has the ids of
     earlier submits to be written: a request that names one of them must come after it."""
     unknown: list[Asked] = []

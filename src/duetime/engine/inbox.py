@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, cast
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from duetime.kernel.kernel import Answer
 from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX, FRAME_BYTES_MAX
-from duetime.protocol.command import Advance, Command, Settle, Submit
+from duetime.protocol.command import Command, Settle, Submit
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.outcome import (
     Done,
@@ -86,6 +87,14 @@ class Batch(Struct):
     ack: AckLevel
     settlements: list[Settlement]
     """Outcomes in this batch: they must not be lost when it cannot be written."""
+    doubtful: bool = False
+    """Whether a request in it may already be known."""
+    tick: bool = False
+    """Whether a timer rang: an otherwise empty batch then writes an `Advance`."""
+
+    def requests(self) -> Iterator[Asked]:
+        """All requests that wait for an answer."""
+        return chain.from_iterable(self.replies)
 
 
 class Inbox:
@@ -96,8 +105,6 @@ class Inbox:
         self._requests: deque[Asked] = deque()
         self._doubtful = False
         """Whether a request in it may already be known."""
-        self.sift: Callable[[Batch], None] = lambda batch: None
-        """Takes requests that need no record out of a batch."""
         self.settlements: list[Settlement] = []
         self.tick = False
         self._together = _ALL
@@ -132,18 +139,20 @@ class Inbox:
         self.settlements.clear()
         return waiting
 
-    def sort_out(self, batch: Batch, error: Exception) -> None:
-        """A batch could not be encoded: the request at fault gets the error, the rest is taken again. If each
-        alone could be written, they are only too many: the next batch has half of them."""
-        requests = [request for answered in batch.replies for request in answered]
+    def put_back(self, batch: Batch) -> None:
+        """A batch could not be written: keep its outcomes and the passing of time for a later batch."""
+        self.settlements[:0] = batch.settlements
+        self.tick = True
+
+    def sort_out(self, batch: Batch) -> list[Asked]:
+        """A batch could not be encoded: return the requests at fault, and take the rest again. If each
+        could be written alone, they are only too many: the next batch has half of them."""
+        requests = list(batch.requests())
         innocent = [request for request in requests if _writable(request.command)]
         if len(innocent) == len(requests) and all(map(_writable, batch.settlements)):
             self._together = (len(requests) + len(batch.settlements)) // 2
             if not self._together:
                 innocent = []  # it is alone: taking it again would never end
-        for request in requests:
-            if request not in innocent:
-                request.reply(error)
         self._requests.extendleft(reversed(innocent))
         self.settlements[:0] = [
             settlement
@@ -151,6 +160,8 @@ class Inbox:
             else replace(settlement, outcome=Failed("outcome", "it could not be stored"), log=None)
             for settlement in batch.settlements
         ]
+        self.tick = self.tick or batch.tick
+        return [request for request in requests if request not in innocent]
 
     def take(self) -> Batch:
         """The next batch, within the limits of a frame. Outcomes first: they free what others need."""
@@ -185,22 +196,9 @@ class Inbox:
         batch.ack = ack
         add_submits(batch, merged)
         if self._doubtful:
-            self._doubtful = bool(requests)
-            self._sift(batch)
-        if self.tick and not batch.commands:
-            batch.commands.append(Advance())
-            batch.replies.append([])
-        self.tick = False
+            batch.doubtful, self._doubtful = True, bool(requests)
+        batch.tick, self.tick = self.tick, False
         return batch
-
-    def _sift(self, batch: Batch) -> None:
-        try:
-            self.sift(batch)
-        except Exception as error:  # the store could not be read; these requests are no longer in the inbox
-            for requests in batch.replies:
-                for request in requests:
-                    request.reply(error)
-            raise
 
     def _take_settlements(self, batch: Batch, most: int) -> tuple[int, int]:
         size = count = 0

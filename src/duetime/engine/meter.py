@@ -18,6 +18,7 @@ from duetime.clock import Clock
 from duetime.engine.histogram import RECENT_MS, SLICE_MS, Histogram, Sliding
 from duetime.engine.pump import Turn
 from duetime.errors import DuetimeError
+from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.limits import HELD_BACK_MAX, HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
@@ -128,13 +129,21 @@ class Meter:
         for command, answer in zip(turn.batch.commands, turn.answers, strict=True):
             if type(command) is Submit:
                 size += len(command.items)
-                if type(answer) is list:
-                    self.duplicates += sum(type(reply) is Existing for reply in answer)
+                self._count_duplicates(answer)
             elif type(command) is Settle:
                 size += len(command.settlements)
             else:
                 size += 1
         self.batch.add(size)
+
+    def known(self, answers: Iterable[Answer]) -> None:
+        """Requests were answered without a record."""
+        for answer in answers:
+            self._count_duplicates(answer)
+
+    def _count_duplicates(self, answer: Answer) -> None:
+        replies = answer if type(answer) is list else (answer,)
+        self.duplicates += sum(type(reply) is Existing for reply in replies)
 
     def acted(self, effects: Iterable[Effect]) -> None:
         """Deliveries went to their channels."""

@@ -1,4 +1,4 @@
-"""Cutting things up: a submit into chunks, an answer into shares, effects into now and later; and replies."""
+"""Chunks of a large submit, commands for changed settings, and replies that end a future."""
 
 from __future__ import annotations
 
@@ -9,31 +9,28 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.engine.inbox import Batch, item_bytes
+from duetime.engine.inbox import item_bytes
 from duetime.engine.options import Options
-from duetime.engine.pump import Turn
 from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.limits import BATCH_BYTES_MAX
-from duetime.protocol.command import Command, Configure, Resize, Start
-from duetime.protocol.effect import Deliver, Effect
-from duetime.protocol.intent import DISPATCHING, Item
-from duetime.protocol.terms import AckLevel, Guarantee
+from duetime.protocol.command import Command, Configure, Resize
+from duetime.protocol.intent import Item
 
 # Intents of one submit that are written together, and their bytes.
 CHUNK_ITEMS = 1_000
 CHUNK_BYTES = BATCH_BYTES_MAX // 2
 
 
-def first_batch(state: State, options: Options) -> Batch:
-    """What a new writer says first: its epoch, and what the configuration changed."""
-    commands: list[Command] = [Start(state.epoch + 1)]
+def settings_commands(state: State, options: Options) -> list[Command]:
+    """What the configuration changed since the state was written."""
+    commands: list[Command] = []
     if state.settings != options.settings:
         commands.append(Configure(options.settings))
     for tier, permits in enumerate(options.permits):
         if state.tiers.all[tier].max != permits:
             commands.append(Resize(tier, permits))
-    return Batch(commands, [[] for _ in commands], AckLevel.DURABLE, [])
+    return commands
 
 
 class Chunk(Struct, frozen=True):
@@ -70,28 +67,6 @@ def _chunk(items: tuple[Item, ...], places: dict[int, int], size: int) -> Chunk:
     if any(old != new for old, new in places.items()):
         items = tuple(replace(item, terms=places[item.terms]) for item in items)
     return Chunk(items, tuple(places), size)
-
-
-def split(turn: Turn) -> tuple[list[Effect], list[Effect]]:
-    """Effects that may go now, and those that must wait until their record is on the medium: deliveries
-    at most once, and those of intents whose own DURABLE submit is in this batch."""
-    durable = turn.batch.ack >= AckLevel.DURABLE
-    now: list[Effect] = []
-    later: list[Effect] = []
-    for effect in turn.effects:
-        if type(effect) is Deliver:
-            terms = effect.terms
-            if terms.guarantee is Guarantee.AT_MOST_ONCE or (durable and terms.ack >= AckLevel.DURABLE):
-                later.append(effect)
-                continue
-        now.append(effect)
-    return now, later
-
-
-def is_out(state: State, effect: Effect) -> bool:
-    """Whether a delivery that waited for the medium is still wanted: it may be cancelled by now."""
-    intent = state.store.get(effect.id)
-    return intent is not None and intent.status is DISPATCHING and intent.delivery == effect.delivery
 
 
 def resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:

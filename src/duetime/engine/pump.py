@@ -1,4 +1,4 @@
-"""Append, apply: the one place with that order. Acting comes after, by whoever called.
+"""Append, apply. Acting comes after: the shell orders it.
 
 The pump owns the position and the kernel. It awaits nothing but the log, so the simulator can run it
 without an event loop. If anything is wrong after a frame was written, the kernel is not to be trusted

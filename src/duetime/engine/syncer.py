@@ -1,13 +1,12 @@
-"""When what is written reaches the medium, and who waits for it. Owns the log's syncs.
+"""When the log is synced. Owns the log's syncs.
 
-One sync covers every batch that came before it (group commit). Batches that nobody waits for are synced
-within their window; when nothing is unsynced, nothing happens.
+One sync covers every batch that came before it (group commit). A batch that nothing waits for is synced
+within its window. While nothing is unsynced, nothing happens.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from time import perf_counter  # tidy: how long it took, not what time it is
 
@@ -17,14 +16,20 @@ from duetime.log.log import Log, Position
 
 
 class Syncer:
-    """Syncs the log when somebody waits for it, or when its window ends."""
+    """Syncs the log within the time that each batch allows, and reports the synced position."""
 
-    def __init__(self, log: Log, failed: Callable[[Exception], None], meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        reached: Callable[[Position], None],
+        failed: Callable[[Exception], None],
+        meter: Meter | None = None,
+    ) -> None:
         self._log = log
+        self._reached = reached
         self._meter = meter
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[Position, Callable[[Exception | None], None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_s = 0.0
         self._wanted = asyncio.Event()
@@ -34,8 +39,11 @@ class Syncer:
         self._task = self._loop.create_task(self._run())
 
     def written(self, position: Position, within_s: float) -> None:
-        """Everything up to here is written and must be synced within this time."""
+        """Everything up to here is written and must be synced within this time; 0: at once."""
         self._written = position
+        if not within_s:
+            self._wanted.set()
+            return
         at_s = self._loop.time() + within_s
         if self._timer is not None and self._timer_at_s <= at_s:
             return
@@ -43,21 +51,6 @@ class Syncer:
             self._timer.cancel()
         self._timer_at_s = at_s
         self._timer = self._loop.call_at(at_s, self._wanted.set)
-
-    def when_synced(self, position: Position, then: Callable[[Exception | None], None]) -> None:
-        """Call with None when everything up to here is on the medium, or with why it never will be. The
-        sync begins at once."""
-        self._written = position
-        self._waiting.append((position, then))
-        self._wanted.set()
-
-    def somebody_waits(self) -> bool:
-        return bool(self._waiting)
-
-    def give_up(self, error: Exception) -> None:
-        """Nothing more will be synced: everybody who waits is told why."""
-        while self._waiting:
-            self._waiting.popleft()[1](error)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -79,8 +72,7 @@ class Syncer:
                     self.synced = await self._log.sync()
                     if self._meter is not None:
                         self._meter.synced(perf_counter() - began_s)
-                while self._waiting and self._waiting[0][0] <= self.synced:
-                    self._waiting.popleft()[1](None)
+                self._reached(self.synced)
         except asyncio.CancelledError:
             if not self._closing:
                 self._failed(Fatal("The engine's task was cancelled from outside."))

@@ -6,7 +6,6 @@ import pytest
 
 from duetime.engine.foreknown import sift
 from duetime.engine.inbox import Asked, Batch, Inbox, Request
-from duetime.errors import Damaged
 from duetime.protocol.command import Cancel, Command, FireNow, Submit
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel
@@ -58,17 +57,3 @@ def test_nothing_is_known_while_the_clock_is_behind_the_newest_record():
     earlier_ms = T0 - 3_600_000
     batch = batch_of(new("soon", at_ms=earlier_ms + 1_000), new("there"))
     assert not answered(bench, batch, earlier_ms), "by its own record's time it is not in the past"
-
-
-def test_who_is_taken_out_of_the_inbox_is_told_why_it_failed():
-    told: list[object] = []
-
-    def broken(batch: Batch) -> None:
-        raise Damaged("a row")
-
-    inbox = Inbox(lambda: None)
-    inbox.sift = broken
-    inbox.put(Request(new("a"), AckLevel.ASYNC, told.append))
-    with pytest.raises(Damaged):
-        inbox.take()
-    assert [type(answer) for answer in told] == [Damaged]

@@ -1,29 +1,24 @@
-"""One run of an engine in the simulator, from start to crash: the real pump, inbox and recovery, and the
-shell's order of acting.
+"""One run of an engine in the simulator, from start to crash: the real shell, pump, inbox and recovery.
 
-It does by hand what `engine.Engine` does with an event loop: effects and answers that may go at once go
-after the turn, those that must wait for stable storage go after the next sync; a checkpoint is made step by
-step, the log synced before its first job. Nothing here catches errors that would end the process.
+It does by hand what `engine.Engine` does with an event loop: it carries out what the shell orders, syncs the
+log when the simulation says so, and makes a checkpoint job by job, the log synced before the first job.
+Nothing here catches errors that would end the process.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from duetime.clock import Clock
-from duetime.engine.inbox import Asked, Batch, Inbox, Request, shares
-from duetime.engine.parts import split
+from duetime.engine.inbox import Asked, Inbox, Request
 from duetime.engine.pump import Pump, Turn
 from duetime.engine.recovery import recover
-from duetime.errors import NoSpace
-from duetime.kernel.kernel import Answer
+from duetime.engine.shell import Acts, Shell
 from duetime.kernel.state import State
 from duetime.log.log import Log, Position
-from duetime.protocol.command import Command, Start
-from duetime.protocol.effect import Effect
-from duetime.protocol.terms import AckLevel
+from duetime.protocol.command import Command
+from duetime.protocol.effect import Deliver, Effect
 from duetime.store.store import Job, Store, pause, settled
 from duetime.testing.sim.told import Sent
 
@@ -40,6 +35,12 @@ def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waited: something real crept into the simulation")
 
 
+def sent_of(request: Asked) -> Sent:
+    """The request as the simulation sent it."""
+    assert isinstance(request.reply, Sent)
+    return request.reply
+
+
 class Life:
     """From a start to a crash."""
 
@@ -49,7 +50,7 @@ class Life:
         store: Store,
         clock: Clock,
         nonce: Callable[[], int],
-        act: Callable[[list[Effect], Position], None],
+        act: Callable[[Effect, Position], None],
         turned: Callable[[Turn], None],
     ) -> None:
         self.log = log
@@ -57,8 +58,8 @@ class Life:
         self._act = act
         self._turned = turned
         self.inbox = Inbox(lambda: None)
-        self.full = False
-        self._waiting: deque[tuple[Position, list[Effect], list[tuple[Asked, Answer]]]] = deque()
+        self._written: dict[tuple[str, int], Position] = {}
+        """By intent and delivery: the position behind the record that handed it out."""
         self._jobs: Iterator[Job] | None = None
         self._job: Job | None = None
         self._job_position: Position = 0
@@ -67,6 +68,7 @@ class Life:
         kernel, position = run_now(recover(log, store))
         self.pump = Pump(log, kernel, clock, position, nonce)
         self.pump.stood_still = self._stood_still
+        self.shell = Shell(self.pump, self.inbox, clock)
         self.still_ms = 0
         """How long it stood still and has not noticed yet."""
 
@@ -76,9 +78,7 @@ class Life:
 
     def begin(self, commands: list[Command]) -> None:
         """The first frame: a new epoch, which wins or loses by its place on the log."""
-        epoch = self.state.epoch + 1
-        batch = Batch([Start(epoch), *commands], [[] for _ in (None, *commands)], AckLevel.DURABLE, [])
-        self._after(run_now(self.pump.turn(batch, epoch)))
+        self._carry_out(run_now(self.shell.begin(commands)))
 
     def _stood_still(self) -> int:
         still_ms, self.still_ms = self.still_ms, 0
@@ -89,45 +89,32 @@ class Life:
 
     def turn(self) -> None:
         """Append, apply, act."""
-        batch = self.inbox.take()
-        if not batch.commands:
-            return
-        try:
-            turn = run_now(self.pump.turn(batch))
-        except NoSpace as error:
-            for requests in batch.replies:
-                for request in requests:
-                    request.reply(error)
-            self.inbox.settlements[:0] = batch.settlements
-            self.inbox.tick = True
-        else:
-            self._after(turn)
-
-    def _after(self, turn: Turn) -> None:
-        self._turned(turn)
-        now, later = split(turn)
-        self._act(now, turn.position)
-        waiting: list[tuple[Asked, Answer]] = []
-        for requests, answer in zip(turn.batch.replies, turn.answers, strict=True):
-            for request, part in shares(requests, answer):
-                sent = request.reply
-                assert isinstance(sent, Sent)
-                sent.position = turn.position
-                if request.ack >= AckLevel.DURABLE:
-                    waiting.append((request, part))
-                else:
-                    sent(part)
-        if later or waiting:
-            self._waiting.append((turn.position, later, waiting))
+        before = self.pump.position
+        acts = run_now(self.shell.step())
+        for request, _ in acts.known:
+            sent_of(request).position = before  # the answer rests on what was written until then
+        self._carry_out(acts)
 
     def sync(self) -> None:
-        """Everything is on stable storage now: whatever waited for it continues."""
-        synced = run_now(self.log.sync())
-        while self._waiting and self._waiting[0][0] <= synced:
-            position, effects, waiting = self._waiting.popleft()
-            self._act(effects, position)
-            for request, answer in waiting:
-                request.reply(answer)
+        """Sync the log, and carry out what waited for that."""
+        self._carry_out(self.shell.synced(run_now(self.log.sync())))
+
+    def _carry_out(self, acts: Acts) -> None:
+        turn = acts.turn
+        if turn is not None:
+            self._turned(turn)
+            for request in turn.batch.requests():
+                sent_of(request).position = turn.position
+            for effect in turn.effects:
+                if type(effect) is Deliver:
+                    self._written[effect.id, effect.delivery] = turn.position
+        for effect in acts.effects:
+            # The shell decides what may begin; the position to check it against does not come from the shell.
+            self._act(effect, self._written[effect.id, effect.delivery] if type(effect) is Deliver else 0)
+        for request, answer in acts.replies:
+            request.reply(answer)
+        if acts.failure is not None:
+            raise acts.failure
 
     # The checkpoint, step by step.
 

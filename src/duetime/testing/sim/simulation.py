@@ -313,13 +313,12 @@ class Simulation:
                 name = reply.reason.value
                 self._refusals[name] = self._refusals.get(name, 0) + 1
 
-    def _act(self, effects: list[Effect], position: Position) -> None:
-        for effect in effects:
-            if isinstance(effect, Deliver):
-                self.outside.started(effect, position)
-                self.workers.deliver(effect)
-            else:
-                self.workers.abort(effect)
+    def _act(self, effect: Effect, position: Position) -> None:
+        if isinstance(effect, Deliver):
+            self.outside.started(effect, position)
+            self.workers.deliver(effect)
+        else:
+            self.workers.abort(effect)
 
     # The second act: everything must end.
 
