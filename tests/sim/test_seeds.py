@@ -50,7 +50,7 @@ DIGEST = "from duetime.testing.sim.simulator import *; print(merged(run_seeds(ra
 # The order of a set gets into what the world is told: in one process nobody can see it.
 LEAK = """
 from msgspec.structs import replace
-from duetime.kernel import dispatch
+from duetime.kernel.queues import dispatch
 real = dispatch.Deliver
 dispatch.Deliver = lambda *fields: replace(real(*fields), payload=min({"a", "b", "c"}, key=hash).encode())
 """
