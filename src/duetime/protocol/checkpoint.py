@@ -31,8 +31,8 @@ class Consumer(Struct, array_like=True, gc=False):
 
 
 class Turns(Struct, frozen=True, array_like=True, gc=False):
-    """The fairness keys of one track and how many turns each has had, relative to the track's level (see
-    `kernel.queues.fairness`)."""
+    """The fairness keys of one track: the virtual time (`had`) of each, relative to the track's level. See
+    `kernel.queues.fairness`."""
 
     lane: str
     tier: int

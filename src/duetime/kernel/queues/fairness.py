@@ -1,14 +1,15 @@
 """Weighted fair shares of a track by key, such as a tenant: a key that floods the track does not delay the
 others. Owns the order between keys.
 
-Start-time fair queueing, in whole numbers. Each key has a virtual time: every start adds one `TURN` divided
-by its weight. The key with the lowest virtual time goes first; among equals, and inside one key, the older
-intent. The *level* is the virtual time of the newest start: a key that returns after a pause starts from the
-level, so no key saves up turns by being away. A new key begins at the *entry*, which is the level or, when
-very many new keys arrive, a little higher with each start: an endless series of new keys starves no one.
+Start-time fair queueing, in whole numbers. Each key has a virtual time (`had`): a start adds one `TURN`
+divided by its weight. The key with the lowest virtual time goes first; among equals, and inside one key, the
+older intent. The *level* is the virtual time of the newest start: a key that returns after a pause starts
+from the level, so no key saves up turns by being away. A new key begins at the *entry*, which is the level
+or, when very many new keys arrive, a little higher with each start: an endless series of new keys starves no
+one.
 
 So before the first intent of a key goes, each other key starts at most (its weight // that key's weight) + 1
-times, however many of its intents wait. `docs/guarantees.md` has the proof.
+times, however many of its intents wait. `docs/guarantees.md` says why.
 
 Intents without a key share one common key. A track whose intents have no keys pays nothing for all this.
 """
@@ -32,7 +33,7 @@ COMMON = ""
 
 
 class Share:
-    """One key: its virtual time, and the number of its due intents."""
+    """One key: its virtual time (`had`), and the number of its due intents."""
 
     __slots__ = ("due", "had")
 
