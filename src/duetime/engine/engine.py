@@ -1,4 +1,4 @@
-"""The engine: starts, stops, drains; owns every task. Requests in, answers out; the pump in between.
+"""The engine: starts, stops, drains; owns every task. Requests in, answers out; the shell in between.
 
 Everything here runs in one event loop's thread. A fault after a write stops the engine (fail-stop): every
 caller gets the same error, nothing half-applied is served, and a new start recovers from the log.
@@ -50,9 +50,9 @@ from duetime.store.store import ReadStore, Store
 
 _logger = logging.getLogger("duetime")
 
-# How long a closing engine tries to write outcomes on a disk without room. They are done again later.
+# How long a closing engine tries to write outcomes to a full disk. Their deliveries are repeated later.
 FLUSH_MS_MAX = 5_000
-# How soon to look whether there is room again on a full disk.
+# How soon to check a full disk again.
 _FULL_RETRY_S = 0.5
 
 
@@ -89,7 +89,7 @@ class Engine(Planner):
         }
         self.on_failure: Callable[[Exception], None] = lambda error: None
 
-    # Life.
+    # Lifecycle.
 
     async def start(self) -> None:
         """Recover, begin a new epoch, and hand out what is due."""
@@ -155,9 +155,9 @@ class Engine(Planner):
         return bool(self._busy or len(self._inbox) or self._dispatcher.running() or self._shell.waits())
 
     async def close(self, drain_ms: int | None = None) -> None:
-        """Drain, write a checkpoint, let go of everything. What did not end in time is handed back.
+        """Drain, write a checkpoint, release everything. Deliveries that did not end in time are handed back.
 
-        Once begun it goes on to its end, also when the caller is cancelled; who calls again waits for it.
+        Once begun it runs to its end, also if the caller is cancelled; a second call waits for the first.
         """
         if self._close_task is None:
             if not self._started:
@@ -179,7 +179,7 @@ class Engine(Planner):
         await self._let_go()
 
     async def _flush_outcomes(self) -> None:
-        """Write what came in while closing, so that it is not done again."""
+        """Write the outcomes that came in while closing, so that their deliveries are not repeated."""
         while len(self._inbox) and self._failure is None:
             self._wake()
             await asyncio.shield(self._turn_done())
@@ -211,12 +211,12 @@ class Engine(Planner):
             )
 
     def _fail(self, error: Exception) -> None:
-        """Stop for good: after this nobody is told anything but why."""
+        """Stop for good: from now on every caller gets this error."""
         if self._failure is not None:
             return
         self._failure = error if isinstance(error, DuetimeError) else Fatal(f"The engine failed: {error!r}.")
         _logger.critical("The engine stopped itself: %s", self._failure, exc_info=error)
-        self._checkpointer.stop()  # what the kernel holds now may be half applied: it is not written down
+        self._checkpointer.stop()  # the kernel may be half applied: it is not written down
         self._window.close()
         self.expecting.release()
         self._carry_out(self._shell.abandon(self._failure))
@@ -291,7 +291,7 @@ class Engine(Planner):
             self.meter.turn(turn)
 
     def _ring(self) -> None:
-        """Time has come for something."""
+        """The alarm rang: time must advance."""
         if not self._closing and self._failure is None:
             self.look()
         self._inbox.time()
@@ -309,7 +309,7 @@ class Engine(Planner):
             if not future.done():
                 future.set_result(None)
 
-    # What callers ask.
+    # Calls from outside.
 
     def request(
         self, command: Command, ack: AckLevel, reply: Callable[[Answer | Exception], None], size: int = 128
@@ -340,14 +340,14 @@ class Engine(Planner):
         return query.view(answer, self.now_ms()) if isinstance(answer, Intent) else answer
 
     async def wait(self, id: str) -> View:
-        """The intent, once it has ended."""
+        """Wait until the intent has ended; returns its view."""
         view = self.get(id)
         if view is None:
             raise errors.NoSuchIntent(f"There is no intent with the id {id!r}.")
         return view if view.final else await self._waiters.wait(id)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
-        """Call `observer` with every transition from now on; returns the way to stop it."""
+        """Call `observer` with every transition from now on; returns a function that stops it."""
         self._waiters.observers.append(observer)
         return lambda: self._waiters.observers.remove(observer)
 
@@ -360,7 +360,7 @@ class Engine(Planner):
 
     @property
     def store(self) -> ReadStore:
-        """What readers may ask of the store. Raises the reason if the engine is not running."""
+        """The store, for readers. Raises the reason if the engine is not running."""
         self._kernel()
         return self._store
 

@@ -17,13 +17,13 @@ from duetime.limits import BATCH_BYTES_MAX
 from duetime.protocol.command import Command, Configure, Resize
 from duetime.protocol.intent import Item
 
-# Intents of one submit that are written together, and their bytes.
+# Maximum intents of one submit that are written together, and their bytes.
 CHUNK_ITEMS = 1_000
 CHUNK_BYTES = BATCH_BYTES_MAX // 2
 
 
 def settings_commands(state: State, options: Options) -> list[Command]:
-    """What the configuration changed since the state was written."""
+    """Commands for settings that have changed since the state was written."""
     commands: list[Command] = []
     if state.settings != options.settings:
         commands.append(Configure(options.settings))
@@ -37,14 +37,14 @@ class Chunk(Struct, frozen=True):
     """A part of a large submit that fits a frame: its intents, and which of the submit's terms they use."""
 
     items: tuple[Item, ...]
-    """Each with the place of its terms in `terms`."""
+    """Each with the index of its terms in `terms`."""
     terms: tuple[int, ...]
     bytes: int
 
 
 def chunks(terms_bytes: Sequence[int], items: tuple[Item, ...]) -> list[Chunk]:
     """Parts of a large submit, in order. The terms that a part uses count as well as its intents."""
-    if len(terms_bytes) == 1 and len(items) <= CHUNK_ITEMS:  # as nearly always
+    if len(terms_bytes) == 1 and len(items) <= CHUNK_ITEMS:  # almost always
         whole = sum(map(item_bytes, items)) + terms_bytes[0]
         if whole <= CHUNK_BYTES:
             return [Chunk(items, (0,), whole)]

@@ -115,8 +115,7 @@ class Planner(Intake):
         first = turn.batch.commands[0]
         if type(first) is Leap:
             _tell(first)
-        # A stall moves no schedule; and checking all schedules could itself take so long that it counts as
-        # one.
+        # A stall moves no schedule; and checking all schedules could itself take long enough to count as one.
         if not self._rewind and type(first) is not Start and not (type(first) is Leap and first.by_ms):
             return
         self._rewind = False

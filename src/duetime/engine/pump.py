@@ -1,8 +1,8 @@
-"""Append, apply. Acting comes after: the shell orders it.
+"""Append, apply. The shell then orders what to do.
 
 The pump owns the position and the kernel. It awaits nothing but the log, so the simulator can run it
-without an event loop. If anything is wrong after a frame was written, the kernel is not to be trusted
-any more: `broken` is set, and only a new pump, recovered from the log, may go on.
+without an event loop. If anything goes wrong after a frame was written, the kernel cannot be trusted
+any more: `broken` is set, and only a new pump, recovered from the log, may continue.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from duetime.protocol.command import Command, Leap
 from duetime.protocol.effect import Change, Effect
 from duetime.protocol.record import Record
 
-# How often a writer in doubt looks again before it gives up.
+# How often a writer in doubt reads again before it gives up.
 _DOUBTS_MAX = 3
 
 
 class Turn(Struct):
-    """What one batch came to. `position` is the place behind it: synced up to there, it is durable."""
+    """The result of one batch. `position` is the place after it: once synced up to there, it is durable."""
 
     batch: Batch
     position: Position
@@ -42,7 +42,7 @@ class Turn(Struct):
 
 
 def _encode(batch: Batch) -> bytes:
-    """The batch as bytes. What cannot be written is refused before anything is."""
+    """The encoded batch. A batch that cannot be written is refused before anything is."""
     try:
         body = codec.encode(batch.commands)
     except Exception as error:
@@ -66,9 +66,9 @@ class Pump:
         """How far the clock was ahead of the steady one at the last turn."""
         self._still_ms = 0
         self.stood_still: Callable[[], int] = lambda: 0
-        """Asked before each turn: how long nobody could be heard since the last time it was asked."""
+        """Called before each turn: for how long no heartbeat could arrive since the last call."""
         self.watched: Callable[[], bool] = lambda: True
-        """Asked after each append, so that a waiter that registers during a slow append counts: whether
+        """Called after each append, so that a waiter that registers during a slow append counts: whether
         changes are wanted."""
         self.kernel = kernel
         self.position = position
@@ -105,7 +105,7 @@ class Pump:
         return turn
 
     def _notice(self, batch: Batch, ahead_ms: int) -> None:
-        """If the clock was set since the last turn, or the engine stood still, the batch says so first."""
+        """Put a `Leap` first if the clock was set or the engine stood still since the last turn."""
         self._still_ms += self.stood_still()
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
         if abs(by_ms) < LEAP_MS:
@@ -122,7 +122,7 @@ class Pump:
         turn.changes.extend(applied.changes)
 
     async def _append(self, frame: Frame) -> Position:
-        """Append, and settle any doubt about whether it happened."""
+        """Append, and resolve any doubt about whether it happened."""
         for _ in range(_DOUBTS_MAX):
             try:
                 return await self._log.append(self.position, frame)
@@ -134,7 +134,7 @@ class Pump:
         raise self.broken
 
     async def _settle_doubt(self, frame: Frame) -> Position | None:
-        """Read the place aimed at: where our frame ends, or None if nothing was written there."""
+        """Read the intended place: where our frame ends, or None if nothing was written there."""
         if await self._log.tail() == self.position:
             return None
         found: Frame | None = None

@@ -59,7 +59,7 @@ class Life:
         self._turned = turned
         self.inbox = Inbox(lambda: None)
         self._written: dict[tuple[str, int], Position] = {}
-        """By intent and delivery: the position behind the record that handed it out."""
+        """By intent and delivery: the position after the record that handed it out."""
         self._jobs: Iterator[Job] | None = None
         self._job: Job | None = None
         self._job_position: Position = 0
@@ -92,7 +92,7 @@ class Life:
         before = self.pump.position
         acts = run_now(self.shell.step())
         for request, _ in acts.known:
-            sent_of(request).position = before  # the answer rests on what was written until then
+            sent_of(request).position = before  # the answer depends on what was written until then
         self._carry_out(acts)
 
     def sync(self) -> None:
