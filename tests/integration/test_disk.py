@@ -324,7 +324,7 @@ def test_a_store_without_room_waits_for_some(tmp_path):
             store.execute("PRAGMA max_page_count = 1000000")
             await engine_of(app).checkpoint()
             checkpointer = engine_of(app)._checkpointer
-            assert checkpointer.position == engine_of(app).pump.position
+            assert checkpointer.position == engine_of(app).position
         async with app:
             assert [await handle.result(SOON) for handle in handles] == [5_000] * 20
 

@@ -47,15 +47,15 @@ def test_with_much_pending_nothing_happens(tmp_path, delay, monkeypatch):
             await work.options(delay=delay).schedule_many((n,) for n in range(2_000))
             await (await work.schedule(1)).result(SOON)
             engine = engine_of(app)
-            while engine._store.unwritten() or engine._checkpointer.position != engine.pump.position:
+            while engine._store.unwritten() or engine._checkpointer.position != engine.position:
                 await engine.checkpoint()
             await a_second()  # what is left to be done after the work is done now
             monkeypatch.setattr(engine._alarm, "_ring", lambda: rings.append(1))
-            watch, position = Watch(asyncio.get_running_loop()), engine.pump.position
+            watch, position = Watch(asyncio.get_running_loop()), engine.position
             cpu_s = time.process_time()
             await a_second()
             cpu_s = time.process_time() - cpu_s
-            assert engine.pump.position == position, "nothing is written"
+            assert engine.position == position, "nothing is written"
             assert rings == [] and watch.wakes <= 3, f"the loop woke {watch.wakes} times"
             assert cpu_s < 0.05
 

@@ -69,13 +69,13 @@ async def test_small_differences_are_no_leap(tmp_path):
     clock = ManualClock()
     app = App(":memory:", clock=clock)
     async with app:
-        pump = engine_of(app).pump
-        records = pump.kernel.state.records
+        state = engine_of(app).state()
+        records = state.records
         for _ in range(10):
             await leaps(app, clock, LEAP_MS - 1)
-        assert pump.kernel.state.records == records + 10, "nothing but the passing of time is written"
+        assert state.records == records + 10, "nothing but the passing of time is written"
         await leaps(app, clock, -LEAP_MS)
-        assert pump.kernel.state.records == records + 12
+        assert state.records == records + 12
 
 
 @asynchronous
@@ -180,10 +180,10 @@ async def test_a_leap_is_on_the_log_and_read_back(tmp_path):
     app = App(str(tmp_path), clock=clock)
     async with running(app):
         await leaps(app, clock, 40 * DAY_MS)
-        state = engine_of(app).pump.kernel.state
+        state = engine_of(app).state()
         told = (state.doubt_ms, state.doubt_until_ms, state.flow.now_ms)
         assert told[0] == 40 * DAY_MS
     app = App(str(tmp_path), clock=clock)
     async with running(app):
-        state = engine_of(app).pump.kernel.state
+        state = engine_of(app).state()
         assert (state.doubt_ms, state.doubt_until_ms, state.flow.now_ms) == told

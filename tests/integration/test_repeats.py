@@ -24,7 +24,7 @@ def app(tmp_path):
 
 
 def position(app: App) -> int:
-    return engine_of(app).pump.position
+    return engine_of(app).position
 
 
 def test_repeats_and_refusals_take_no_room_on_the_log(app):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
 
 import pytest
 
-from tests.tidy.source import PACKAGE, ROOT
+from tests.tidy.source import PACKAGE, ROOT, python_files, shown, tree
 
 # In a process of its own: import-linter changes sys.path and keeps state.
 LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(cache_dir=None))"
@@ -35,3 +36,50 @@ def test_who_reaches_a_server_brings_what_reads_its_answers(extra):
     """`client.connections` needs it, and whoever installs one extra has no other."""
     needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
     assert any(need.startswith("httptools") for need in needs), needs
+
+
+# What only the engine reads. Others ask `engine.reader`, `engine.gauges` or a named method of `Engine`.
+ENGINE_ROOMS = ("engine", "kernel", "testing/sim", "testing/laws")
+ENGINE_NAMES = {"engine", "_engine", "running"}
+
+
+def private_reads(module: ast.Module) -> list[tuple[int, str]]:
+    """Reads of an engine's pump, of a kernel's state, and of private fields of an engine."""
+    found = []
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Attribute):
+            continue
+        owner = node.value
+        named = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+        if (
+            node.attr in ("pump", "_pump")
+            or (node.attr == "state" and named == "kernel")
+            or (named in ENGINE_NAMES and node.attr.startswith("_"))
+        ):
+            found.append((node.lineno, f"{named}.{node.attr}"))
+    return found
+
+
+def test_nobody_outside_the_engine_reads_its_inside():
+    rooms = tuple(f"src/duetime/{room}/" for room in ENGINE_ROOMS)
+    places = [
+        f"{shown(path)}:{line} {what}"
+        for path in python_files("src")
+        if not shown(path).startswith(rooms)
+        for line, what in private_reads(tree(path))
+    ]
+    assert not places, f"ask a named method of Engine: {places}"
+
+
+@pytest.mark.parametrize(
+    "code", ["engine.pump.position", "self._engine._log", "kernel.state.out", "service.running._inbox"]
+)
+def test_a_look_inside_is_seen(code):
+    assert private_reads(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code", ["engine.position", "self._engine.held(name)", "self._engine", "model.state"]
+)
+def test_an_innocent_read_is_not(code):
+    assert not private_reads(ast.parse(code))

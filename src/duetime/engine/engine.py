@@ -37,6 +37,7 @@ from duetime.engine.window import Window
 from duetime.errors import Closed, DuetimeError, Fatal
 from duetime.kernel import query
 from duetime.kernel.kernel import Answer, Kernel
+from duetime.kernel.state import State
 from duetime.log.log import Log, Position
 from duetime.protocol import bounds
 from duetime.protocol.command import Command, Drain, SetLane
@@ -359,6 +360,11 @@ class Engine(Planner):
         return self.clock.now_ms()
 
     @property
+    def position(self) -> Position:
+        """The position on the log after the newest record."""
+        return self.pump.position
+
+    @property
     def store(self) -> ReadStore:
         """The store, for readers. Raises the reason if the engine is not running."""
         self._kernel()
@@ -370,6 +376,9 @@ class Engine(Planner):
         if not self._started:
             raise Closed("The engine is not running.")
         return self.pump.kernel
+
+    def _last_state(self) -> State:
+        return self.pump.kernel.state
 
     def _view(self, id: str) -> View:
         intent = self.pump.kernel.state.store.get(id)

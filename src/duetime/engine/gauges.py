@@ -10,7 +10,6 @@ from heapq import nlargest
 from msgspec import Struct
 
 from duetime.engine.engine import Engine
-from duetime.engine.meter import standing
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
@@ -185,10 +184,10 @@ def gauges(engine: Engine) -> Gauges:
 def tiers(engine: Engine) -> list[TierGauge]:
     """Every tier."""
     state = engine._kernel().state
-    borrowed = _borrowed(state)
+    borrowed, tally = _borrowed(state), engine.tally()
     found = []
     for number, permits in enumerate(state.tiers.all):
-        counts = standing(state, number)
+        counts = tally.standing(number)
         late_ms = engine.guard.behind_ms(number, engine.now_ms())
         guarded = engine.options.lateness_guard
         found.append(

@@ -349,26 +349,3 @@ def waiting(state: State) -> int:
             if lane.name in state.kinds:
                 held += state.kinds[lane.name].ready
     return max(0, state.counts[DUE] - held)
-
-
-def moves_to(state: State, status: int, tier: int | None = None) -> int:
-    """The number of transitions into a status, ever; of one tier or of all. Creation is not a transition."""
-    tally = state.tally
-    tiers = _TIERS if tier is None else (tier,)
-    return sum(tally[of * 64 + old * 8 + status] for of in tiers for old in range(8) if old != status)
-
-
-def moves(state: State, tier: int, old: int, new: int) -> int:
-    """How often an intent of a tier moved from one status to another, ever. From itself: created with it."""
-    return state.tally[tier * 64 + old * 8 + new]
-
-
-def standing(state: State, tier: int) -> list[int]:
-    """The number of intents of a tier by status now."""
-    tally, base = state.tally, tier * 64
-    counts = []
-    for status in range(8):
-        came = sum(tally[base + old * 8 + status] for old in range(8))
-        went = sum(tally[base + status * 8 + new] for new in range(8) if new != status)
-        counts.append(came - went)
-    return counts

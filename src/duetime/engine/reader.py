@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from duetime.engine.predictions.eta import with_eta
 from duetime.engine.predictions.predictor import Expecting
 from duetime.engine.progress import Progresses
+from duetime.engine.tally import Tally
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.kernel import Kernel
@@ -31,6 +32,10 @@ class Reader:
 
     def _kernel(self) -> Kernel:
         raise AssertionError("the engine has the kernel")
+
+    def _last_state(self) -> State:
+        """The state also after the engine failed or closed: connections still read it while they end."""
+        raise AssertionError("the engine has the state")
 
     def state(self) -> State:
         """The live state. Read it before the next await, and never change it."""
@@ -79,6 +84,56 @@ class Reader:
     def overview(self) -> Overview:
         kernel = self._kernel()
         return query.overview(kernel.state, kernel.next_ms())
+
+    def tally(self) -> Tally:
+        """The transitions of all intents so far, by tier and status."""
+        return Tally(self._kernel().state.tally)
+
+    def next_ms(self) -> int | None:
+        """When something is due next; None: nothing waits for a time."""
+        return self._kernel().next_ms()
+
+    # Consumers. The mappings are live: read them before the next await, and never change them.
+
+    def held(self, consumer: str) -> Mapping[str, Intent]:
+        """The deliveries a consumer has and has not settled, by id of the intent."""
+        return self._last_state().out.get(consumer, {})
+
+    def credits(self, consumer: str) -> Mapping[str, int]:
+        """How many more deliveries a consumer takes now, by lane."""
+        found = self._last_state().consumers.get(consumer)
+        return found.credits if found is not None else {}
+
+    def is_draining(self) -> bool:
+        """Whether no more deliveries are handed out."""
+        return self._last_state().draining
+
+    # Lanes.
+
+    def has_ready(self, name: str) -> bool:
+        """Whether a consumer of this lane, or of all entities of a type, could get a delivery now. False for
+        a lane with a limit: the limit may be what holds its deliveries back."""
+        state = self._last_state()
+        lane = state.lanes.get(name)
+        if lane is not None and (lane.paused or lane.limit is not None):
+            return False
+        kind = state.kinds.get(name)
+        if kind is not None:
+            return any(track.head() is not None for track in kind.tracks)
+        return lane is not None and any(track.head() is not None for track in lane.tracks)
+
+    def ready_entities(self) -> dict[str, int]:
+        """For each type of entities that workers pull and that is not paused, how many entities have a ready
+        message; types without any are omitted."""
+        state = self._last_state()
+        if "entity" in state.settings.pushed:
+            return {}
+        return {
+            name: ready
+            for name, kind in sorted(state.kinds.items())
+            if (ready := sum(track.head() is not None for track in kind.tracks))
+            and not ((lane := state.lanes.get(name)) is not None and lane.paused)
+        }
 
     def lane_names(self, *, entities: bool) -> list[list[str]]:
         """Lanes that hold intents, are asked for, are paused, or have settings of their own, in no order; a

@@ -15,12 +15,12 @@ from msgspec import Struct
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges
 from duetime.engine.histogram import Histogram
-from duetime.engine.meter import Meter, moves, moves_to, standing
+from duetime.engine.meter import Meter
 from duetime.engine.predictions.model import STATES
+from duetime.engine.tally import Tally
 from duetime.insight import machine
 from duetime.insight.autoscale import QueueSignal
 from duetime.insight.workers import idle
-from duetime.kernel.state import State
 from duetime.limits import TIER_NAMES
 from duetime.protocol.intent import (
     ACKED,
@@ -42,7 +42,7 @@ class Source(Struct):
 
     engine: Engine
     meter: Meter
-    state: State
+    tally: Tally
     gauges: Gauges
     queues: list[QueueSignal]
 
@@ -57,20 +57,20 @@ class Spec(Struct, frozen=True):
     read: Callable[[Source], Values]
 
 
-def _by_tier(read: Callable[[State, int], float]) -> Callable[[Source], Values]:
-    return lambda source: [((name,), read(source.state, tier)) for tier, name in enumerate(TIER_NAMES)]
+def _by_tier(read: Callable[[Tally, int], float]) -> Callable[[Source], Values]:
+    return lambda source: [((name,), read(source.tally, tier)) for tier, name in enumerate(TIER_NAMES)]
 
 
 def _to(status: Status) -> Callable[[Source], Values]:
-    return _by_tier(lambda state, tier: moves_to(state, status, tier))
+    return _by_tier(lambda tally, tier: tally.moves_to(status, tier))
 
 
 def _one(read: Callable[[Source], Any]) -> Callable[[Source], Values]:
     return lambda source: [((), read(source))]
 
 
-def _made(state: State, tier: int) -> int:
-    return moves(state, tier, SCHEDULED, SCHEDULED) + moves(state, tier, BLOCKED, BLOCKED)
+def _made(tally: Tally, tier: int) -> int:
+    return tally.moves(tier, SCHEDULED, SCHEDULED) + tally.moves(tier, BLOCKED, BLOCKED)
 
 
 def _per_tier_gauge(name: str) -> Callable[[Source], Values]:
@@ -83,7 +83,7 @@ def _per_tier_permits(name: str) -> Callable[[Source], Values]:
 
 def _statuses(source: Source) -> Values:
     for tier, name in enumerate(TIER_NAMES):
-        for status, count in zip(Status, standing(source.state, tier), strict=True):
+        for status, count in zip(Status, source.tally.standing(tier), strict=True):
             yield (name, status.name), count
 
 
@@ -140,7 +140,7 @@ METRICS: tuple[Spec, ...] = (
         COUNTER,
         _TIER,
         "Intents that wait for another attempt after one that did not end them.",
-        _by_tier(lambda state, tier: moves(state, tier, DISPATCHING, SCHEDULED)),
+        _by_tier(lambda tally, tier: tally.moves(tier, DISPATCHING, SCHEDULED)),
     ),
     Spec(
         "duetime_intents_dead_total", COUNTER, _TIER, "Intents that became dead letters.", _to(DEAD_LETTERED)
@@ -152,7 +152,7 @@ METRICS: tuple[Spec, ...] = (
         COUNTER,
         _TIER,
         "Dead letters that were scheduled again.",
-        _by_tier(lambda state, tier: moves(state, tier, DEAD_LETTERED, SCHEDULED)),
+        _by_tier(lambda tally, tier: tally.moves(tier, DEAD_LETTERED, SCHEDULED)),
     ),
     Spec(
         "duetime_deliveries_total",

@@ -81,12 +81,11 @@ class Metrics:
         }
 
     def _source(self) -> Source | None:
-        state = self._meter.state
-        if state is None or not inside.is_ready(self._engine):
+        if not inside.is_ready(self._engine):
             return None
         seen = inside.gauges(self._engine)
         queues = autoscale(self._engine, seen=seen).queues
-        return Source(self._engine, self._meter, state, seen, queues)
+        return Source(self._engine, self._meter, self._engine.tally(), seen, queues)
 
 
 def _family(spec: Spec) -> Any:

@@ -105,7 +105,7 @@ class Replay:
         if directory is None:
             return []
         found = await asyncio.to_thread(spans, directory)
-        tail = self._engine.pump.position
+        tail = self._engine.position
         lasts = [*(span.first for span in found[1:]), tail]
         return [_segment(span, last) for span, last in zip(found, lasts, strict=True)]
 

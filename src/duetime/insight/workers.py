@@ -7,49 +7,39 @@ stopped, or its machine); it lives, holds nothing, and asks for nothing; it asks
 from __future__ import annotations
 
 from duetime.channels.pull import Connected
-from duetime.engine.engine import Engine
+from duetime.engine.reader import Reader
 from duetime.insight.timefmt import plural, span
-from duetime.kernel.state import State
 from duetime.limits import HEARTBEAT_MS
 
 # Signs of life come at least this often; one may be late.
 _SILENT_MS = HEARTBEAT_MS + 2_000
 
 
-def idle(engine: Engine, connected: list[Connected]) -> dict[str, str]:
-    """Who is idle, and in which way."""
-    if not connected:
-        return {}
-    state = engine.pump.kernel.state
-    if state.draining:
+def idle(engine: Reader, connected: list[Connected]) -> dict[str, str]:
+    """The idle workers, each with the way it is idle."""
+    if not connected or engine.is_draining():
         return {}
     found: dict[str, str] = {}
     for worker in connected:
-        words = "" if worker.draining else _idle(state, worker)
+        words = "" if worker.draining else _idle(engine, worker)
         if words:
             found[worker.name.partition("~")[0]] = words
     return found
 
 
-def unserved(engine: Engine, connected: list[Connected]) -> dict[str, int]:
-    """Types of entities with ready messages for which nobody is connected, and of how many entities."""
-    state = engine.pump.kernel.state
-    if "entity" in state.settings.pushed or not state.kinds:
-        return {}
+def unserved(engine: Reader, connected: list[Connected]) -> dict[str, int]:
+    """Types of entities with ready messages and no connected worker, each with the number of its entities."""
     served = {lane.partition("/")[0] for worker in connected for lane in worker.sources}
     return {
         name: ready
-        for name, kind in sorted(state.kinds.items())
-        if name not in served
-        and name.replace("entities:", "entity:", 1) not in served
-        and (ready := sum(track.head() is not None for track in kind.tracks))
-        and not ((lane := state.lanes.get(name)) is not None and lane.paused)
+        for name, ready in engine.ready_entities().items()
+        if name not in served and name.replace("entities:", "entity:", 1) not in served
     }
 
 
-def _idle(state: State, worker: Connected) -> str:
+def _idle(engine: Reader, worker: Connected) -> str:
     name = repr(worker.name.partition("~")[0])
-    ready = [lane for lane in sorted(worker.sources) if _ready(state, lane)]
+    ready = [lane for lane in sorted(worker.sources) if engine.has_ready(lane)]
     if worker.silent_ms >= _SILENT_MS and (worker.held or ready):
         holds = f" and holds {plural(worker.held, 'delivery').replace('deliverys', 'deliveries')}"
         return f"{name} has given no sign of life for {span(worker.silent_ms)}{holds if worker.held else ''}"
@@ -61,14 +51,3 @@ def _idle(state: State, worker: Connected) -> str:
     if not worker.held:
         return f"{name} is connected for {ready[0]}, where work is ready, and asks for nothing"
     return ""
-
-
-def _ready(state: State, name: str) -> bool:
-    """Whether something of a lane could go now."""
-    lane = state.lanes.get(name)
-    if lane is not None and (lane.paused or lane.limit is not None):
-        return False
-    kind = state.kinds.get(name)
-    if kind is not None:
-        return any(track.head() is not None for track in kind.tracks)
-    return lane is not None and any(track.head() is not None for track in lane.tracks)

@@ -82,7 +82,7 @@ class VirtualTime:
         assert isinstance(engine, Engine), "virtual time needs the engine in this process"
         await engine.quiet()
         while True:
-            next_ms = engine.pump.kernel.next_ms()
+            next_ms = engine.next_ms()
             if next_ms is None or next_ms > until_ms:
                 break
             self._clock.set_ms(max(next_ms, self._clock.now_ms()))

@@ -85,7 +85,7 @@ def test_a_long_fetch_counts_against_no_lease(tmp_path, monkeypatch):
             await w.many("held", 1, target=Stream("s"))
             w.clock.set_ms(w.clock.now_ms() + 25 * HOUR)
             await w.engine.ask(Beat("worker"))
-            held = w.engine.state().out["worker"]
+            held = w.engine.held("worker")
             assert [(intent.id, intent.delivery) for intent in held.values()] == [("held0", 1)]
 
     run(main())

@@ -86,6 +86,6 @@ def test_a_restart_is_another_epoch(tmp_path):
             assert [place.epoch for place in places if place is not None] == [1, 1, 2]
             segments = await replay.segments()
             assert [(s.first_position, s.epoch, s.sealed) for s in segments] == [(0, 1, False)]
-            assert segments[0].end_position == again.engine.pump.position
+            assert segments[0].end_position == again.engine.position
 
     run(main())

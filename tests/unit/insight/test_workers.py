@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from duetime.channels.pull import Connected
+from duetime.engine.reader import Reader
 from duetime.insight.workers import idle, unserved
+from duetime.kernel.state import State
 from duetime.protocol.command import LaneSettings, Pause, SetLane
 from tests.unit.kernel.bench import Bench, entity, queue
 
 LANE = "task:mail"
+
+
+class Reads(Reader):
+    """The reads of an engine, over a kernel driven by hand."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def _last_state(self) -> State:
+        return self._bench.state
 
 
 def seen(bench: Bench, **changes: Any) -> dict[str, str]:
@@ -20,8 +31,7 @@ def seen(bench: Bench, **changes: Any) -> dict[str, str]:
         "name": "w~1f", "sources": frozenset({LANE}), "credits": {}, "held": 0, "silent_ms": 100,
         "draining": False,
     }  # fmt: skip
-    engine: Any = SimpleNamespace(pump=SimpleNamespace(kernel=bench.kernel))
-    return idle(engine, [Connected(**(base | changes))])
+    return idle(Reads(bench), [Connected(**(base | changes))])
 
 
 @pytest.fixture
@@ -80,7 +90,7 @@ def test_entities_are_work_too():
 
 def test_types_for_which_nobody_is_connected():
     bench = Bench(pushed=())
-    engine: Any = SimpleNamespace(pump=SimpleNamespace(kernel=bench.kernel))
+    engine = Reads(bench)
     assert unserved(engine, []) == {}
     bench.submit("a", "b", on=entity("e1"))
     bench.submit("c", on=entity("e2"))

@@ -87,7 +87,7 @@ class Session:
         credits = delivery_codec.credits_of(hello.credits)
         if not credits:
             raise InvalidField("Hello must name at least one stream or queue.")
-        self._earlier = Earlier(earlier, hello, self._engine.pump.kernel.state)
+        self._earlier = Earlier(earlier, hello, self._engine)
         self._subscriber = self._channel.join(name, auto=hello.ack_mode == pb.ACK_MODE_AUTO)
         tasks: list[asyncio.Future[None]] = []
         try:
@@ -270,22 +270,21 @@ class Session:
 
     def _reconcile(self) -> None:
         """Drop what the kernel took back because the client was silent for too long."""
-        held = self._engine.pump.kernel.state.out.get(self._subscriber.name, {})
+        held = self._engine.held(self._subscriber.name)
         if len(self._subscriber) > len(held):
             self._subscriber.keep({(intent.id, intent.delivery) for intent in held.values()})
 
     async def _renew(self) -> None:
         """Credits are void when a lease runs out; a client that lives after all has them again."""
-        subscriber, state = self._subscriber, self._engine.pump.kernel.state
-        consumer = state.consumers.get(subscriber.name)
-        standing = consumer.credits if consumer is not None else {}
+        subscriber = self._subscriber
+        standing = self._engine.credits(subscriber.name)
         if subscriber.draining or all(
             standing.get(lane, 0) >= credits for lane, credits in subscriber.credits.items()
         ):
             return
         ours = subscriber.places()
         coming: dict[str, int] = {}  # used up already, and on the way to us
-        for intent in state.out.get(subscriber.name, {}).values():
+        for intent in self._engine.held(subscriber.name).values():
             if (intent.id, intent.delivery) not in ours:
                 lane = source_of(intent.terms, subscriber.credits)
                 coming[lane] = coming.get(lane, 0) + 1
@@ -338,7 +337,7 @@ def _ignore(answer: Answer | Exception) -> None:
 
 def leave_empty(engine: Engine, name: str) -> None:
     """Tell the engine that a consumer is gone, once it holds nothing any more."""
-    if engine.pump.kernel.state.out.get(name):
+    if engine.held(name):
         asyncio.get_running_loop().call_later(LEASE_MS / 1000, leave_empty, engine, name)
     else:
         leave(engine, name)

@@ -109,7 +109,7 @@ class Events:
             self._timer = None
         if self._stop is None:
             engine = self._service.running
-            self._since = (engine.pump.position, 1 << 62)
+            self._since = (engine.position, 1 << 62)
             self._stop = engine.observe(self._observe)
         self._listeners += 1
         try:
@@ -182,7 +182,7 @@ class Events:
         intent = engine.intent(change.id)
         if intent is None:
             return
-        position = engine.pump.position
+        position = engine.position
         last = self._ring[-1].place if self._ring else self._since
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = _shown(change, intent)

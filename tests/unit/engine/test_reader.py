@@ -1,0 +1,43 @@
+"""Reads of consumers and of the log's position, for connections and insight."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime.errors import Fatal
+from duetime.protocol.command import Demand
+from duetime.protocol.terms import Stream
+from tests.unit.insight.rig import run, world
+
+
+def test_what_a_consumer_holds_and_still_takes(tmp_path):
+    async def main():
+        async with world(tmp_path) as w:
+            engine = w.engine
+            assert not engine.held("worker")
+            assert not engine.credits("worker")
+            await engine.ask(Demand("worker", "stream:s", 3))
+            before = engine.position
+            await w.many("a", 1, target=Stream("s"))
+            assert engine.position > before
+            assert [(id, intent.delivery) for id, intent in engine.held("worker").items()] == [("a0", 1)]
+            assert engine.credits("worker") == {"stream:s": 2}
+
+    run(main())
+
+
+def test_after_a_failure_connections_still_read_what_they_hold(tmp_path):
+    """They end themselves with it; everything else gets the reason of the failure."""
+
+    async def main():
+        async with world(tmp_path) as w:
+            engine = w.engine
+            await engine.ask(Demand("worker", "stream:s", 3))
+            await w.many("a", 1, target=Stream("s"))
+            engine._fail(Fatal("The medium is gone."))
+            assert list(engine.held("worker")) == ["a0"]
+            for read in (engine.state, engine.next_ms, engine.tally, lambda: engine.store):
+                with pytest.raises(Fatal):
+                    read()
+
+    run(main())
