@@ -8,7 +8,7 @@ from duetime.errors import ResultGone
 from tests.http.checks import problem
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
-from tests.worker.waiting import until
+from tests.worker.waiting import ServerClock
 
 
 def test_it_is_said_and_shown(server):
@@ -23,14 +23,15 @@ def test_what_is_no_time_is_refused(server, wrong):
     problem(server.ask("POST", "/v1/intents", body), 42208)
 
 
-def test_a_result_is_gone_after_its_time(server):
+def test_a_result_is_gone_after_its_time(server, hooks):
     functions.app.rewire(server.url)
     with functions.app, WorkerProcess(server):
         handle = functions.add.options(result_ttl="1s").schedule(1, 2).wait()
         assert handle.view().wait().terms.result_ttl_ms == 1_000
-        until(lambda: server.ask("GET", f"/v1/intents/{handle.id}").json["resultGone"])
+        handle.result().wait()
+        ServerClock(server, hooks).advance(1_000)
         shown = server.ask("GET", f"/v1/intents/{handle.id}").json
-        assert shown["status"] == "ACKED" and shown["result"] is None
+        assert shown["resultGone"] and shown["status"] == "ACKED" and shown["result"] is None
         listed = server.ask("GET", "/v1/intents?status=ACKED").json["items"]
         assert [each["result"] for each in listed if each["intentId"] == handle.id] == [None]
         with pytest.raises(ResultGone):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.http.server import ServerProcess
+from tests.receiver import Hooks
 from tests.worker import functions
 from tests.worker.process import Told
+from tests.worker.waiting import ServerClock
 
 
 @pytest.fixture
@@ -27,3 +29,9 @@ def told():
     told = Told()
     yield told
     told.close()
+
+
+@pytest.fixture
+def clock(server):
+    with Hooks() as hooks:
+        yield ServerClock(server, hooks)

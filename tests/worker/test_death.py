@@ -7,18 +7,23 @@ import signal
 import pytest
 
 from duetime import Retry, Status
-from tests.e2e.process import stand_still
+from tests.http.listener import Listener
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
-from tests.worker.waiting import until
+from tests.worker.silent import holding
 
+LEASE_MS, LEASE = 1_000, "1s"
 TEN_MINUTES = Retry(initial_delay="10m", max_delay="10m")
 
 
-def consumers(server, lane: str) -> int:
-    """How many workers ask for deliveries of a lane."""
-    lanes = server.ask("GET", "/v1/admin/lanes").json["lanes"]
-    return sum(each["consumers"] for each in lanes if each["name"] == lane)
+def stop_beyond_leases(server, worker: WorkerProcess) -> None:
+    """Stop a worker until a lease as long as its own, given after the stop, has run out."""
+    worker.signal(signal.SIGSTOP)
+    silent = server.create(delayMs=0, stream={"name": "silent"}, leaseMs=LEASE_MS)["intentId"]
+    with Listener(server) as events, holding(server, "silent"):
+        events.until(lambda seen: seen.data.get("intentId") == silent and seen.data["error"])
+    server.ask("POST", f"/v1/intents/{silent}/cancel")
+    worker.signal(signal.SIGCONT)
 
 
 def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, told, tmp_path):
@@ -190,10 +195,17 @@ class TestDraining:
 
     def test_a_second_signal_stops_it_at_once(self, server, app, told, tmp_path):
         with WorkerProcess(server) as worker:
-            handle = functions.held.options(lease="1h").schedule(told.address, str(tmp_path / "go")).wait()
-            told.next()
+            held = functions.held.options(lease="1h")
+            handle = held.schedule(told.address, str(tmp_path / "go")).wait()
+            others = {name: held.schedule(told.address, str(tmp_path / name)).wait() for name in ("a", "b")}
+            for _ in range(3):
+                told.next()
             worker.signal(signal.SIGTERM)
-            until(lambda: not consumers(server, "task:default"))  # the server has heard of it
+            worker.says("Stopping")
+            for name, other in others.items():
+                (tmp_path / name).touch()
+                other.result(WAIT_S).wait()
+            # The second outcome was sent after the word that it stops: the server has heard of that, too.
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 1
         (tmp_path / "go").touch()
@@ -221,8 +233,8 @@ def test_it_connects_again_when_the_server_is_back(server, app, told, tmp_path):
 def run_rounds(server, app, told, rounds: int) -> None:
     """Under load, workers are killed, stopped beyond their lease and continued; at the end all has run."""
     each = 30
-    often = functions.work.options(lease="1s")
-    once = functions.work.options(guarantee="AT_MOST_ONCE", lease="1s")
+    often = functions.work.options(lease=LEASE)
+    once = functions.work.options(guarantee="AT_MOST_ONCE", lease=LEASE)
     handles, only = [], []
     heard: list[dict[str, object]] = []
     workers = [WorkerProcess(server).ready() for _ in range(2)]
@@ -233,7 +245,7 @@ def run_rounds(server, app, told, rounds: int) -> None:
             heard += [told.next() for _ in range(each)]
             victim = workers.pop(0)
             if round % 2:
-                stand_still(victim.signal, 1.2)  # longer than its leases
+                stop_beyond_leases(server, victim)
                 workers.append(victim)
             else:
                 victim.kill()

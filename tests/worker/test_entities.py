@@ -7,11 +7,12 @@ from collections import defaultdict
 
 import pytest
 
+from duetime.insight.rules import RULES
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
-from tests.worker.waiting import until
 
 ACCOUNTS, MESSAGES = 6, 5
+UNSERVED = next(rule for rule in RULES if rule.code == "NO_CONSUMER")
 
 
 def sent(told) -> dict[str, int]:
@@ -68,14 +69,16 @@ def test_a_worker_that_dies_is_followed_by_another(server, app, told, tmp_path):
             assert second.result(timeout="30s").wait() == 1
 
 
-def test_other_types_and_queues_are_left_alone(server, app, told):
+def test_other_types_and_queues_are_left_alone(server, app, told, clock):
     with WorkerProcess(server, options=("--queues", "default")):
         handle = functions.accounts("a").tell("deposit", told.address, 0).wait()
         functions.told.schedule(told.address).wait().result(timeout="30s").wait()
         assert told.next().get("event") is None, "a task ran, and no message"
         assert handle.status().wait().name == "DUE"
         assert handle.why().wait().code == "no-worker"
-        until(lambda: "entities:Account" in [each["subject"] for each in anomalies(server)])
+        assert not anomalies(server), "health sees it, and waits whether it stays"
+        clock.advance(UNSERVED.after_ms)
+        assert "entities:Account" in [each["subject"] for each in anomalies(server)]
 
 
 def anomalies(server) -> list[dict[str, str]]:

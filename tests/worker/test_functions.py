@@ -9,6 +9,7 @@ import pytest
 
 from duetime import Client, Retry, Status
 from duetime.errors import NotAcked
+from tests.http.listener import Listener
 from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
@@ -67,8 +68,8 @@ def test_a_payload_that_does_not_fit_is_rejected(tmp_path):
     """One that was taken before any worker had said what the function takes."""
     with ServerProcess(tmp_path / "own") as own:
         made = own.create(delayMs=0, task={"name": "add"}, payload={"a": 1})
-        with WorkerProcess(own), Client(own.url) as client:
-            until(lambda: client.get(made["intentId"]).wait().status == "DEAD_LETTERED")
+        with Listener(own) as events, WorkerProcess(own), Client(own.url) as client:
+            events.reached(made["intentId"], "DEAD_LETTERED")
             error = client.get(made["intentId"]).wait().last_error
             assert error is not None and "does not fit the function" in error.message
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from duetime import Client, Retry
+from duetime.errors import NotAcked
 from tests.e2e.process import environment
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
@@ -86,7 +87,8 @@ def test_lines_of_functions_that_run_side_by_side_are_told_apart(worker, app):
 
 def test_the_newest_attempt_counts_and_a_failure_has_its_traceback(worker, app, server):
     handle = functions.talks.options(retry=Retry(max_attempts=1)).schedule("fail").wait()
-    until(lambda: handle.status().wait().name == "DEAD_LETTERED")
+    with pytest.raises(NotAcked):
+        handle.result(timeout="30s").wait()
     kept = "\n".join(handle.logs().wait())
     assert "first fail" in kept and "Traceback" in kept and "ValueError: not this time" in kept
     again = functions.talks.schedule("fail").wait()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.process import ROOT, environment, stand_still
-from tests.http.server import ServerProcess
+from tests.e2e.process import stand_still
+from tests.http.listener import Listener
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
-from tests.worker.waiting import until
+from tests.worker.silent import holding
 
 LEASE_S = 1.0
 
@@ -43,24 +39,11 @@ def test_what_a_worker_runs_through_a_restart_is_still_its_own_after_the_lease(s
         assert told.next()["delivery"] == 1
         server.kill()
         server.start()
-        functions.add.schedule(1, 2).wait().result(WAIT_S).wait()  # it is connected again
-        # Somebody who held as long a lease and did not come back has lost it by now.
-        until(lambda: server.ask("GET", f"/v1/intents/{silent}").json.get("lastError"))
+        with Listener(server) as events:
+            functions.add.schedule(1, 2).wait().result(WAIT_S).wait()  # it is connected again
+            # A subscriber that held as long a lease and did not come back has lost it by now.
+            events.until(lambda seen: seen.data.get("intentId") == silent and seen.data["error"])
         (tmp_path / "go").touch()
         assert handle.result(WAIT_S).wait() == 1
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
-
-
-@contextmanager
-def holding(server: ServerProcess, stream: str) -> Iterator[None]:
-    """A subscriber in a process of its own that holds one delivery and says nothing."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.grpc.subscriber", server.grpc, stream, "1"],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment(),
-    ) as child:  # fmt: skip
-        try:
-            assert child.stdout is not None and child.stdout.readline() == "held\n"
-            yield
-        finally:
-            child.kill()

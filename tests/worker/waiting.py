@@ -1,10 +1,13 @@
-"""Waiting for what only asking tells."""
+"""Waiting: for what only asking tells, and for the server's own time to pass."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from tests.http.server import ServerProcess
+from tests.receiver import Hooks
 
 T = TypeVar("T")
 WAIT_S = 30
@@ -18,3 +21,15 @@ def until(look: Callable[[], T]) -> T:
             return found
         time.sleep(0.05)  # tidy: nobody tells when to ask again
     raise AssertionError("it did not come to it in time")
+
+
+class ServerClock:
+    """Lets time pass by the server's own clock: an intent is due then, and its callback tells."""
+
+    def __init__(self, server: ServerProcess, hooks: Hooks) -> None:
+        self._server = server
+        self._hooks = hooks
+
+    def advance(self, ms: int) -> None:
+        self._server.create(delayMs=ms, callback={"url": self._hooks.url("clock")})
+        self._hooks.take("clock", ms / 1000 + WAIT_S)
