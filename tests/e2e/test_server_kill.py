@@ -113,9 +113,7 @@ def _let_finish(server: ServerProcess) -> None:
             page = server.ask("GET", "/v1/intents?status=SCHEDULED,DUE,DISPATCHING&limit=1").json
             if not page["items"] and page["nextCursor"] is None:
                 return
-            seen = len(listener.seen)
-            with listener._news:
-                listener._news.wait_for(lambda: len(listener.seen) > seen, 1)  # noqa: B023
+            listener.more(len(listener.seen), 1)
     raise AssertionError("it does not come to an end")
 
 

@@ -67,22 +67,30 @@ class Subscriber:
         self._channel = channel_to(address)
         self._call = DuetimeStub(self._channel).Deliveries(metadata=metadata(token))
         mode = pb.ACK_MODE_AUTO if auto else pb.ACK_MODE_MANUAL
-        self._hello = pb.Hello(
+        self.hello = pb.Hello(
             consumer=name, ack_mode=mode, credits=[credit(stream, credits, kind)], earlier=earlier
         )
         if holding is not None:
             held = [pb.Holding.Held(intent_id=each.intent_id, delivery=each.delivery) for each in holding]
-            self._hello.holding.CopyFrom(pb.Holding(held=held))
+            self.hello.holding.CopyFrom(pb.Holding(held=held))
         self._kept: deque[pb.ServerMessage] = deque()
         self.welcome = pb.Welcome()
 
     async def __aenter__(self) -> Subscriber:
-        await self.send(hello=self._hello)
+        await self.send(hello=self.hello)
         self.welcome = await self.next("welcome")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         self._call.cancel()
+        await self._channel.close()
+
+    async def end_writing(self) -> None:
+        """End the client's side of the stream."""
+        await self._call.done_writing()
+
+    async def cut(self) -> None:
+        """Close the connection without a word."""
         await self._channel.close()
 
     async def send(self, **message: Any) -> None:

@@ -419,7 +419,7 @@ def test_ending_ones_side_is_leaving(server: ServerProcess):
             await create(stub, ["bye-1"], "bye", redelivery=FIXED)
             async with Subscriber(server.grpc, "bye", 1) as first:
                 await first.one()
-                await first._call.done_writing()
+                await first.end_writing()
                 assert await first.end() is grpc.StatusCode.OK
             async with Subscriber(server.grpc, "bye", 1) as second:
                 assert (await second.one()).delivery == 2
@@ -434,7 +434,7 @@ def test_a_cut_connection_is_leaving(server: ServerProcess):
             first = Subscriber(server.grpc, "cut", 1)
             await first.__aenter__()
             await first.one()
-            await first._channel.close()
+            await first.cut()
             async with Subscriber(server.grpc, "cut", 1) as second:
                 assert (await second.one()).delivery == 2
 

@@ -142,7 +142,7 @@ def test_a_port_that_is_taken_is_an_error(server: ServerProcess, tmp_path):
 def test_without_its_packages_there_is_http_alone(tmp_path):
     (tmp_path / "grpc.py").write_text("raise ModuleNotFoundError(\"No module named 'grpc'\", name='grpc')\n")
     server = ServerProcess(tmp_path / "data")
-    server._settings["PYTHONPATH"] = f"{tmp_path}:{environment()['PYTHONPATH']}"
+    server.variables["PYTHONPATH"] = f"{tmp_path}:{environment()['PYTHONPATH']}"
     with server:
         assert server.ask("GET", "/health").status == 200
         assert not server.grpc

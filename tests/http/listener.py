@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -65,6 +65,17 @@ class Listener:
             there = self._news.wait_for(lambda: any(map(found, self.seen)), within_s)
             assert there, f"it did not come within {within_s} s; the newest were {self.seen[-5:]}"
             return next(filter(found, self.seen))
+
+    def more(self, seen: int, within_s: float) -> None:
+        """Wait until more than this many events have come, or the time is over."""
+        with self._news:
+            self._news.wait_for(lambda: len(self.seen) > seen, within_s)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take nothing in meanwhile."""
+        with self._news:
+            yield
 
     def reached(self, id: str, status: str, within_s: float = WAIT_S) -> Any:
         """Wait until the intent has been in this status; gives the event."""

@@ -46,7 +46,7 @@ class ServerProcess:
         self.grpc = ""
         self.words: list[str] = []
         self._arguments = arguments
-        self._settings = {f"DUETIME_{name.upper()}": str(value) for name, value in settings.items()}
+        self.variables = {f"DUETIME_{name.upper()}": str(value) for name, value in settings.items()}
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
 
@@ -61,7 +61,7 @@ class ServerProcess:
             [*command, *self._arguments],
             stderr=subprocess.PIPE,
             text=True,
-            env={**environment(), **self._settings},
+            env={**environment(), **self.variables},
         )
         listening = threading.Event()
         self._reader = threading.Thread(target=self._read, args=(self._process, listening), daemon=True)

@@ -148,7 +148,7 @@ def test_a_bound_worker_takes_only_from_its_own(guarded):
 
     async def joined(name: str, kind: str, **more: Any):
         subscriber = Subscriber(server.grpc, name, 1, kind=kind, token=token)
-        subscriber._hello.MergeFrom(deliveries_pb2.Hello(**more))
+        subscriber.hello.MergeFrom(deliveries_pb2.Hello(**more))
         try:
             return await outcome(subscriber.__aenter__())
         finally:

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from duetime import App
+from duetime.engine.gauges import gauges
 from tests.integration.rig import engine_of
 
 
@@ -42,7 +43,7 @@ def test_a_checkpoint_asked_for_holds_all_that_was_written_before(tmp_path):
         async with app:
             await later.delay("1h").schedule_many((n,) for n in range(3_000))
             await engine_of(app).checkpoint()
-            assert engine_of(app)._store.unwritten() == 0
+            assert gauges(engine_of(app)).store.unwritten == 0
             with closing(sqlite3.connect(tmp_path / "store.db")) as store:
                 assert store.execute("SELECT count(*) FROM intents").fetchone() == (3_000,)
 
@@ -62,12 +63,12 @@ def test_a_store_without_room_is_tried_again_and_the_engine_goes_on(tmp_path):
             writer.execute("PRAGMA max_page_count = 20")  # a real SQLITE_FULL
             await later.delay("1h").schedule_many((n,) for n in range(3_000))
             await engine.checkpoint()
-            assert engine._checkpointer.count == 0
-            assert engine._store.unwritten() == 3_000, "nothing is left out of the next one"
+            assert gauges(engine).store.checkpoints == 0
+            assert gauges(engine).store.unwritten == 3_000, "nothing is left out of the next one"
             await later.delay("1h").schedule(1)
             writer.execute("PRAGMA max_page_count = 1000000")
             await engine.checkpoint()
-            assert engine._checkpointer.count == 1
-            assert engine._store.unwritten() == 0
+            assert gauges(engine).store.checkpoints == 1
+            assert gauges(engine).store.unwritten == 0
 
     asyncio.run(main())

@@ -9,6 +9,7 @@ import pytest
 from duetime import App, errors
 from duetime.config import Config
 from duetime.engine import checkpointer
+from duetime.engine.gauges import gauges
 from duetime.protocol.command import Pause, Resume
 from duetime.settings import StoreSettings
 from tests.integration.rig import SOON, Gate, WatchedDisk, engine_of, on_disk
@@ -119,10 +120,10 @@ def test_records_that_change_no_intent_cause_a_checkpoint_too(app, monkeypatch):
     async def main() -> None:
         async with app:
             engine = engine_of(app)
-            while engine._checkpointer.count < 2:
+            while gauges(engine).store.checkpoints < 2:
                 await engine.ask(Pause("task:default"))
                 await engine.ask(Resume("task:default"))
             assert position(app) < 100_000
-            assert engine._store.unwritten() == 0
+            assert gauges(engine).store.unwritten == 0
 
     asyncio.run(asyncio.wait_for(main(), 60))

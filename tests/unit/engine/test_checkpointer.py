@@ -9,6 +9,7 @@ from typing import Any
 
 from duetime.engine import checkpointer
 from duetime.engine.checkpointer import Checkpointer
+from duetime.engine.gauges import gauges
 from duetime.engine.inbox import Batch
 from duetime.engine.pump import Pump
 from duetime.errors import Damaged, NoSpace
@@ -190,15 +191,15 @@ def test_without_room_it_is_tried_again_after_a_while_and_not_after_every_turn(t
 
     async def main():
         async with world(tmp_path, checkpoint_ms=3_600_000) as w:
-            await w.engine._checkpointer.now()
+            await w.engine.checkpoint()
             with monkeypatch.context() as patched:
                 patched.setattr(w.store, "checkpoint", full)
                 for number in range(5):
                     await w.many(f"i{number}", 1, in_ms=60_000)
                     await w.engine._checkpointer._finished()
             assert len(tries) == 1
-            before = w.engine._checkpointer.count
-            await w.engine._checkpointer.now()
-            assert w.engine._checkpointer.count == before + 1, "whoever asks for one gets it"
+            before = gauges(w.engine).store.checkpoints
+            await w.engine.checkpoint()
+            assert gauges(w.engine).store.checkpoints == before + 1, "whoever asks for one gets it"
 
     run(main())

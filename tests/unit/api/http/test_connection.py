@@ -44,7 +44,7 @@ async def serving(
     config.timeout_keep_alive = keep_alive_s  # type: ignore[assignment]  # parts of a second will do
     server = _Uvicorn(config, door if door is not None else Admission("http", 10, per_address=10))
     listener = bind("127.0.0.1", 0)
-    task = asyncio.create_task(server._serve([listener]))
+    task = asyncio.create_task(server.serve([listener]))
     try:
         yield listener.getsockname()[1]
     finally:
