@@ -37,6 +37,7 @@ from duetime.wire.intent import (
     PatchIntent,
     ReviveIntent,
 )
+from duetime.wire.names import camel
 from duetime.wire.progress import LogsOut
 
 # Intents of a batch that are looked at between two turns of others: some milliseconds.
@@ -154,7 +155,7 @@ class Service:
             status=intent.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
             code=why.code,
             sentence=why.sentence,
-            data={_camel(name): _value(name, value) for name, value in why.data.items()},
+            data=dict(_shown(name, value) for name, value in why.data.items()),
         )
 
     async def patch(
@@ -304,14 +305,8 @@ def no_such(id: str) -> NoSuchIntent:
     return NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
 
 
-def _camel(name: str) -> str:
-    first, *rest = name.removesuffix("_at_ms").split("_")
-    at = "At" if name.endswith("_at_ms") else ""
-    return first + "".join(part.capitalize() for part in rest) + at
-
-
-def _value(name: str, value: object) -> object:
-    """Moments are shown as all others; durations keep their unit in the name."""
-    if name.endswith("_at_ms") and isinstance(value, int):
-        return iso_or_none(value)
-    return value
+def _shown(name: str, value: object) -> tuple[str, object]:
+    """A fact of the kernel as JSON has it: times as text, durations with their unit in the name."""
+    if not name.endswith("_at_ms"):
+        return camel(name), value
+    return camel(name.removesuffix("_ms")), iso_or_none(value) if isinstance(value, int) else value

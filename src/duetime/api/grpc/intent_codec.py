@@ -22,6 +22,7 @@ from duetime.insight.timefmt import iso
 from duetime.limits import TIME_MS_MAX
 from duetime.v1 import intents_pb2 as pb
 from duetime.wire.intent import ErrorOut, IntentOut, LimitOut, NewIntent, PatchIntent, ReviveIntent
+from duetime.wire.names import camel
 
 T = TypeVar("T")
 
@@ -181,12 +182,7 @@ def _read(decoder: msgspec.json.Decoder[T], said: dict[str, Any], prefix: str) -
 
 
 def _said(message: Any, names: Iterable[str]) -> dict[str, Any]:
-    return {_camel(name): getattr(message, name) for name in names if message.HasField(name)}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+    return {camel(name): getattr(message, name) for name in names if message.HasField(name)}
 
 
 def _moment(at_ms: int) -> str | float:
@@ -197,7 +193,7 @@ def _moment(at_ms: int) -> str | float:
 def _times(said: dict[str, Any], message: Any, names: Iterable[str]) -> None:
     for name in names:
         if message.HasField(f"{name}_ms"):
-            said[_camel(name)] = _moment(getattr(message, f"{name}_ms"))
+            said[camel(name)] = _moment(getattr(message, f"{name}_ms"))
 
 
 def _deadline(said: dict[str, Any], message: Any) -> None:
@@ -208,7 +204,7 @@ def _deadline(said: dict[str, Any], message: Any) -> None:
 def _enums(said: dict[str, Any], **values: tuple[EnumTypeWrapper, int]) -> None:
     for name, (enum, number) in values.items():
         if number:
-            said[_camel(name)] = name_of(enum, number)
+            said[camel(name)] = name_of(enum, number)
 
 
 def name_of(enum: EnumTypeWrapper, number: int) -> str:

@@ -20,6 +20,7 @@ from duetime.errors import BadConfig, Damaged
 from duetime.log import inspect
 from duetime.protocol import record as codec
 from duetime.protocol.command import Command, Settle, Submit
+from duetime.wire.names import camel
 
 app = typer.Typer(help="Inspect a log: segments, records, damage.", no_args_is_help=True)
 
@@ -178,9 +179,9 @@ def _fields(value: Struct) -> dict[str, Any]:
         if found == field.default and field.name != "terms":
             continue
         if found and (field.name.endswith("_at_ms") or field.name in ("deadline_ms", "not_before_ms")):
-            shown[_camel(field.name.removesuffix("_ms"))] = _moment(found)
+            shown[camel(field.name.removesuffix("_ms"))] = _moment(found)
         else:
-            shown[_camel(field.name)] = readable(found)
+            shown[camel(field.name)] = readable(found)
     return shown
 
 
@@ -189,11 +190,6 @@ def _payload(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {"hex": body.hex()}
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.title() for other in others)
 
 
 def _as_shown(value: Any) -> Any:

@@ -19,6 +19,7 @@ from duetime.client.http.models import (
     Unique,
 )
 from duetime.errors import InvalidField
+from duetime.wire.names import camel
 
 Fields = Mapping[str, Any]
 # Whose own fields may be written in Python's names too.
@@ -132,11 +133,6 @@ def written(fields: Mapping[str, Any]) -> dict[str, Any]:
 def moment_text(moment: Moment) -> str:
     """A moment as the API writes it."""
     return moment_of(moment_ms(moment)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.title() for other in others)
 
 
 def path(*parts: str) -> str:

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from duetime.client.app.call import Call
 from duetime.client.http import models
-from duetime.client.http.request_types import body, camel, moment_text, path, revision, written
+from duetime.client.http.request_types import body, moment_text, path, revision, written
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
+from duetime.wire.names import camel
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
