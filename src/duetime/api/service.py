@@ -18,7 +18,6 @@ from duetime.api.http import problems
 from duetime.engine.engine import Engine
 from duetime.engine.library import Library
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
-from duetime.insight.timefmt import iso, iso_or_none
 from duetime.kernel import query
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.intent import Intent, Item
@@ -27,6 +26,7 @@ from duetime.protocol.terms import Terms
 from duetime.protocol.view import View
 from duetime.refusals import Submitted
 from duetime.store.archive import Filter
+from duetime.timefmt import iso, iso_or_none
 from duetime.wire.history import EntryOut, HistoryOut, WhyOut
 from duetime.wire.intent import (
     BatchItemOut,

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, Hands, LaneGauge, gauges, hands
-from duetime.insight.timefmt import plural, span
 from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
+from duetime.timefmt import plural, span
 
 # Taken for a duration as long as none was measured.
 _ASSUMED_MS = 100.0

@@ -8,9 +8,9 @@ from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, LaneGauge, LogGauge, PermitsGauge, StoreGauge, TierGauge, gauges
 from duetime.engine.histogram import Histogram
 from duetime.engine.meter import Meter
-from duetime.insight.timefmt import iso, iso_or_none
 from duetime.limits import TIER_WINDOW_MS
 from duetime.protocol.intent import Status
+from duetime.timefmt import iso, iso_or_none
 
 
 class Lateness(Struct, rename="camel"):

@@ -15,8 +15,8 @@ from duetime.engine.histogram import Histogram
 from duetime.engine.library import Library, Slot
 from duetime.engine.meter import Meter
 from duetime.errors import BadQuery
-from duetime.insight.timefmt import iso, plural, span
 from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
+from duetime.timefmt import iso, plural, span
 
 SLOTS_MAX = 500
 # What one engine does at the most, whatever the permits.

@@ -18,10 +18,10 @@ from duetime.engine.meter import Meter
 from duetime.insight import machine
 from duetime.insight.chronoscope import TierScope, look
 from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSign
-from duetime.insight.timefmt import iso, iso_or_none, plural, span
 from duetime.insight.workers import idle, unserved
 from duetime.limits import HOUR_MS, MINUTE_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
+from duetime.timefmt import iso, iso_or_none, plural, span
 
 UP, DEGRADED = "UP", "DEGRADED"
 

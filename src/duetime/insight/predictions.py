@@ -8,8 +8,8 @@ from duetime.engine.engine import Engine
 from duetime.engine.predictions.model import Model
 from duetime.engine.predictions.sketch import Sketch
 from duetime.insight.queueing import Gain, gain_of
-from duetime.insight.timefmt import iso
 from duetime.limits import PREDICT_ENOUGH, SECOND_MS
+from duetime.timefmt import iso
 
 # A timeout that only what hangs will meet: so many times the p99, and never less than a second.
 _MARGIN = 3

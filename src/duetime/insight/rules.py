@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from duetime.insight.timefmt import plural, size, span
 from duetime.limits import LOG_HISTORY_BYTES, MINUTE_MS, SECOND_MS
+from duetime.timefmt import plural, size, span
 
 # How grave it is. A note leaves the status as it is: somebody wanted it so, or it concerns one host.
 NOTE, DEGRADED, DOWN = "NOTE", "DEGRADED", "DOWN"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from duetime.channels.pull import Connected
 from duetime.engine.reader import Reader
-from duetime.insight.timefmt import plural, span
 from duetime.limits import HEARTBEAT_MS
+from duetime.timefmt import plural, span
 
 # Signs of life come at least this often; one may be late.
 _SILENT_MS = HEARTBEAT_MS + 2_000

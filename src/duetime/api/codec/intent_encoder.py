@@ -14,11 +14,11 @@ from duetime.api.access.auth import sees_headers
 from duetime.api.codec import rates
 from duetime.api.codec.brief import BriefIntentOut
 from duetime.insight.advisor import choose
-from duetime.insight.timefmt import iso, iso_or_none
 from duetime.kernel import query
 from duetime.protocol.intent import ACKED, SCHEDULED, Error, Intent, Rare, Ties
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
 from duetime.protocol.view import Progress, View
+from duetime.timefmt import iso, iso_or_none
 from duetime.wire import claims
 from duetime.wire.claims import UniqueOut
 from duetime.wire.intent import (

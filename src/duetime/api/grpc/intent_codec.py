@@ -18,8 +18,8 @@ from duetime.api.grpc.intent_parts import ms as _ms
 from duetime.api.grpc.intent_parts import written as _bytes
 from duetime.api.http import problems
 from duetime.errors import BadRevision, DuetimeError, NotJson
-from duetime.insight.timefmt import iso
 from duetime.limits import TIME_MS_MAX
+from duetime.timefmt import iso
 from duetime.v1 import intents_pb2 as pb
 from duetime.wire.intent import ErrorOut, IntentOut, LimitOut, NewIntent, PatchIntent, ReviveIntent
 from duetime.wire.names import camel

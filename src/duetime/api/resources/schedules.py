@@ -24,10 +24,10 @@ from duetime.api.resources.routes import REQUEST_ID, REVISION
 from duetime.api.service import Service
 from duetime.engine import calendar
 from duetime.errors import DuetimeError, InvalidField
-from duetime.insight.timefmt import iso, iso_or_none
 from duetime.limits import DAY_MS, SCHEDULE_ID_CHARS_MAX
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
 from duetime.protocol.terms import Bare, Terms, lane_of
+from duetime.timefmt import iso, iso_or_none
 from duetime.wire.intent import IntentOut, Nothing
 from duetime.wire.schedule import NewSchedule, NextOut, PlannedOut, ScheduleOut, SchedulesOut
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.insight.timefmt import iso, iso_or_none, plural, size, span
+from duetime.timefmt import iso, iso_or_none, plural, size, span
 
 
 def test_moments():
