@@ -1,24 +1,27 @@
-"""Moments as people read them."""
+"""Times, durations, sizes and counts as text for people. The only writer of ISO-8601."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 @lru_cache(maxsize=4096)
-def _second(at_s: int) -> str:
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%S}"
+def iso_second(at_s: int) -> str:
+    """A time in ISO-8601, UTC, to the second and without the zone."""
+    return (_EPOCH + timedelta(seconds=at_s)).isoformat()
 
 
 @lru_cache(maxsize=4096)
 def iso(at_ms: int) -> str:
-    """A moment in ISO-8601, UTC, with milliseconds. Many are asked for again, and more share their second."""
-    return f"{_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
+    """A time in ISO-8601, UTC, with milliseconds. Cached, because the same times come again."""
+    return f"{iso_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
 
 
 def iso_or_none(at_ms: int | None) -> str | None:
-    """The same for what may not have been yet: None or 0."""
+    """The same for a time that may be missing: None or 0."""
     return iso(at_ms) if at_ms else None
 
 

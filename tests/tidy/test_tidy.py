@@ -28,6 +28,7 @@ from tests.tidy.test_words import BANS
         ("await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=1.5)", 9),
         ('own = hasattr(clock, "alarm")', 10),
         ("room = getattr(self._log,       , None)", 10),
+        ("text = moment.isoformat()", 11),
     ],
 )
 def test_a_banned_word_is_seen(line, index):
@@ -43,6 +44,7 @@ def test_a_banned_word_is_seen(line, index):
         ("await asyncio.Event().wait()", 9),
         ("assert go_on.wait(20)", 9),
         ("value = getattr(patch, name)", 10),
+        ("day = date.fromisoformat(word)", 11),
     ],
 )
 def test_an_innocent_line_is_not(line, index):

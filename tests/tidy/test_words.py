@@ -46,6 +46,7 @@ BANS = (
         tuple(f"src/duetime/{room}" for room in ("engine", "log", "store", "channels", "kernel")),
         "an optional Protocol with its contract, checked with isinstance",
     ),
+    Ban(r"\.isoformat\(", ("src",), "duetime.timefmt.iso", ("src/duetime/timefmt.py",)),
 )
 
 

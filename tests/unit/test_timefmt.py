@@ -9,6 +9,8 @@ from duetime.timefmt import iso, iso_or_none, plural, size, span
 
 def test_moments():
     assert iso(1_893_456_000_007) == "2030-01-01T00:00:00.007Z"
+    assert iso(-1) == "1969-12-31T23:59:59.999Z"
+    assert iso(-62_135_596_800_000) == "0001-01-01T00:00:00.000Z"
     assert iso_or_none(0) is None
     assert iso_or_none(None) is None
     assert iso_or_none(1_000) == "1970-01-01T00:00:01.000Z"

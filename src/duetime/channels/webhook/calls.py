@@ -6,7 +6,6 @@ Everything that is the same for all intents of the same terms is made once, in a
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
 
@@ -20,6 +19,7 @@ from duetime.limits import TIER_NAMES
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Rejected
 from duetime.protocol.terms import Callback, Terms
+from duetime.timefmt import iso_second
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile(r"[^\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]")
@@ -172,4 +172,4 @@ def _version() -> str:
 
 @lru_cache(maxsize=4096)
 def _second(seconds: int) -> bytes:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S").encode()
+    return iso_second(seconds).encode()

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from duetime.client.app.times import delay_ms, moment_ms, moment_of
 from duetime.errors import InvalidField
+from duetime.timefmt import iso
 
 HINT = (
     'Examples: 2030-01-31T09:00+01:00, "in 30s", "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00", '
@@ -149,4 +150,4 @@ def shown(moment: datetime | None) -> str:
     """A moment in a table: UTC, to the millisecond."""
     if moment is None:
         return ""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(moment_ms(moment))

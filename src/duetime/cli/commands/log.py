@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from duetime import wiring
 from duetime.cli.ui import output
-from duetime.client.app.times import moment_of
 from duetime.errors import BadConfig, Damaged
 from duetime.log import inspect
 from duetime.protocol import record as codec
 from duetime.protocol.command import Command, Settle, Submit
+from duetime.timefmt import iso
 from duetime.wire.names import camel
 
 app = typer.Typer(help="Inspect a log: segments, records, damage.", no_args_is_help=True)
@@ -201,6 +201,4 @@ def _as_shown(value: Any) -> Any:
 
 
 def _moment(at_ms: int | None) -> str:
-    if at_ms is None:
-        return ""
-    return moment_of(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return "" if at_ms is None else iso(at_ms)

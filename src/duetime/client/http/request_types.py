@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from urllib.parse import quote
 
 from duetime.client.app.payload import encode
-from duetime.client.app.times import Moment, moment_ms, moment_of
+from duetime.client.app.times import Moment, moment_ms
 from duetime.client.http.models import (
     Callback,
     EntityTarget,
@@ -19,6 +19,7 @@ from duetime.client.http.models import (
     Unique,
 )
 from duetime.errors import InvalidField
+from duetime.timefmt import iso
 from duetime.wire.names import camel
 
 Fields = Mapping[str, Any]
@@ -132,7 +133,7 @@ def written(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def moment_text(moment: Moment) -> str:
     """A moment as the API writes it."""
-    return moment_of(moment_ms(moment)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(moment_ms(moment))
 
 
 def path(*parts: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from duetime.client.app import limit
-from duetime.client.app.times import moment_ms, moment_of
+from duetime.client.app.times import moment_ms
 from duetime.client.http import models
 from duetime.errors import BadTarget, InvalidField
 from duetime.protocol.command import LaneSettings, Patch, Revive
@@ -38,6 +38,7 @@ from duetime.protocol.terms import (
     lane_of,
 )
 from duetime.protocol.view import Parent, Progress, View
+from duetime.timefmt import iso
 
 
 class RawCallback(models.Callback, frozen=True):
@@ -135,9 +136,9 @@ def item_fields(item: Item, asked_ms: int) -> dict[str, Any]:
     if item.relative:
         fields["delayMs"] = max(0, item.execute_at_ms - asked_ms)
     else:
-        fields["executeAt"] = _text(item.execute_at_ms)
+        fields["executeAt"] = iso(item.execute_at_ms)
     if item.deadline_ms:
-        fields["deadline"] = _text(item.deadline_ms)
+        fields["deadline"] = iso(item.deadline_ms)
     if item.payload:
         fields["payload"] = Raw(item.payload)
     if item.key is not None:
@@ -187,9 +188,9 @@ def revive_fields(revive: Revive) -> dict[str, Any]:
 def _change_fields(change: Patch | Revive) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if change.execute_at_ms:
-        fields["executeAt"] = _text(change.execute_at_ms)
+        fields["executeAt"] = iso(change.execute_at_ms)
     if change.deadline_ms is not None:
-        fields["deadline"] = _text(change.deadline_ms) if change.deadline_ms else None
+        fields["deadline"] = iso(change.deadline_ms) if change.deadline_ms else None
     if change.redelivery is not None:
         fields["redelivery"] = _redelivery_fields(change.redelivery)
     if change.payload is not None:
@@ -237,10 +238,6 @@ def _target_fields(target: Target) -> dict[str, Any]:
         "A bare intent has no target, and a server has no default handler for it.",
         hint="Schedule a task or a message to an entity; `Client.create` takes callbacks and streams too.",
     )
-
-
-def _text(millis: int) -> str:
-    return moment_of(millis).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # Back.

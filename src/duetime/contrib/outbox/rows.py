@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from duetime.client.app.payload import encode
 from duetime.client.app.task import Planned
-from duetime.client.app.times import moment_of
 from duetime.client.http import request_types
 from duetime.client.remote import translate
 from duetime.errors import InvalidField
+from duetime.timefmt import iso
 
 TABLE: Final = "duetime_outbox"
 KEY_CHARS_MAX: Final = 256
@@ -113,8 +113,7 @@ def _row(fields: dict[str, Any], made: str, now_ms: int) -> NewRow:
         if isinstance(fields.get("delayMs"), int) and fields["delayMs"] > 0:
             # It counts from now and not from when it is relayed. With a key of the caller's it stays as it
             # is: the same request made later must be the same.
-            moment = moment_of(now_ms + fields.pop("delayMs"))
-            fields["executeAt"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            fields["executeAt"] = iso(now_ms + fields.pop("delayMs"))
     fields.setdefault("onDuplicate", "return")
     # Once it is with the engine its row is gone, so it must be on the medium by then.
     if fields.get("ackLevel", "ASYNC") in ("ASYNC", "BATCH_DEFERRED"):
