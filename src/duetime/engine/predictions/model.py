@@ -223,7 +223,7 @@ class Model:
             )
         words = {
             MISSING: "scikit-learn is not installed, so the sketch alone predicts durations",
-            SLOW: "the model of durations answers too late, and is left alone for a while",
+            SLOW: "the duration model answers too late and is not used for a while",
             FAILED: f"the model of durations cannot be trained ({self.failure}); the sketch predicts",
             DOWN: "the model of durations is down; the sketch predicts until it is back",
         }
