@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from duetime.kernel.duration_text import span
+from duetime.duration_text import span
 from duetime.kernel.history import note
 from duetime.kernel.lifecycle import finish
 from duetime.kernel.state import State

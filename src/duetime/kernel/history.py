@@ -6,7 +6,7 @@ usual one costs nothing here. Its steps are written down only when an attempt en
 
 from __future__ import annotations
 
-from duetime.kernel.duration_text import span
+from duetime.duration_text import span
 from duetime.limits import HISTORY_ENTRIES_MAX
 from duetime.protocol.intent import (
     ACKED,

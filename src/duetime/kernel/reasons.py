@@ -6,8 +6,8 @@ under names that end in `_at_ms`, so that each reader can format them in its own
 
 from __future__ import annotations
 
+from duetime.duration_text import span
 from duetime.kernel.claims import REPLACED
-from duetime.kernel.duration_text import span
 from duetime.kernel.history import limited
 from duetime.kernel.queues.entity_types import type_of
 from duetime.kernel.queues.lanes import Lane

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from duetime.duration_text import span
 from duetime.engine.predictions.durations import Durations
-from duetime.kernel.duration_text import span
 from duetime.kernel.queues.lanes import Lane, rank_of
 from duetime.kernel.state import State
 from duetime.limits import PREDICT_ENOUGH

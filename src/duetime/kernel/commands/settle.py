@@ -3,8 +3,8 @@ comes from the consumer that holds it."""
 
 from __future__ import annotations
 
+from duetime.duration_text import span
 from duetime.kernel import lateness, retry
-from duetime.kernel.duration_text import span
 from duetime.kernel.history import rare_of
 from duetime.kernel.lifecycle import expire, finish, take_back, wait_again
 from duetime.kernel.state import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.kernel.duration_text import span
+from duetime.duration_text import span
 
 
 @pytest.mark.parametrize(
