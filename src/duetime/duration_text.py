@@ -1,4 +1,6 @@
-"""Durations as text, with integers only: "850 ms", "4.2 s", "4 min 10 s", "3 h 5 min", "2 d 4 h"."""
+"""Durations as text, with integers only: "850 ms", "4.2 s", "4 min 10 s", "3 h 5 min", "2 d 4 h".
+
+The text is a part of records' results (the notes of an intent's history), so its form is fixed."""
 
 from __future__ import annotations
 
@@ -22,3 +24,14 @@ def span(ms: int) -> str:
     large_ms, large, small_ms, small = next(unit for unit in units if ms >= unit[0])
     rest = ms % large_ms // small_ms
     return f"{ms // large_ms} {large} {rest} {small}" if rest else f"{ms // large_ms} {large}"
+
+
+def exact(ms: int) -> str:
+    """A duration in all its units, for settings: "1 min 30 s", "12 s 500 ms"."""
+    units = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"), (1, "ms"))
+    parts = []
+    for unit_ms, unit in units:
+        number, ms = divmod(ms, unit_ms)
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts) or "0 ms"

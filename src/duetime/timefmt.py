@@ -1,4 +1,4 @@
-"""Times, durations, sizes and counts as text for people. The only writer of ISO-8601."""
+"""Times, sizes and counts as text for people. The only writer of ISO-8601."""
 
 from __future__ import annotations
 
@@ -23,16 +23,6 @@ def iso(at_ms: int) -> str:
 def iso_or_none(at_ms: int | None) -> str | None:
     """The same for a time that may be missing: None or 0."""
     return iso(at_ms) if at_ms else None
-
-
-def span(ms: float) -> str:
-    """A length of time in the unit a person would use."""
-    if ms < 1_000:
-        return f"{ms:.0f} ms"
-    for unit, one in (("s", 1_000), ("min", 60_000), ("h", 3_600_000)):
-        if ms < one * 100 or unit == "h":
-            return f"{ms / one:.1f} {unit}" if ms < one * 10 else f"{ms / one:.0f} {unit}"
-    raise AssertionError("hours hold everything")
 
 
 def size(count: float) -> str:

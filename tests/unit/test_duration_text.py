@@ -1,10 +1,10 @@
-"""Lengths of time in words."""
+"""Durations as text."""
 
 from __future__ import annotations
 
 import pytest
 
-from duetime.duration_text import span
+from duetime.duration_text import exact, span
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,17 @@ from duetime.duration_text import span
 )
 def test_in_words(ms, text):
     assert span(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 ms"),
+        (300_000, "5 min"),
+        (12_500, "12 s 500 ms"),
+        (5_400_000, "1 h 30 min"),
+        (90_061_001, "1 d 1 h 1 min 1 s 1 ms"),
+    ],
+)
+def test_exact(ms, text):
+    assert exact(ms) == text

@@ -1,10 +1,10 @@
-"""Moments, spans and sizes as people read them."""
+"""Times and sizes as people read them."""
 
 from __future__ import annotations
 
 import pytest
 
-from duetime.timefmt import iso, iso_or_none, plural, size, span
+from duetime.timefmt import iso, iso_or_none, plural, size
 
 
 def test_moments():
@@ -14,21 +14,6 @@ def test_moments():
     assert iso_or_none(0) is None
     assert iso_or_none(None) is None
     assert iso_or_none(1_000) == "1970-01-01T00:00:01.000Z"
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (7, "7 ms"),
-        (1_500, "1.5 s"),
-        (60_000, "60 s"),
-        (150_000, "2.5 min"),
-        (7_200_000, "2.0 h"),
-        (9e9, "2500 h"),
-    ],
-)
-def test_spans(ms, text):
-    assert span(ms) == text
 
 
 @pytest.mark.parametrize(

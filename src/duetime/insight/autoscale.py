@@ -10,10 +10,11 @@ from math import ceil
 
 from msgspec import Struct
 
+from duetime.duration_text import span
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, Hands, LaneGauge, gauges, hands
 from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
-from duetime.timefmt import plural, span
+from duetime.timefmt import plural
 
 # Taken for a duration as long as none was measured.
 _ASSUMED_MS = 100.0
@@ -108,7 +109,9 @@ def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming
         lateness_risk=risk,
         risk="HIGH" if risk > 1 else "LOW" if risk > 0.5 else "NONE",
         suggested_workers=min(wanted, AUTOSCALE_WORKERS_MAX),
-        narrative=_narrative(lane, coming, work_s, drain_s, who.workers, wanted, span(target_s * 1000)),
+        narrative=_narrative(
+            lane, coming, work_s, drain_s, who.workers, wanted, span(round(target_s * 1000))
+        ),
     )
 
 
@@ -122,10 +125,10 @@ def _narrative(
         return "Nothing waits and nothing runs."
     if not waiting:
         return f"Nothing waits; {lane.running:,} under way, with {plural(workers, 'worker')}."
-    said = f"{plural(waiting, 'intent')}, about {span(work_s * 1000)} of work"
+    said = f"{plural(waiting, 'intent')}, about {span(round(work_s * 1000))} of work"
     if drain_s is None:
         return f"{said}, and no worker: {plural(wanted, 'worker')} would be done within {within}."
-    done = f"{plural(workers, 'worker')} will be done in about {span(drain_s * 1000)}"
+    done = f"{plural(workers, 'worker')} will be done in about {span(round(drain_s * 1000))}"
     if wanted <= workers:
         return f"{said}: {done}, within the target of {within}."
     return f"{said}: {done}, beyond the target of {within}; {wanted:,} would be within it."

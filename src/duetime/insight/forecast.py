@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from duetime.duration_text import span
 from duetime.engine.engine import Engine
 from duetime.engine.gauges import Gauges, credits, gauges
 from duetime.engine.histogram import Histogram
@@ -16,7 +17,7 @@ from duetime.engine.library import Library, Slot
 from duetime.engine.meter import Meter
 from duetime.errors import BadQuery
 from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
-from duetime.timefmt import iso, plural, span
+from duetime.timefmt import iso, plural
 
 SLOTS_MAX = 500
 # What one engine does at the most, whatever the permits.
@@ -225,7 +226,7 @@ def _narrative(total: int, peak: Peak | None, slot_ms: int, worst: dict[str, flo
         return f"{words}: that can be done in time."
     tier = max(TIER_NAMES, key=lambda name: worst[name] / TIER_WINDOW_MS[TIER_NAMES.index(name)])
     bound_ms = TIER_WINDOW_MS[TIER_NAMES.index(tier)]
-    late = f"{tier} is expected to be up to {span(worst[tier])} late, its bound is {bound_ms} ms"
+    late = f"{tier} is expected to be up to {span(round(worst[tier]))} late, its bound is {bound_ms} ms"
     if risk == "LOW":
         return f"{words}: {late}; that is close."
     return f"{words}: {late}. Give it more permits or workers, or spread the work."

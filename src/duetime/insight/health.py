@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.clock import Clock
+from duetime.duration_text import span
 from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
 from duetime.engine.meter import Meter
@@ -21,7 +22,7 @@ from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSig
 from duetime.insight.workers import idle, unserved
 from duetime.limits import HOUR_MS, MINUTE_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
-from duetime.timefmt import iso, iso_or_none, plural, span
+from duetime.timefmt import iso, iso_or_none, plural
 
 UP, DEGRADED = "UP", "DEGRADED"
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from duetime.duration_text import span
 from duetime.limits import LOG_HISTORY_BYTES, MINUTE_MS, SECOND_MS
-from duetime.timefmt import plural, size, span
+from duetime.timefmt import plural, size
 
 # How grave it is. A note leaves the status as it is: somebody wanted it so, or it concerns one host.
 NOTE, DEGRADED, DOWN = "NOTE", "DEGRADED", "DOWN"
@@ -142,7 +143,11 @@ def _disk(times: float, least: float = 0) -> Look:
 def _sync(limit_ms: float) -> Look:
     def look(signs: Signs) -> Found:
         p99_ms = signs.sync_p99_ms
-        return {"": f"a sync takes {span(p99_ms)} at p99"} if p99_ms is not None and p99_ms > limit_ms else {}
+        return (
+            {"": f"a sync takes {span(round(p99_ms))} at p99"}
+            if p99_ms is not None and p99_ms > limit_ms
+            else {}
+        )
 
     return look
 

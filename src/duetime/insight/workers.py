@@ -7,9 +7,10 @@ stopped, or its machine); it lives, holds nothing, and asks for nothing; it asks
 from __future__ import annotations
 
 from duetime.channels.pull import Connected
+from duetime.duration_text import span
 from duetime.engine.reader import Reader
 from duetime.limits import HEARTBEAT_MS
-from duetime.timefmt import plural, span
+from duetime.timefmt import plural
 
 # Signs of life come at least this often; one may be late.
 _SILENT_MS = HEARTBEAT_MS + 2_000

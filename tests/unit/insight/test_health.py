@@ -325,7 +325,7 @@ def test_what_is_held_back_is_not_on_time(tmp_path):
             await w.pass_ms(4_000)
             told = narrator.health()
             assert not told.narrative.startswith("On time")
-            assert "10 held back, the oldest 4.0 s late" in told.narrative
+            assert "10 held back, the oldest 4 s late" in told.narrative
             assert (told.vitals.held_back, told.vitals.oldest_held_back_ms) == (10, 4_000)
             assert told.vitals.lateness["STANDARD"].p99_ms == 4_000
             await w.pass_ms(5_000)

@@ -51,7 +51,7 @@ def test_nobody_is_idle_without_work():
     [
         ({}, "asks for nothing"),
         ({"credits": {LANE: 3}}, "is handed nothing"),
-        ({"silent_ms": 60_000}, "no sign of life for 60 s"),
+        ({"silent_ms": 60_000}, "no sign of life for 1 min"),
         ({"silent_ms": 60_000, "held": 2}, "holds 2 deliveries"),
     ],
 )

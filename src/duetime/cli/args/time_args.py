@@ -131,21 +131,6 @@ def _no_moment(text: str) -> InvalidField:
     return InvalidField(f"{text!r} is not a time.", hint=HINT)
 
 
-def span(millis: int) -> str:
-    """A length of time as people say it: the two largest units."""
-    sign, millis = "-" if millis < 0 else "", abs(millis)
-    if millis < 1000:
-        return f"{sign}{millis} ms"
-    if millis < 60_000:
-        return f"{sign}{millis / 1000:.1f} s".replace(".0 ", " ")
-    parts = []
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
-        number, millis = divmod(millis, size)
-        if number:
-            parts.append(f"{number} {unit}")
-    return sign + " ".join(parts[:2])
-
-
 def shown(moment: datetime | None) -> str:
     """A moment in a table: UTC, to the millisecond."""
     if moment is None:

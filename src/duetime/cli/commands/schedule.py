@@ -15,6 +15,7 @@ from duetime.client.app.times import moment_of
 from duetime.client.http.models import Intent
 from duetime.client.http.request_types import NewIntent
 from duetime.clock import SystemClock
+from duetime.duration_text import span
 from duetime.errors import InvalidField
 
 
@@ -98,7 +99,7 @@ def _tell(found: Intent) -> None:
     observed.add(found.intent_id)
     output.text(found.intent_id)
     wait_ms = round(found.execute_at.timestamp() * 1000) - SystemClock().now_ms()
-    ahead = f"in {time_args.span(wait_ms)}" if wait_ms > 0 else "now"
+    ahead = f"in {span(wait_ms)}" if wait_ms > 0 else "now"
     output.words(
         f"{found.status}: {render.target(found)} at {time_args.shown(found.execute_at)}, {ahead}"
         f" ({found.precision_tier})."

@@ -15,6 +15,7 @@ from duetime.client.http.client import Client
 from duetime.client.http.models import Schedule
 from duetime.client.http.transport import Request
 from duetime.clock import SystemClock
+from duetime.duration_text import exact
 
 app = typer.Typer(help="List, create, pause, trigger and delete schedules.", no_args_is_help=True)
 
@@ -239,7 +240,7 @@ def _show(action: Any, as_json: bool, url: str | None, token: str | None) -> Non
 
 def _rule(schedule: Schedule) -> str:
     if schedule.every_ms is not None:
-        return f"every {time_args.span(schedule.every_ms)}"
+        return f"every {exact(schedule.every_ms)}"
     return f"{schedule.cron} ({schedule.zone})"
 
 

@@ -15,6 +15,7 @@ from duetime.cli.args import server, time_args
 from duetime.cli.ui import bars, output, render
 from duetime.client.app.times import moment_of
 from duetime.clock import SystemClock
+from duetime.duration_text import span
 from duetime.plain import plain
 
 # How wide it is where nobody says it.
@@ -83,7 +84,7 @@ def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
         if some:
             rows += [(next(names), slot["count"], _busiest(slot)) for slot in group]
         else:
-            rows.append((f"{'':<{_DAY}} nothing for {time_args.span(slot_ms * len(list(group)))}", None, ""))
+            rows.append((f"{'':<{_DAY}} nothing for {span(slot_ms * len(list(group)))}", None, ""))
     shown, counts, notes = zip(*rows, strict=True)
     return bars.chart(shown, counts, columns, notes)
 

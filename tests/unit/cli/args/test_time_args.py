@@ -91,12 +91,3 @@ def test_without_a_zone_it_is_this_machines(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
-
-
-@pytest.mark.parametrize(
-    ("millis", "expected"),
-    [(0, "0 ms"), (999, "999 ms"), (30_000, "30 s"), (1_500, "1.5 s"), (5_400_000, "1 h 30 min"),
-     (90_061_000, "1 d 1 h"), (-60_000, "-1 min")],
-)  # fmt: skip
-def test_a_span_in_words(millis, expected):
-    assert time_args.span(millis) == expected
