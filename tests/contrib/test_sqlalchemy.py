@@ -92,7 +92,7 @@ def test_what_is_wrong_is_said_in_the_transaction(engine, outbox, receipt):
             outbox.schedule(session, receipt, "one")
         with pytest.raises(InvalidField, match=r"\$\.callback"):
             outbox.add(session, callback={"adress": "http://localhost"})
-        with pytest.raises(InvalidField, match="no session"):
+        with pytest.raises(InvalidField, match="neither a session nor a connection"):
             outbox.schedule(engine, receipt, 1)
         assert not session.new
 
