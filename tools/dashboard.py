@@ -60,7 +60,7 @@ TIER: Final = "{{tier}}"
 _LIVE: Final = "SCHEDULED|DUE|DISPATCHING|BLOCKED"
 
 ROWS: Final[dict[str, tuple[Panel, ...]]] = {
-    "Is it on time?": (
+    "Whether the server is on time": (
         Panel(
             "Lateness, p99",
             "From the moment it was due to its first hand-over. Bounds: ULTRA 10 ms, FAST 50,"

@@ -65,13 +65,13 @@ cannot happen."""
 # What is true of an intent in each state.
 MEANINGS: Final = {
     Status.SCHEDULED: "It waits for its time, or for its next attempt.",
-    Status.DUE: "Its time has come; it waits in its lane to be handed out.",
-    Status.DISPATCHING: "It is handed out and being run.",
+    Status.DUE: "It is due and waits in its lane for delivery.",
+    Status.DISPATCHING: "It is delivered and running.",
     Status.BLOCKED: "It waits for the intents named in `after`.",
-    Status.ACKED: "It is done; its result is kept.",
-    Status.DEAD_LETTERED: "It was given up; `last_error` says why, and it can be revived.",
-    Status.EXPIRED: "Its deadline passed before it could be handed out.",
-    Status.CANCELED: "Somebody stopped it.",
+    Status.ACKED: "It succeeded; its result is stored.",
+    Status.DEAD_LETTERED: "It finally failed; `last_error` has the reason, and it can be revived.",
+    Status.EXPIRED: "Its deadline passed before it could be delivered.",
+    Status.CANCELED: "It was cancelled.",
 }
 # How a new intent begins.
 BEGINNINGS: Final = {

@@ -22,7 +22,7 @@ def _number(least: int, most: int, description: str) -> Meta:
 
 
 def _permits(tier: str, window_ms: int) -> Meta:
-    return _number(1, limits.PERMITS_MAX, f"Deliveries of tier {tier} ({window_ms} ms) at one time.")
+    return _number(1, limits.PERMITS_MAX, f"Maximum concurrent deliveries of tier {tier} ({window_ms} ms).")
 
 
 class DataSettings(Struct, frozen=True, kw_only=True):
@@ -40,18 +40,24 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         int, _number(2 * limits.FRAME_BYTES_MAX, 2**31, "A log file is closed at this size.")
     ] = limits.SEGMENT_BYTES_MAX
     history_bytes: Annotated[
-        int, _number(0, BYTES_MAX, "Log kept below the checkpoint, so that the past can be read.")
+        int, _number(0, BYTES_MAX, "Log kept below the checkpoint, for replay of the past.")
     ] = limits.LOG_HISTORY_BYTES
     flush_ms: Annotated[
-        int, _number(1, limits.MINUTE_MS, "An ASYNC write is synced within this: what power loss may cost.")
+        int,
+        _number(
+            1, limits.MINUTE_MS, "Maximum time until an ASYNC write is synced; power loss may lose this much."
+        ),
     ] = limits.FLUSH_MS
     disk_reserve_bytes: Annotated[
-        int, _number(0, BYTES_MAX, "Free disk kept back for accepted work; below it new work is refused.")
+        int,
+        _number(
+            0, BYTES_MAX, "Disk space reserved for accepted work; with less free space, new work is refused."
+        ),
     ] = limits.DISK_RESERVE_BYTES
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):
-    """What is held in memory, and how often the rest is written down."""
+    """Which intents are held in memory, and how often checkpoints are written."""
 
     horizon_ms: Annotated[
         int, _number(1_000, limits.DAY_MS, "Intents due within this are held in memory, the rest on disk.")
@@ -62,9 +68,9 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
 
 
 class IntentsSettings(Struct, frozen=True, kw_only=True):
-    """What an intent gets when it does not say, and how long it is remembered."""
+    """Defaults of intents, and how long intents are kept."""
 
-    default_tier: Annotated[Tier, Meta(description="The tier of an intent that names none.")] = "STANDARD"
+    default_tier: Annotated[Tier, Meta(description="Default tier of an intent.")] = "STANDARD"
     payload_bytes_max: Annotated[
         int, _number(1, limits.PAYLOAD_BYTES_MAX, "The largest payload accepted.")
     ] = limits.PAYLOAD_BYTES_MAX
@@ -75,7 +81,7 @@ class IntentsSettings(Struct, frozen=True, kw_only=True):
         int, _number(0, TIME_MS_MAX, "A time of execution this far in the past is still accepted.")
     ] = limits.PAST_TOLERANCE_MS
     key_window_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "How long an idempotency key names its intent.")
+        int, _number(0, TIME_MS_MAX, "How long an idempotency key identifies its intent.")
     ] = limits.KEY_WINDOW_MS
     retention_ms: Annotated[int, _number(0, TIME_MS_MAX, "How long a finished intent can still be read.")] = (
         limits.RETENTION_MS
@@ -84,17 +90,19 @@ class IntentsSettings(Struct, frozen=True, kw_only=True):
         int, _number(0, TIME_MS_MAX, "How long a dead letter can still be read and revived.")
     ] = limits.DEAD_LETTER_RETENTION_MS
     retention_count: Annotated[
-        int, _number(0, COUNT_MAX, "Finished intents kept at most; the oldest go first.")
+        int, _number(0, COUNT_MAX, "Maximum number of finished intents kept; the oldest are deleted first.")
     ] = limits.RETENTION_COUNT
 
 
 class LimitsSettings(Struct, frozen=True, kw_only=True):
-    """When new work is refused, with a wait (429)."""
+    """Limits beyond which new work is refused (429 with Retry-After)."""
 
-    pending_max: Annotated[int, _number(1, COUNT_MAX, "Unfinished intents at most.")] = limits.PENDING_MAX
-    lane_pending_max: Annotated[int, _number(1, COUNT_MAX, "Unfinished intents at most in one lane.")] = (
-        limits.LANE_PENDING_MAX
+    pending_max: Annotated[int, _number(1, COUNT_MAX, "Maximum number of unfinished intents.")] = (
+        limits.PENDING_MAX
     )
+    lane_pending_max: Annotated[
+        int, _number(1, COUNT_MAX, "Maximum number of unfinished intents in one lane.")
+    ] = limits.LANE_PENDING_MAX
     entity_pending_max: Annotated[
         int, _number(1, COUNT_MAX, "Maximum messages of one entity, delayed ones included.")
     ] = limits.ENTITY_PENDING_MAX
@@ -107,7 +115,7 @@ class LimitsSettings(Struct, frozen=True, kw_only=True):
 
 
 class TiersSettings(Struct, frozen=True, kw_only=True):
-    """How many deliveries each tier may have under way; idle permits are lent to higher tiers."""
+    """Concurrent deliveries of each tier; idle permits are lent to higher tiers."""
 
     ultra: Annotated[int, _permits("ULTRA", 10)] = limits.TIER_PERMITS[0]
     fast: Annotated[int, _permits("FAST", 50)] = limits.TIER_PERMITS[1]
@@ -126,18 +134,16 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
     threads: Annotated[int, _number(1, 1_024, "Threads for tasks that are plain functions.")] = 16
     # Fixed, not counted: a program should not change its shape with the machine it is moved to.
-    processes: Annotated[int, _number(0, 256, "Processes for tasks that ask for one; 0 allows none.")] = 2
+    processes: Annotated[int, _number(0, 256, "Processes for CPU-bound tasks; 0 allows none.")] = 2
     drain_ms: Annotated[
-        int, _number(0, limits.DAY_MS, "How long stopping waits for deliveries under way.")
+        int, _number(0, limits.DAY_MS, "How long a shutdown waits for running deliveries.")
     ] = 30_000
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """Where `duetime serve` listens, and how much it takes at a time."""
+    """Listen addresses of `duetime serve`, and its limits."""
 
-    host: Annotated[
-        str, Meta(description="The address to listen on. Beyond loopback a token is required.")
-    ] = "127.0.0.1"
+    host: Annotated[str, Meta(description="Listen address. A public address requires a token.")] = "127.0.0.1"
     hosts: Annotated[
         str,
         Meta(
@@ -145,16 +151,16 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
             "Requests for any other name are refused; localhost, this machine's name and addresses are known."
         ),
     ] = ""
-    port: Annotated[int, _number(0, 65_535, "The port of HTTP; 0 takes any free one and prints it.")] = (
+    port: Annotated[int, _number(0, 65_535, "HTTP port; 0 picks a free one and prints it.")] = (
         limits.HTTP_PORT
     )
-    grpc_port: Annotated[int, _number(0, 65_535, "The port of gRPC; 0 takes any free one and prints it.")] = (
+    grpc_port: Annotated[int, _number(0, 65_535, "gRPC port; 0 picks a free one and prints it.")] = (
         limits.GRPC_PORT
     )
     request_bytes_max: Annotated[int, _number(1_024, 2**30, "The largest request body accepted.")] = (
         limits.REQUEST_BYTES_MAX
     )
-    requests_max: Annotated[int, _number(1, 100_000, "Requests under way at one time; more get 429.")] = (
+    requests_max: Annotated[int, _number(1, 100_000, "Maximum concurrent requests; more get 429.")] = (
         limits.REQUESTS_MAX
     )
     tls_cert: Annotated[str, Meta(description="A PEM file with the certificate chain; empty: no TLS.")] = ""
@@ -165,10 +171,11 @@ class WebhooksSettings(Struct, frozen=True, kw_only=True):
     """How callbacks are sent."""
 
     secret: Annotated[
-        str, Meta(description="Signs callbacks as Standard Webhooks do (whsec_...); empty: not signed.")
+        str,
+        Meta(description="Secret that signs callbacks (Standard Webhooks, whsec_...); empty: no signature."),
     ] = ""
     connections_per_host_max: Annotated[
-        int, _number(1, 10_000, "Connections to one host at one time; what is more waits.")
+        int, _number(1, 10_000, "Maximum connections to one host; further calls wait.")
     ] = limits.CONNECTIONS_PER_HOST
     refuse_link_local: Annotated[
         bool,

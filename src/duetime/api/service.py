@@ -277,7 +277,7 @@ class Service:
         return 0 if settings is None else settings.priority
 
     def shown(self, intent: Intent) -> IntentOut:
-        """An intent as it is now."""
+        """The current state of an intent."""
         return self.show(query.view(intent, self.running.now_ms()))
 
     async def _ask(self, command: Patch | Cancel | FireNow | Revive) -> IntentOut:

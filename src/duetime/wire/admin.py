@@ -14,7 +14,7 @@ OrderName = Literal["FIFO", "EXPECTED", "SHADOW"]
 
 
 class FilterIn(In, frozen=True):
-    """Which intents are meant: the same names as in the query of a list."""
+    """A filter with the same names as the query of a list."""
 
     status: str | None = None
     tier: TierName | None = None
@@ -35,7 +35,7 @@ class ManyDeadLetters(In, frozen=True):
 
 
 class LanePatch(In, frozen=True):
-    """What a lane allows from now on. What is left out stays; null takes a limit away."""
+    """New limits of a lane. Omitted fields stay; null removes a limit."""
 
     concurrency: Annotated[int, Meta(ge=1, le=limits.RATE_MAX)] | UnsetType | None = UNSET
     rate: Rate | UnsetType | None = UNSET
@@ -46,16 +46,18 @@ class LanePatch(In, frozen=True):
     order: (
         Annotated[
             OrderName,
-            Meta(description="Who goes first: in order of arrival, or the shorter first as predicted."),
+            Meta(description="Order of arrival (FIFO), or shortest expected duration first."),
         ]
         | UnsetType
     ) = UNSET
 
 
 class TierPatch(In, frozen=True):
-    """New numbers for a tier, at once."""
+    """New limits of a tier, effective immediately."""
 
-    concurrency: Annotated[int, Meta(ge=1, le=limits.PERMITS_MAX, description="Deliveries at one time.")]
+    concurrency: Annotated[
+        int, Meta(ge=1, le=limits.PERMITS_MAX, description="Maximum concurrent deliveries.")
+    ]
 
 
 class FailedOut(Out, frozen=True):
@@ -65,7 +67,7 @@ class FailedOut(Out, frozen=True):
 
 
 class ManyOut(Out, frozen=True):
-    """What became of many at once."""
+    """The result of a bulk operation."""
 
     matched: int
     done: int
@@ -78,7 +80,7 @@ class TierOut(Out, frozen=True):
 
 
 class LaneOut(Out, frozen=True):
-    """A lane in numbers."""
+    """Figures and limits of a lane."""
 
     name: str
     paused: bool

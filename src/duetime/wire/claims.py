@@ -15,7 +15,7 @@ from duetime.wire.shapes import In, Out
 Key = Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)]
 Collapse = Annotated[
     Literal["DEBOUNCE", "THROTTLE"],
-    Meta(description="What takes the place of one that waits: with its own time, or at that of the first."),
+    Meta(description="Time of the new intent: its own (DEBOUNCE) or that of the replaced one (THROTTLE)."),
 ]
 
 
@@ -24,9 +24,10 @@ class UniqueIn(In, frozen=True):
 
     key: Annotated[Key, Meta(examples=["report:42"])]
     until: Literal["START", "END", "TIME"] = "END"
-    for_ms: Annotated[int, Meta(ge=1, le=limits.RETRY_DELAY_MS_MAX, description="With TIME only.")] | None = (
-        None
-    )
+    for_ms: (
+        Annotated[int, Meta(ge=1, le=limits.RETRY_DELAY_MS_MAX, description="Duration; only with TIME.")]
+        | None
+    ) = None
 
 
 class UniqueOut(Out, frozen=True):

@@ -14,12 +14,12 @@ FairnessKey = Annotated[
     Meta(
         min_length=1,
         max_length=limits.FAIRNESS_KEY_CHARS_MAX,
-        description="Whose share of the queue it is, such as a tenant's: keys take turns, by their weights.",
+        description="Fairness key, such as the tenant: keys take turns in proportion to their weights.",
         examples=["tenant-42"],
     ),
 ]
 FairnessWeight = Annotated[
-    int, Meta(ge=1, le=limits.FAIRNESS_WEIGHT_MAX, description="How much of the queue its key gets.")
+    int, Meta(ge=1, le=limits.FAIRNESS_WEIGHT_MAX, description="Weight of the fairness key.")
 ]
 
 

@@ -15,9 +15,9 @@ Some = Annotated[list[NewIntent], Meta(max_length=limits.BATCH_CREATE_MAX)]
 
 
 class NewGroup(In, frozen=True):
-    """Members, and what happens when all of them have ended. Their ids are GROUP.0, GROUP.1 and so on."""
+    """Members, and the callback that runs when all have ended. Member ids are GROUP.0, GROUP.1 and so on."""
 
-    then: Annotated[NewIntent, Meta(description="The callback: an intent without an id of its own.")]
+    then: Annotated[NewIntent, Meta(description="The callback: an intent without an id.")]
     group_id: Id | None = None
     members: Some = []
     size: (
@@ -26,7 +26,7 @@ class NewGroup(In, frozen=True):
             Meta(
                 ge=0,
                 le=limits.GROUP_MEMBERS_MAX,
-                description="How many there will be, when not all are sent at once.",
+                description="Total number of members, if they are sent in several requests.",
             ),
         ]
         | None
@@ -38,7 +38,8 @@ class MoreMembers(In, frozen=True):
     """More members of a group."""
 
     first: Annotated[
-        int, Meta(ge=0, lt=limits.GROUP_MEMBERS_MAX, description="The number of the first of them.")
+        int,
+        Meta(ge=0, lt=limits.GROUP_MEMBERS_MAX, description="Number of the first member in this request."),
     ]
     members: Annotated[Some, Meta(min_length=1)]
 
@@ -52,7 +53,7 @@ class MemberErrorOut(Out, frozen=True):
 
 
 class MadeGroupOut(Out, frozen=True):
-    """What became of the members that were sent; of those that were refused the first hundred."""
+    """The result of adding members, with the first hundred refused members."""
 
     group_id: str
     then: IntentOut
@@ -63,7 +64,7 @@ class MadeGroupOut(Out, frozen=True):
 
 
 class GroupOut(Out, frozen=True):
-    """How far a group is."""
+    """The progress of a group."""
 
     group_id: str
     status: StatusName

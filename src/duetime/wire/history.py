@@ -9,7 +9,7 @@ from duetime.wire.shapes import Out
 
 
 class EntryOut(Out, frozen=True):
-    """One step in the life of an intent."""
+    """One state transition of an intent."""
 
     at: str
     status: StatusName
@@ -33,7 +33,7 @@ class WhyOut(Out, frozen=True):
 
 
 class ParentOut(Out, frozen=True):
-    """One of those it came after, or a member of its group. No status: it is forgotten."""
+    """A dependency of the intent, or a member of its group. No status: it has been deleted."""
 
     intent_id: str
     status: StatusName | None
@@ -41,7 +41,7 @@ class ParentOut(Out, frozen=True):
 
 
 class ParentsOut(Out, frozen=True):
-    """Some of them in their order, and where to go on."""
+    """A page in order, with the cursor of the next page."""
 
     items: list[ParentOut]
     next_cursor: str | None

@@ -34,13 +34,13 @@ KnownId = Annotated[
         min_length=1,
         max_length=limits.ID_CHARS_MAX,
         pattern=forms.KNOWN_ID,
-        description="The id of an intent that is there; those of schedules are named schedule@time.",
+        description="The id of an existing intent. Intents of schedules have ids like schedule@time.",
     ),
 ]
 Time = Annotated[
     str | int | float,
     Meta(
-        description="ISO-8601 with any offset, or seconds since 1970 as a number.",
+        description="ISO 8601 with any offset, or a number of seconds since 1970.",
         examples=["2030-01-31T09:00:00+01:00"],
     ),
 ]
@@ -57,7 +57,7 @@ Tags = Annotated[
         Annotated[str, Meta(min_length=1, max_length=limits.TAG_CHARS_MAX)],
         Annotated[str, Meta(max_length=limits.TAG_CHARS_MAX)],
     ],
-    Meta(max_length=limits.TAGS_MAX, description="Names and values to find it by."),
+    Meta(max_length=limits.TAGS_MAX, description="Names and values to filter by."),
 ]
 Milliseconds = Annotated[int, Meta(ge=1, le=limits.RETRY_DELAY_MS_MAX)]
 Json = Annotated[Raw, Meta(description="Any JSON.")]
@@ -66,11 +66,16 @@ Priority = Annotated[
     Meta(description="Seconds of head start, or HIGH (300), NORMAL (0), LOW (-300)."),
 ]
 AfterOnName = Annotated[
-    Literal["SUCCESS", "END"], Meta(description="Which end of those it waits for lets it go.")
+    Literal["SUCCESS", "END"],
+    Meta(description="SUCCESS: run if all dependencies succeed. END: run when all have ended."),
 ]
 Members = Annotated[
     int,
-    Meta(ge=1, le=limits.GROUP_MEMBERS_MAX, description="Makes it the callback of a group of so many."),
+    Meta(
+        ge=1,
+        le=limits.GROUP_MEMBERS_MAX,
+        description="Makes the intent the callback of a group with this number of members.",
+    ),
 ]
 ExpiredActionName = Literal["DISCARD", "DEAD_LETTER"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
@@ -89,11 +94,14 @@ class CallbackIn(In, frozen=True):
         str, Meta(min_length=1, max_length=limits.URL_CHARS_MAX, examples=["http://localhost:9000/hook"])
     ]
     method: Method = "POST"
-    headers: Annotated[dict[str, str], Meta(description="Sent with the request as they are.")] = {}
+    headers: Annotated[dict[str, str], Meta(description="Headers of the request.")] = {}
     body: Annotated[
-        Raw | UnsetType, Meta(description="Sent as it is: a string as its text, anything else as JSON.")
+        Raw | UnsetType,
+        Meta(description="Body of the request: a string is sent as text, any other value as JSON."),
     ] = UNSET
-    batch: Annotated[bool, Meta(description="May be sent together with others to the same place.")] = False
+    batch: Annotated[
+        bool, Meta(description="Allow sending in one request with other callbacks to the same URL.")
+    ] = False
 
 
 class TaskIn(In, frozen=True):
@@ -118,14 +126,14 @@ class StreamIn(In, frozen=True):
 
 
 class SloIn(In, frozen=True):
-    """Instead of a tier: what is wanted of it."""
+    """Lateness objective; a tier is chosen to meet it."""
 
     max_tardiness_ms: Annotated[int, Meta(ge=1, le=limits.DAY_MS)]
     reliability: Literal["AT_LEAST_ONCE", "AT_MOST_ONCE"] = "AT_LEAST_ONCE"
 
 
 class RedeliveryIn(In, frozen=True):
-    """How often it is tried, and how long it waits in between."""
+    """Retry policy: number of attempts and delays."""
 
     max_attempts: Annotated[int, Meta(ge=1, le=limits.ATTEMPTS_MAX)] = limits.ATTEMPTS_DEFAULT
     backoff: Literal["exponential", "fixed"] = "exponential"
@@ -139,14 +147,14 @@ Rate = Annotated[
     str,
     Meta(
         pattern=forms.RATE,
-        description="So many in a time: 20/s, 100/m, 5/10s.",
+        description="Maximum starts per period: 20/s, 100/m, 5/10s.",
         examples=["20/s"],
     ),
 ]
 
 
 class LimitIn(In, frozen=True):
-    """How many with this key may go in a time, and be out at one time: exact, over all queues and workers."""
+    """Caps starts per period and concurrent runs per key, exactly, across all queues and workers."""
 
     key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX, examples=["tenant:42"])]
     rate: Rate | None = None
@@ -155,7 +163,7 @@ class LimitIn(In, frozen=True):
 
 
 class NewIntent(In, frozen=True):
-    """A new intent: a time, a target, and what may be said besides."""
+    """A new intent: a time, a target and options."""
 
     intent_id: Id | None = None
     execute_at: Time | None = None
@@ -178,9 +186,10 @@ class NewIntent(In, frozen=True):
     result_ttl_ms: Milliseconds | None = None
     after: Annotated[list[KnownId], Meta(max_length=limits.AFTER_MAX)] | None = None
     after_on: AfterOnName | None = None
-    group: Annotated[Id, Meta(description="The callback whose member this is: its id is GROUP.n.")] | None = (
-        None
-    )
+    group: (
+        Annotated[Id, Meta(description="The group (the id of its callback). The member's id is GROUP.n.")]
+        | None
+    ) = None
     members: Members | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_CHARS_MAX)] | None = None
     on_duplicate: Literal["return", "reject"] | None = None
@@ -196,10 +205,10 @@ class NewIntent(In, frozen=True):
 
 
 class PatchIntent(In, frozen=True):
-    """What may be changed while it is neither final nor in flight. What is left out stays."""
+    """Changes of an intent that is neither final nor running. Omitted fields stay."""
 
     execute_at: Time | UnsetType = UNSET
-    deadline: Annotated[Time | UnsetType | None, Meta(description="null takes it away.")] = UNSET
+    deadline: Annotated[Time | UnsetType | None, Meta(description="null removes the deadline.")] = UNSET
     expired_action: ExpiredActionName | UnsetType = UNSET
     redelivery: RedeliveryIn | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
@@ -208,21 +217,21 @@ class PatchIntent(In, frozen=True):
 
 
 class ReviveIntent(In, frozen=True):
-    """What may be changed when a dead letter is scheduled again."""
+    """Changes of a dead letter when it is revived."""
 
     execute_at: Time | None = None
-    deadline: Annotated[Time | UnsetType | None, Meta(description="null takes it away.")] = UNSET
+    deadline: Annotated[Time | UnsetType | None, Meta(description="null removes the deadline.")] = UNSET
     callback: CallbackIn | None = None
     redelivery: RedeliveryIn | None = None
     payload: Json | UnsetType = UNSET
 
 
 class CancelIntent(In, frozen=True):
-    """How much to stop. No body at all: the intent alone."""
+    """What to cancel. Without a body: the intent alone."""
 
     tree: Annotated[
         bool,
-        Meta(description="Also what waits for it, the members if it is a group's callback, and so on."),
+        Meta(description="Also cancel the dependents and, for a group's callback, the members; recursively."),
     ] = False
 
 
@@ -257,7 +266,7 @@ class StreamOut(Out, frozen=True):
 
 
 class SloOut(Out, frozen=True):
-    """What was asked of the tier, and why this one was taken."""
+    """The lateness objective, and why this tier was chosen."""
 
     max_tardiness_ms: int
     reliability: str
@@ -282,7 +291,7 @@ class LimitOut(Out, frozen=True):
 
 
 class ErrorOut(Out, frozen=True):
-    """What went wrong last."""
+    """The last error."""
 
     at: str
     delivery: int
@@ -292,7 +301,7 @@ class ErrorOut(Out, frozen=True):
 
 
 class IntentOut(Out, frozen=True):
-    """An intent as it is now."""
+    """The current state of an intent."""
 
     intent_id: str
     status: StatusName
@@ -347,7 +356,7 @@ class IntentOut(Out, frozen=True):
 
 
 class PageOut(Out, frozen=True):
-    """Some of many, and where to go on."""
+    """A page of results, with the cursor of the next page."""
 
     items: list[IntentOut]
     next_cursor: str | None
@@ -361,7 +370,7 @@ class PageOut(Out, frozen=True):
 
 
 class BatchItemOut(Out, frozen=True, omit_defaults=True):
-    """The answer to one intent of a batch: `intent` or `error`."""
+    """The result for one intent of a batch: `intent` or `error`."""
 
     status: int
     intent: IntentOut | None = None
@@ -369,7 +378,7 @@ class BatchItemOut(Out, frozen=True, omit_defaults=True):
 
 
 class BatchOut(Out, frozen=True):
-    """The answers in the order of the request."""
+    """The results in the order of the request."""
 
     items: list[BatchItemOut]
     created: int

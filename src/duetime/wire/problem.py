@@ -8,7 +8,7 @@ from duetime.wire.shapes import Out
 
 
 class HintOut(Out, frozen=True):
-    """What to do next."""
+    """The remedy."""
 
     suggestion: str
     endpoint: str | None

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ProgressOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a running function is, as it says itself."""
+    """The progress that a running function has reported."""
 
     done: float
     total: float | None
@@ -15,7 +15,7 @@ class ProgressOut(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LogsOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the newest attempt that has ended logged, its newest lines."""
+    """The newest log lines of the newest attempt that has ended."""
 
     intent_id: str
     lines: list[str]

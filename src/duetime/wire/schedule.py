@@ -39,7 +39,7 @@ MisfireName = Literal["ONCE", "SKIP", "CATCH_UP"]
 
 
 class PlannedIntent(In, frozen=True):
-    """What each tick makes: an intent without a time, for the tick is its time."""
+    """The intent that each tick creates, without a time: the tick is its time."""
 
     callback: CallbackIn | None = None
     task: TaskIn | None = None
@@ -64,7 +64,7 @@ class PlannedIntent(In, frozen=True):
 
 
 class NewSchedule(In, frozen=True):
-    """A rule (exactly one of cron and everyMs), and the intent that each of its ticks makes."""
+    """A recurrence (exactly one of cron and everyMs), and the intent that each tick creates."""
 
     intent: PlannedIntent
     cron: (
@@ -91,26 +91,28 @@ class NewSchedule(In, frozen=True):
         ]
         | None
     ) = None
-    zone: Annotated[Name, Meta(description="Whose clock a cron rule goes by.", examples=["Europe/Paris"])] = (
-        "UTC"
-    )
+    zone: Annotated[
+        Name, Meta(description="Time zone of the cron expression.", examples=["Europe/Paris"])
+    ] = "UTC"
     jitter_ms: Annotated[
-        int, Meta(ge=0, le=limits.DAY_MS, description="Each intent is up to so much later than its tick.")
+        int, Meta(ge=0, le=limits.DAY_MS, description="Maximum delay of each intent after its tick.")
     ] = 0
     start: Time | None = None
     end: Time | None = None
     overlap: Annotated[
-        OverlapName, Meta(description="What becomes of a tick while an earlier intent has not ended.")
+        OverlapName, Meta(description="What happens to a tick while an earlier intent has not ended.")
     ] = "ALLOW"
-    misfire: Annotated[
-        MisfireName, Meta(description="What becomes of ticks whose time passed while nobody could make them.")
-    ] = "ONCE"
-    catch_up: Annotated[int, Meta(ge=1, le=limits.CATCH_UP_MAX, description="How many, for CATCH_UP.")] = 1
-    source: Annotated[str, Meta(max_length=32, description="Who keeps it: a program's rules say app.")] = ""
+    misfire: Annotated[MisfireName, Meta(description="What happens to missed ticks.")] = "ONCE"
+    catch_up: Annotated[
+        int, Meta(ge=1, le=limits.CATCH_UP_MAX, description="Maximum missed ticks to run with CATCH_UP.")
+    ] = 1
+    source: Annotated[
+        str, Meta(max_length=32, description="Owner of the schedule; app for schedules of a program.")
+    ] = ""
 
 
 class PlannedOut(Out, frozen=True):
-    """What each tick makes."""
+    """The intent that each tick creates."""
 
     callback: CallbackOut | None
     task: TaskOut | None
@@ -135,7 +137,7 @@ class PlannedOut(Out, frozen=True):
 
 
 class ScheduleOut(Out, frozen=True):
-    """A schedule as it stands."""
+    """The current state of a schedule."""
 
     id: str
     cron: str | None
@@ -150,14 +152,16 @@ class ScheduleOut(Out, frozen=True):
     source: str
     intent: PlannedOut
     paused: bool
-    next_at: Annotated[str | None, Meta(description="The next tick, without its jitter; null: none.")]
-    last_at: Annotated[str | None, Meta(description="The newest tick that is decided.")]
+    next_at: Annotated[
+        str | None, Meta(description="Time of the next tick without jitter; null if there is none.")
+    ]
+    last_at: Annotated[str | None, Meta(description="Time of the newest processed tick.")]
     last_intent_id: str | None
     queued_at: Annotated[str | None, Meta(description="A tick that waits for an earlier intent to end.")]
     made: int
-    skipped: Annotated[int, Meta(description="Ticks left out because an earlier intent had not ended.")]
-    missed: Annotated[int, Meta(description="Ticks left out because their time had passed.")]
-    refused: Annotated[str | None, Meta(description="Why the next tick's intent could not be taken yet.")]
+    skipped: Annotated[int, Meta(description="Ticks skipped because an earlier intent had not ended.")]
+    missed: Annotated[int, Meta(description="Ticks skipped because they were missed.")]
+    refused: Annotated[str | None, Meta(description="Why the intent of the next tick was refused so far.")]
     revision: int
     created_at: str
     updated_at: str

@@ -50,7 +50,7 @@ def document_routes(routes: Sequence[Route]) -> list[Route]:
         ),
         Route(
             path="/", handler=Page("home.html"), name="getHome", media_type=_HTML,
-            summary="How the server is, and where to go", answers={200: str}, **own,
+            summary="Status page with links", answers={200: str}, **own,
         ),
     ]  # fmt: skip
     described += found

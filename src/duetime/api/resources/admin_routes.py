@@ -44,16 +44,16 @@ def dead_letter_routes(letters: DeadLetters) -> list[Route]:
     return [
         Route(
             method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
-            name="listDeadLetters", summary="Dead letters, with their reasons", about=BY_TAGS,
+            name="listDeadLetters", summary="Dead letters with their errors", about=BY_TAGS,
             tag="Dead letters", answers={200: PageOut}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
         Route(
             path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",
-            summary="Schedule many dead letters again", **many,
+            summary="Revive many dead letters", **many,
         ),
         Route(
             path="/v1/admin/dead-letters/purge", handler=letters.purge, name="purgeDeadLetters",
-            summary="Forget many dead letters now", **many,
+            summary="Delete many dead letters now", **many,
         ),
     ]  # fmt: skip
 
@@ -74,31 +74,31 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
     return [
         Route(
             path="/v1/admin/chronoscope", handler=insights.chronoscope, name="getChronoscope",
-            summary="Every tier in numbers: waiting, running, permits, lateness",
+            summary="Figures of every tier: waiting, running, permits, lateness",
             answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady), **read,
         ),
         _functions(admin),
         Route(
             path="/v1/admin/lanes", handler=admin.lanes, name="listLanes",
-            summary="The lanes in numbers, by name", parameters=_LANES,
+            summary="Figures and limits of the lanes, by name", parameters=_LANES,
             answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
         ),
         Route(
             path="/v1/admin/lanes/{lane:path}", handler=admin.set_lane, name="setLane",
-            summary="Give a lane other limits, at once",
+            summary="Change the limits of a lane immediately",
             **lane | {"method": "PATCH", "body": LanePatch, "body_required": True, "answers": {200: LaneOut}},
         ),
         Route(
             path="/v1/admin/lanes/{lane:path}/pause", handler=admin.pause, name="pauseLane",
-            summary="Hand out nothing more of a lane", **lane,
+            summary="Pause deliveries from a lane", **lane,
         ),
         Route(
             path="/v1/admin/lanes/{lane:path}/resume", handler=admin.resume, name="resumeLane",
-            summary="Hand out a lane's intents again", **lane,
+            summary="Resume deliveries from a lane", **lane,
         ),
         Route(
             method="PATCH", path="/v1/admin/tiers/{tier}", handler=admin.resize, role=Role.admin,
-            name="resizeTier", summary="Give a tier another number of permits, at once", tag="Operation",
+            name="resizeTier", summary="Change the number of permits of a tier immediately", tag="Operation",
             body=TierPatch, answers={200: TierOut}, parameters=(REQUEST_ID,),
             errors=(e.NotJson, e.UnknownTier, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
         ),
@@ -115,7 +115,7 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
     return [
         Route(
             path="/v1/admin/timeline", handler=insights.timeline, name="getTimeline",
-            summary="What will fire, and whether it can be on time", answers={200: Timeline},
+            summary="Upcoming intents and expected lateness", answers={200: Timeline},
             parameters=(
                 Parameter("from", "The first moment; now."), Parameter("to", "The end; an hour later."),
                 Parameter("slots", "In how many.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
@@ -124,12 +124,12 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
         ),
         Route(
             path="/v1/admin/predictions", handler=insights.predictions, name="getPredictions",
-            summary="How long functions take, and what an order by that would gain",
+            summary="Durations of functions, and the gain of ordering by them",
             answers={200: Predictions}, errors=(e.BadQuery, e.NotReady), **read,
         ),
         Route(
             path="/v1/admin/autoscale", handler=insights.autoscale, name="getAutoscale",
-            summary="How many workers each queue needs", answers={200: Autoscale},
+            summary="Number of workers each queue needs", answers={200: Autoscale},
             parameters=(
                 Parameter("queue", "One queue, as default or stream:news; all that are asked for."),
                 Parameter(
@@ -141,7 +141,7 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
         ),
         Route(
             path="/v1/admin/replay", handler=insights.replay, name="getReplay",
-            summary="The life of an intent, or the state of everything, as of a moment",
+            summary="An intent or the whole system at a point in time",
             answers={200: Life | Past},
             parameters=(Parameter("intentId", "One intent."), Parameter("at", "The moment.")),
             errors=(e.BadQuery, e.MissingParameter, e.NoSuchIntent, e.NotReady), **read,
@@ -161,7 +161,7 @@ def _functions(admin: Admin) -> Route:
         handler=admin.functions,
         role=Role.read,
         name="listFunctions",
-        summary="The functions of the workers, with what they take",
+        summary="The functions of the workers with their parameters",
         tag="Operation",
         answers={200: FunctionsOut},
         errors=(e.BadQuery, e.NotReady),
@@ -172,19 +172,19 @@ def health_routes(health: HealthRoutes) -> list[Route]:
     own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Health"}
     return [
         Route(
-            path="/health", handler=health.health, name="getHealth", summary="Is it on time?",
+            path="/health", handler=health.health, name="getHealth", summary="Whether the server is on time",
             answers={200: Health, 503: Health}, **own,
         ),
         Route(
-            path="/health/live", handler=health.live, name="getLive", summary="Is it alive?",
+            path="/health/live", handler=health.live, name="getLive", summary="Liveness",
             answers={200: dict[str, str]}, **own,
         ),
         Route(
-            path="/health/ready", handler=health.ready, name="getReady", summary="Is recovery done?",
+            path="/health/ready", handler=health.ready, name="getReady", summary="Readiness",
             answers={200: Readiness, 503: Readiness}, **own,
         ),
         Route(
             path="/health/deep", handler=health.deep, name="getDeepHealth",
-            summary="Is it on time, with every tier", answers={200: Health, 503: Health}, **own,
+            summary="Whether every tier is on time", answers={200: Health, 503: Health}, **own,
         ),
     ]  # fmt: skip

@@ -196,7 +196,7 @@ def group_routes(groups: Groups) -> list[Route]:
     return [
         Route(
             method="POST", path="/v1/groups", handler=groups.create, role=Role.submit, name="createGroup",
-            summary="Create members, and a callback for when all have ended", tag="Groups", body=NewGroup,
+            summary="Create a group: members and a callback", tag="Groups", body=NewGroup,
             bulk=True, answers={201: MadeGroupOut, 200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.IdExists, e.KeyReused, e.TimeMissing, e.DeadlineTooEarly,
@@ -207,12 +207,12 @@ def group_routes(groups: Groups) -> list[Route]:
         ),
         Route(
             method="GET", path=one, handler=groups.get, role=Role.read, name="getGroup",
-            summary="How far a group is", tag="Groups", answers={200: GroupOut},
+            summary="Progress of a group", tag="Groups", answers={200: GroupOut},
             errors=(e.BadQuery, e.NoSuchIntent, e.NotReady),
         ),
         Route(
             method="POST", path=f"{one}/members", handler=groups.add, role=Role.submit, name="addMembers",
-            summary="More members of a group", tag="Groups", body=MoreMembers, bulk=True,
+            summary="Add members to a group", tag="Groups", body=MoreMembers, bulk=True,
             answers={200: MadeGroupOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.NoSuchIntent, e.KeyReused, e.TimeMissing, e.InvalidField,
@@ -222,7 +222,7 @@ def group_routes(groups: Groups) -> list[Route]:
         ),
         Route(
             method="GET", path="/v1/intents/{id}/parents", handler=groups.parents, role=Role.read,
-            name="getParents", summary="Those it came after, or its members, with their results",
+            name="getParents", summary="Dependencies or group members, with their results",
             tag="Intents", answers={200: ParentsOut},
             parameters=(
                 Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),

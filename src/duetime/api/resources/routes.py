@@ -63,7 +63,7 @@ FILTERS: Final = (
 )
 # The names of tags are the callers' own, so no list of parameters can have them.
 BY_TAGS: Final = (
-    "A parameter tag.NAME=VALUE filters by a tag, as in ?tag.customer=ada; several must all be there."
+    "A parameter tag.NAME=VALUE filters by a tag, as in ?tag.customer=ada; an intent must have all of them."
 )
 LIST: Final = (
     *FILTERS,
@@ -112,7 +112,7 @@ def intent_routes(intents: Intents) -> list[Route]:
         ),
         Route(
             method="GET", path=one, handler=intents.get, role=Role.read, name="getIntent",
-            summary="An intent as it is now", tag="Intents", answers={200: IntentOut},
+            summary="Get an intent", tag="Intents", answers={200: IntentOut},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         Route(
@@ -128,7 +128,7 @@ def intent_routes(intents: Intents) -> list[Route]:
         ),
         Route(
             method="GET", path=f"{one}/logs", handler=intents.logs, role=Role.read, name="getLogs",
-            summary="What its newest attempt logged", tag="Intents", answers={200: LogsOut},
+            summary="Log lines of the newest attempt", tag="Intents", answers={200: LogsOut},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         Route(
@@ -137,11 +137,11 @@ def intent_routes(intents: Intents) -> list[Route]:
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         _verb(
-            "cancel", intents.cancel, "cancelIntent", "Stop an intent, also while it runs", CancelIntent,
+            "cancel", intents.cancel, "cancelIntent", "Cancel an intent, even while it runs", CancelIntent,
             e.StateForbids,
         ),
         _verb(
-            "fire-now", intents.fire_now, "fireIntentNow", "Make a scheduled intent due at once", Nothing,
+            "fire-now", intents.fire_now, "fireIntentNow", "Make a scheduled intent due now", Nothing,
             e.StateForbids,
         ),
         _verb(

@@ -217,32 +217,32 @@ def schedule_routes(schedules: Schedules) -> list[Route]:
         ),
         Route(
             method="GET", path=_ONE, handler=schedules.get, role=Role.read, name="getSchedule",
-            summary="A schedule as it stands", tag="Schedules", answers={200: ScheduleOut}, errors=_READ,
+            summary="Get a schedule", tag="Schedules", answers={200: ScheduleOut}, errors=_READ,
         ),
         Route(
             method="PUT", path=_ONE, handler=schedules.put, role=Role.submit, name="putSchedule",
-            summary="Make a schedule, or give it another rule", tag="Schedules", body=NewSchedule,
+            summary="Create or replace a schedule", tag="Schedules", body=NewSchedule,
             answers={200: ScheduleOut}, parameters=(*REVISION, REQUEST_ID),
             errors=(*_WRITE, e.BadTarget, e.BadUrl, e.UnknownTier, e.TooLarge, e.Busy), write=True,
         ),
         Route(
             method="DELETE", path=_ONE, handler=schedules.delete, role=Role.submit, name="deleteSchedule",
-            summary="Forget a schedule; what it made goes on", tag="Schedules", answers={200: ScheduleOut},
+            summary="Delete a schedule; its intents are kept", tag="Schedules", answers={200: ScheduleOut},
             parameters=(*REVISION, REQUEST_ID), errors=_WRITE, write=True,
         ),
         Route(
             method="GET", path=f"{_ONE}/next", handler=schedules.next, role=Role.read, name="getNextTicks",
-            summary="When it will tick next", tag="Schedules", answers={200: NextOut},
+            summary="Next ticks of a schedule", tag="Schedules", answers={200: NextOut},
             parameters=(
                 Parameter("count", "How many.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
             ),
             errors=_READ,
         ),
-        _verb("pause", schedules.pause, "pauseSchedule", "No more ticks until it is resumed"),
-        _verb("resume", schedules.resume, "resumeSchedule", "Ticks again, from now on"),
+        _verb("pause", schedules.pause, "pauseSchedule", "Pause a schedule"),
+        _verb("resume", schedules.resume, "resumeSchedule", "Resume a schedule"),
         Route(
             method="POST", path=f"{_ONE}/trigger", handler=schedules.trigger, role=Role.submit,
-            name="triggerSchedule", summary="Make an intent of it now, besides its ticks", tag="Schedules",
+            name="triggerSchedule", summary="Create one extra intent of a schedule now", tag="Schedules",
             body=Nothing, body_required=False, answers={201: IntentOut}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.RateLimited,

@@ -48,7 +48,7 @@ class Chain(Handle[R], Generic[R]):
 
 
 class GroupProgress(Struct, frozen=True):
-    """How far a group is."""
+    """The progress of a group."""
 
     members: int
     joined: int

@@ -47,7 +47,7 @@ class StreamTarget(Model, frozen=True):
 
 
 class Limit(Model, frozen=True):
-    """How many with a key may go in a time (`20/s`), and be out at one time."""
+    """Caps starts per period (`20/s`) and concurrent runs per key."""
 
     key: str
     rate: str | None = None
@@ -92,7 +92,7 @@ class LastError(Model, frozen=True):
 
 
 class Progress(Model, frozen=True):
-    """How far a running function is, as it says itself."""
+    """The progress that a running function has reported."""
 
     done: float
     at: datetime
@@ -195,7 +195,7 @@ class MadeGroup(Model, frozen=True):
 
 
 class Group(Model, frozen=True):
-    """How far a group is."""
+    """The progress of a group."""
 
     group_id: str
     status: str
@@ -206,7 +206,7 @@ class Group(Model, frozen=True):
 
 
 class Schedule(Model, frozen=True):
-    """A schedule as it stands."""
+    """The current state of a schedule."""
 
     id: str
     intent: Planned

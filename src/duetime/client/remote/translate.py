@@ -96,7 +96,7 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
             hint="Use guarantee='AT_MOST_ONCE', or omit on_interrupt.",
         )
     fields: dict[str, Any] = {"precisionTier": terms.tier.name, **_target_fields(terms.target)}
-    # What goes without saying is most of what could be said, and would be said of each of many.
+    # Defaults are omitted from the request: a batch would repeat them for each intent.
     if terms.ack is not ACK_BY_TIER[terms.tier]:
         fields["ackLevel"] = terms.ack.name
     if terms.guarantee is not _USUAL.guarantee or isinstance(terms.target, Entity):
