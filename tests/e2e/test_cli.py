@@ -179,7 +179,7 @@ def test_tokens(run, tmp_path: Path):
 def test_the_shell_takes_lines_from_a_pipe(run):
     done = run("shell", given="schedule stream:s --in 9d --id cli-5\nget cli-5 --json\nnonsense\n")
     assert done.returncode == 1 and "cli-5\n" in done.stdout and '"intentId":"cli-5"' in done.stdout
-    assert "no command 'nonsense'" in done.stderr
+    assert "unknown command 'nonsense'" in done.stderr
 
 
 COMMANDS = (

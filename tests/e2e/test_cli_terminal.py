@@ -65,7 +65,7 @@ def ended(child: pexpect.spawn) -> int:
 
 def test_the_shell(terminal, tmp_path):
     shell = terminal("shell")
-    shell.expect("Ctrl-D leaves")
+    shell.expect("Ctrl-D quits")
     shell.expect(PROMPT)
     # Each completion is waited for, as people do.
     for keys, completed in (
@@ -96,7 +96,7 @@ def test_the_shell(terminal, tmp_path):
     shell.expect("in one sentence why")
     shell.expect(PROMPT)
     shell.send("nonsense\r")
-    shell.expect("no command 'nonsense'")
+    shell.expect("unknown command 'nonsense'")
     shell.expect(PROMPT)
     shell.send("\x04")
     assert ended(shell) == 0
