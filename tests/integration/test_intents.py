@@ -297,7 +297,7 @@ def test_an_outcome_of_an_earlier_delivery_is_refused(app):
         async with app:
             handle = await work.schedule()
             await gate.arrived()
-            engine_of(app)._settle([Settlement(handle.id, 1, Done(b'"first, late"'))])
+            engine_of(app).settle([Settlement(handle.id, 1, Done(b'"first, late"'))])
             await (await work.delay("1h").schedule()).cancel()  # written after it
             assert await handle.status() is Status.DISPATCHING
             assert (await app.overview()).stale_outcomes == 1

@@ -21,8 +21,6 @@ class Dispatcher:
         self._channels = list({id(channel): channel for channel in channels.values()}.values())
 
     def open(self, settle: Settler) -> None:
-        if self.meter is not None:
-            settle = self.meter.watching(settle)
         self._settle = settle
         for channel in self._channels:
             channel.open(settle)

@@ -21,7 +21,7 @@ from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
-from duetime.engine.inbox import Inbox, Request, command_bytes
+from duetime.engine.inbox import Counted, Inbox, Request, command_bytes
 from duetime.engine.options import Options
 from duetime.engine.parts import resolver, settings_commands
 from duetime.engine.planner import Planner
@@ -117,7 +117,7 @@ class Engine(Planner):
                 meter=self.meter,
             )
             self.expecting.durations.begin(self._store, self.clock)
-            self._dispatcher.open(self.expecting.durations.watching(self._settle))
+            self._dispatcher.open(self.settle)
             self._alarm: Alarm = make_alarm(self.clock, self._ring)
             self._window = Window(
                 kernel.state.timers, self._store, self.clock, self.options.horizon_ms, self._set_alarm
@@ -300,10 +300,6 @@ class Engine(Planner):
     def _set_alarm(self) -> None:
         self._alarm.set(self.pump.kernel.next_ms())
 
-    def _settle(self, settlements: list[Settlement]) -> None:
-        if self._failure is None:
-            self._inbox.settle(settlements)
-
     def _notify_quiet(self) -> None:
         waiting, self._quiet = self._quiet, []
         for future in waiting:
@@ -311,6 +307,21 @@ class Engine(Planner):
                 future.set_result(None)
 
     # Calls from outside.
+
+    def settle(self, settlements: list[Settlement], counted: Counted | None = None) -> None:
+        """Hand in outcomes of deliveries: of channels, and of workers. `counted` is called once: with whether
+        each counted, or with an error. After `NoSpace` the outcomes are kept, and written later."""
+        if self._failure is not None:
+            if counted is not None:
+                counted(self._failure)
+            return
+        if counted is not None and not self._started:
+            counted(Closed("The engine is not running."))
+            return
+        if self.meter is not None:
+            self.meter.settled(settlements)
+        self.expecting.durations.settled(settlements)
+        self._inbox.settle(settlements, counted)
 
     def request(
         self, command: Command, ack: AckLevel, reply: Callable[[Answer | Exception], None], size: int = 128

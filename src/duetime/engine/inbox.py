@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duetime.kernel.kernel import Answer
@@ -75,7 +75,59 @@ class Single(Struct, eq=False, gc=False):
             future.set_result(answer if type(answer) is not Refusal else error_of(answer))
 
 
-Asked = Request | Single
+Counted = Callable[[list[bool] | Exception], None]
+"""Called once: with whether each outcome counted, or with an error."""
+
+
+class Ticket(Struct, eq=False):
+    """A caller asks which of its outcomes counted. It is called when all are written, or one cannot be."""
+
+    counted: Counted | None
+    missing: int
+    found: list[bool] = field(default_factory=list)
+
+    def take(self, answer: list[bool] | Exception) -> None:
+        """Some of the outcomes are written, or cannot be."""
+        counted = self.counted
+        if counted is None:
+            return
+        if isinstance(answer, Exception):
+            self.counted = None
+            counted(answer)
+            return
+        self.found += answer
+        self.missing -= len(answer)
+        if not self.missing:
+            counted(self.found)
+
+
+class Outcomes(Struct, eq=False):
+    """Outcomes that wait to be written; with a ticket if their caller asks which of them counted."""
+
+    settlements: list[Settlement]
+    ticket: Ticket | None = None
+
+    @property
+    def ack(self) -> AckLevel:
+        """The answer does not wait for the sync, which comes soon: see `_take_outcomes`."""
+        return AckLevel.BATCH_DEFERRED
+
+    @property
+    def command(self) -> Settle:
+        """What they would be alone."""
+        return Settle(tuple(self.settlements))
+
+    def reply(self, answer: Answer | Exception) -> None:
+        if self.ticket is not None:
+            self.ticket.take(cast("list[bool] | Exception", answer))
+
+    def split(self, count: int) -> tuple[Outcomes, Outcomes]:
+        """The first `count`, and the rest."""
+        first, rest = self.settlements[:count], self.settlements[count:]
+        return Outcomes(first, self.ticket), Outcomes(rest, self.ticket)
+
+
+Asked = Request | Single | Outcomes
 
 
 class Batch(Struct):
@@ -85,7 +137,7 @@ class Batch(Struct):
     replies: list[list[Asked]]
     """For each command, the requests it answers: see `shares`."""
     ack: AckLevel
-    settlements: list[Settlement]
+    outcomes: list[Outcomes]
     """Outcomes in this batch: they must not be lost when it cannot be written."""
     doubtful: bool = False
     """Whether a request in it may already be known."""
@@ -102,18 +154,19 @@ class Inbox:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._requests: deque[Asked] = deque()
+        self._requests: deque[Request | Single] = deque()
+        self._outcomes: deque[Outcomes] = deque()
+        self._outcome_count = 0
         self._doubtful = False
         """Whether a request in it may already be known."""
-        self.settlements: list[Settlement] = []
         self.tick = False
         self._together = _ALL
         """Maximum requests and outcomes in the next batch: fewer after one that was too large."""
 
     def __len__(self) -> int:
-        return len(self._requests) + len(self.settlements) + self.tick
+        return len(self._requests) + self._outcome_count + self.tick
 
-    def put(self, request: Asked) -> None:
+    def put(self, request: Request | Single) -> None:
         self._requests.append(request)
         if type(request) is Single:
             item = request.item
@@ -123,8 +176,20 @@ class Inbox:
             self._doubtful = True
         self._wake()
 
-    def settle(self, settlements: list[Settlement]) -> None:
-        self.settlements += settlements
+    def settle(self, settlements: list[Settlement], counted: Counted | None = None) -> None:
+        """Outcomes of deliveries. `counted` is called once: with whether each counted, or with an error."""
+        if not settlements:
+            if counted is not None:
+                counted([])
+            return
+        outcomes = self._outcomes
+        self._outcome_count += len(settlements)
+        if counted is not None:
+            outcomes.append(Outcomes(settlements, Ticket(counted, len(settlements))))
+        elif outcomes and outcomes[-1].ticket is None:
+            outcomes[-1].settlements += settlements
+        else:
+            outcomes.append(Outcomes(list(settlements)))
         self._wake()
 
     def time(self) -> None:
@@ -134,42 +199,45 @@ class Inbox:
 
     def refuse_all(self) -> list[Asked]:
         """Empty the inbox; returns the requests, so that their callers can be told why."""
-        waiting = list(self._requests)
+        waiting: list[Asked] = [*self._requests, *self._outcomes]
         self._requests.clear()
-        self.settlements.clear()
+        self._outcomes.clear()
+        self._outcome_count = 0
         return waiting
 
     def put_back(self, batch: Batch) -> None:
-        """A batch could not be written: keep its outcomes and the passing of time for a later batch."""
-        self.settlements[:0] = batch.settlements
+        """A batch could not be written: keep its outcomes and the passing of time for a later batch. Its
+        callers are told, so they wait for nothing more."""
+        self._keep([Outcomes(list(outcomes.settlements)) for outcomes in batch.outcomes])
         self.tick = True
 
     def sort_out(self, batch: Batch) -> list[Asked]:
         """A batch could not be encoded: return the requests at fault, and take the rest again. If each
         could be written alone, they are only too many: the next batch has half of them."""
-        requests = list(batch.requests())
+        requests = [request for request in batch.requests() if not isinstance(request, Outcomes)]
+        settlements = [settlement for outcomes in batch.outcomes for settlement in outcomes.settlements]
         innocent = [request for request in requests if _writable(request.command)]
-        if len(innocent) == len(requests) and all(map(_writable, batch.settlements)):
-            self._together = (len(requests) + len(batch.settlements)) // 2
+        if len(innocent) == len(requests) and all(map(_writable, settlements)):
+            self._together = (len(requests) + len(settlements)) // 2
             if not self._together:
                 innocent = []  # it is alone: taking it again would never end
         self._requests.extendleft(reversed(innocent))
-        self.settlements[:0] = [
-            settlement
-            if _writable(settlement)
-            else replace(settlement, outcome=Failed("outcome", "it could not be stored"), log=None)
-            for settlement in batch.settlements
-        ]
+        self._keep([Outcomes(list(map(_storable, each.settlements)), each.ticket) for each in batch.outcomes])
         self.tick = self.tick or batch.tick
         return [request for request in requests if request not in innocent]
+
+    def _keep(self, outcomes: list[Outcomes]) -> None:
+        """These are written before all others."""
+        self._outcomes.extendleft(reversed(outcomes))
+        self._outcome_count += sum(len(each.settlements) for each in outcomes)
 
     def take(self) -> Batch:
         """The next batch, within the limits of a frame. Outcomes first: they free what others need."""
         batch = Batch([], [], AckLevel.ASYNC, [])
         size = count = 0
         together, self._together = max(1, self._together), _ALL
-        if self.settlements:
-            count, size = self._take_settlements(batch, together)
+        if self._outcomes:
+            count, size = self._take_outcomes(batch, together)
             together -= count
         requests = self._requests
         merged: list[Asked] = []
@@ -200,22 +268,35 @@ class Inbox:
         batch.tick, self.tick = self.tick, False
         return batch
 
-    def _take_settlements(self, batch: Batch, most: int) -> tuple[int, int]:
+    def _take_outcomes(self, batch: Batch, most: int) -> tuple[int, int]:
+        """One command of the outcomes that come first; returns their number and bytes."""
         size = count = 0
-        for settlement in self.settlements[: min(most, BATCH_ITEMS_MAX)]:
-            outcome = settlement.outcome
-            size += _ITEM_BYTES + len(settlement.id) + len(settlement.consumer)
-            if settlement.log is not None:
-                size += 4 * len(settlement.log)
-            if type(outcome) is not Done or outcome.result is not None:
-                size += _outcome_bytes(outcome)
-            if count and size > BATCH_BYTES_MAX:
-                break
-            count += 1
-        batch.settlements = self.settlements[:count]
-        del self.settlements[:count]
-        batch.commands.append(Settle(tuple(batch.settlements)))
-        batch.replies.append([])
+        most = min(most, BATCH_ITEMS_MAX)
+        waiting, taken = self._outcomes, batch.outcomes
+        settlements: list[Settlement] = []
+        asked = False
+        while waiting and count < most and size <= BATCH_BYTES_MAX:
+            outcomes, before = waiting.popleft(), count
+            for settlement in outcomes.settlements[: most - count]:
+                outcome = settlement.outcome
+                size += _ITEM_BYTES + len(settlement.id) + len(settlement.consumer)
+                if settlement.log is not None:
+                    size += 4 * len(settlement.log)
+                if type(outcome) is not Done or outcome.result is not None:
+                    size += _outcome_bytes(outcome)
+                if count and size > BATCH_BYTES_MAX:
+                    break
+                count += 1
+            if count - before < len(outcomes.settlements):
+                outcomes, rest = outcomes.split(count - before)
+                waiting.appendleft(rest)
+            if outcomes.settlements:
+                asked = asked or outcomes.ticket is not None
+                taken.append(outcomes)
+                settlements += outcomes.settlements
+        self._outcome_count -= count
+        batch.commands.append(Settle(tuple(settlements)))
+        batch.replies.append([*taken] if asked else [])
         # Not awaited, but soon synced: an acknowledged intent is not delivered again.
         batch.ack = AckLevel.BATCH_DEFERRED
         return count, size
@@ -226,6 +307,13 @@ def _writable(thing: object) -> bool:
         return len(encode(thing)) <= FRAME_BYTES_MAX - 1024
     except Exception:
         return False
+
+
+def _storable(settlement: Settlement) -> Settlement:
+    """The settlement, or in place of one that cannot be encoded a failure that can."""
+    if _writable(settlement):
+        return settlement
+    return replace(settlement, outcome=Failed("outcome", "it could not be stored"), log=None)
 
 
 def _outcome_bytes(outcome: Outcome) -> int:
@@ -279,6 +367,9 @@ def add_submits(batch: Batch, requests: list[Asked]) -> None:
 
 def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answer]]:
     """Each request with its share of the answer to their common command."""
+    if requests and type(requests[0]) is Outcomes:
+        yield from _shares_of_outcomes(cast("list[Outcomes]", requests), cast("list[bool]", answer))
+        return
     if len(requests) == 1 and type(requests[0]) is not Single:
         yield requests[0], answer
         return
@@ -291,6 +382,14 @@ def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answe
             end = start + _count(request)
             yield request, replies[start:end]
             start = end
+
+
+def _shares_of_outcomes(parts: list[Outcomes], counted: list[bool]) -> Iterator[tuple[Asked, Answer]]:
+    start = 0
+    for part in parts:
+        end = start + len(part.settlements)
+        yield part, counted[start:end]
+        start = end
 
 
 def item_bytes(item: Item) -> int:

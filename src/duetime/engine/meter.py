@@ -12,7 +12,6 @@ from itertools import product
 from time import perf_counter  # tidy: measures work, not the time of day
 from typing import get_args
 
-from duetime.channels.channel import Settler
 from duetime.channels.pull import Connected
 from duetime.clock import Clock
 from duetime.engine.histogram import RECENT_MS, SLICE_MS, Histogram, Sliding
@@ -156,15 +155,6 @@ class Meter:
         if len(starts) > _STARTS_MAX:
             for key in list(starts)[: _STARTS_MAX // 2]:
                 del starts[key]
-
-    def watching(self, settle: Settler) -> Settler:
-        """Wrap `settle`, so that outcomes are counted first."""
-
-        def watch(settlements: list[Settlement]) -> None:
-            self.settled(settlements)
-            settle(settlements)
-
-        return watch
 
     def settled(self, settlements: list[Settlement]) -> None:
         """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""

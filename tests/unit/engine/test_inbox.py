@@ -9,10 +9,11 @@ import pytest
 
 from duetime.engine.catalog import Catalog
 from duetime.engine.inbox import Inbox, Request, Single, item_bytes, shares
-from duetime.errors import TooLarge
-from duetime.protocol.command import Pause, Submit
+from duetime.errors import NoSpace, TooLarge
+from duetime.limits import FRAME_BYTES_MAX
+from duetime.protocol.command import Pause, Settle, Submit
 from duetime.protocol.intent import Item, Ties
-from duetime.protocol.outcome import Done, Settlement
+from duetime.protocol.outcome import Done, Failed, Settlement
 from duetime.protocol.record import encode
 from duetime.protocol.reply import Reason, Refusal, Reply
 from duetime.protocol.terms import AckLevel, Claim, OnDuplicate, Task, Terms, Until
@@ -157,6 +158,85 @@ def test_outcomes_with_long_logs_are_taken_in_parts() -> None:
     inbox = Inbox(lambda: None)
     inbox.settle([Settlement(f"i{number}", 1, Done(), "x" * 16_384) for number in range(100)])
     batch = inbox.take()
-    assert 1 <= len(batch.settlements) < 10
+    (outcomes,) = batch.outcomes
+    assert 1 <= len(outcomes.settlements) < 10
     assert inbox.sort_out(batch) == []
-    assert len(inbox.take().settlements) == len(batch.settlements) // 2
+    assert len(inbox.take().outcomes[0].settlements) == len(outcomes.settlements) // 2
+
+
+def outcomes(*ids: str) -> list[Settlement]:
+    return [Settlement(id, 1, Done()) for id in ids]
+
+
+def test_outcomes_that_come_together_are_one_command_and_each_caller_gets_its_share() -> None:
+    inbox, told = Inbox(lambda: None), list[object]()
+    inbox.settle(outcomes("a"))
+    inbox.settle(outcomes("b", "c"), told.append)
+    inbox.settle(outcomes("d"))
+    assert len(inbox) == 4
+    batch = inbox.take()
+    assert batch.commands == [Settle(tuple(outcomes("a", "b", "c", "d")))]
+    assert not len(inbox)
+    for request, answer in shares(batch.replies[0], [True, True, False, True]):
+        request.reply(answer)
+    assert told == [[True, False]]
+
+
+def test_outcomes_nobody_asks_about_have_no_reply() -> None:
+    inbox = Inbox(lambda: None)
+    inbox.settle(outcomes("a"))
+    inbox.settle(outcomes("b"))
+    batch = inbox.take()
+    assert batch.commands == [Settle(tuple(outcomes("a", "b")))]
+    assert batch.replies == [[]]
+
+
+def test_no_outcomes_are_nothing_to_write() -> None:
+    inbox, told = Inbox(lambda: None), list[object]()
+    inbox.settle([])
+    inbox.settle([], told.append)
+    assert told == [[]]
+    assert not len(inbox) and not inbox.take().commands
+
+
+def test_a_caller_whose_outcomes_take_several_batches_is_answered_once(monkeypatch) -> None:
+    monkeypatch.setattr("duetime.engine.inbox.BATCH_ITEMS_MAX", 2)
+    inbox, told = Inbox(lambda: None), list[object]()
+    inbox.settle(outcomes("a", "b", "c"), told.append)
+    for answer in ([True, False], [True]):
+        batch = inbox.take()
+        assert told == []
+        for request, part in shares(batch.replies[0], answer):
+            request.reply(part)
+    assert told == [[True, False, True]]
+
+
+def test_a_caller_whose_outcomes_cannot_be_written_hears_of_it_once_and_they_are_kept(monkeypatch) -> None:
+    monkeypatch.setattr("duetime.engine.inbox.BATCH_ITEMS_MAX", 2)
+    inbox, told, error = Inbox(lambda: None), list[object](), NoSpace("full")
+    given = outcomes("a", "b", "c")
+    inbox.settle(given, told.append)
+    batch = inbox.take()
+    for request in batch.requests():
+        request.reply(error)
+    inbox.put_back(batch)
+    inbox.settle(outcomes("d"))
+    assert given == outcomes("a", "b", "c"), "the list of the caller is its own"
+    assert inbox.take().commands == [Settle(tuple(outcomes("a", "b")))]
+    batch = inbox.take()
+    assert batch.commands == [Settle(tuple(outcomes("c", "d")))]
+    for request, part in shares(batch.replies[0], [True, True]):
+        request.reply(part)
+    assert told == [error]
+
+
+def test_an_outcome_that_cannot_be_encoded_becomes_a_failure_and_its_caller_is_answered() -> None:
+    inbox, told = Inbox(lambda: None), list[object]()
+    inbox.settle([Settlement("a", 1, Done(b"x" * FRAME_BYTES_MAX))], told.append)
+    assert inbox.sort_out(inbox.take()) == []
+    batch = inbox.take()
+    (command,) = batch.commands
+    assert isinstance(command, Settle) and type(command.settlements[0].outcome) is Failed
+    for request, part in shares(batch.replies[0], [True]):
+        request.reply(part)
+    assert told == [[True]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import grpc.aio
@@ -16,26 +15,24 @@ import grpc.aio
 from duetime.api.access.auth import check_lanes
 from duetime.api.access.revocations import revoked
 from duetime.api.grpc import delivery_codec
-from duetime.api.grpc.consumer_names import NAME_BYTES_MAX
 from duetime.api.grpc.earlier_connections import Earlier
 from duetime.api.grpc.errors import Context
 from duetime.api.grpc.reading import read
 from duetime.channels.pull import StreamChannel, source_of
 from duetime.engine.engine import Engine
+from duetime.engine.parts import resolver
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
 from duetime.kernel.kernel import Answer
 from duetime.limits import (
     ACKS_MAX,
-    BATCH_BYTES_MAX,
-    BATCH_ITEMS_MAX,
     CREDITS_MAX,
     DELIVERIES_BYTES_MAX,
     DELIVERIES_MAX,
     HEARTBEAT_MS,
     LEASE_MS,
 )
-from duetime.protocol.command import Beat, Command, Demand, Leave, Settle
-from duetime.protocol.outcome import Done, Settlement
+from duetime.protocol.command import Beat, Command, Demand, Leave
+from duetime.protocol.outcome import Settlement
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
 
@@ -45,8 +42,6 @@ _logger = logging.getLogger("duetime.api")
 _ANSWERS_MAX = 64
 # Every message is a sign of life; so often it is written down when it says nothing else.
 _SIGN_S = 1.0
-# What an outcome costs on the log besides its texts, at the most.
-_SETTLEMENT_BYTES = 64
 # How soon to say again that a consumer left, when the log had no room for it.
 _AGAIN_S = 1.0
 
@@ -166,8 +161,7 @@ class Session:
     # In.
 
     async def _listen(self, credits: dict[str, int]) -> None:
-        for part, size in _chunks(self._earlier.unheld(self._channel), _SETTLEMENT_BYTES + NAME_BYTES_MAX):
-            await self._count(part, size)
+        await self._count(self._earlier.unheld(self._channel))
         await self._demand(credits)
         while True:
             body = await self._context.read()
@@ -206,26 +200,21 @@ class Session:
         if self._earlier.names():
             settlements = [self._earlier.settled(each) for each in settlements]
         settlements = self._subscriber.answered(settlements)
-        if self._engine.meter is not None and settlements:
-            self._engine.meter.settled(settlements)
-        self._engine.expecting.durations.settled(settlements)
-        parts = list(_chunks(settlements, _SETTLEMENT_BYTES + len(name.encode())))
-        waiting: list[Any] = [self._count(part, size) for part, size in parts]
+        waiting: list[Any] = [self._count(settlements)]
         if credits:
             waiting.append(self._demand(credits))
-        counted = await asyncio.gather(*waiting)
-        flat = [each for part in counted[: len(parts)] for each in part]
-        await self._answer(delivery_codec.results(acks.number, settlements, flat))
+        counted, *_ = await asyncio.gather(*waiting)
+        await self._answer(delivery_codec.results(acks.number, settlements, counted))
         await self._alive()
 
-    async def _count(self, settlements: list[Settlement], size: int) -> list[bool]:
+    async def _count(self, settlements: list[Settlement]) -> list[bool]:
         """Hand in outcomes, and learn which of them counted."""
+        future: asyncio.Future[list[bool]] = self._loop.create_future()
+        self._engine.settle(settlements, resolver(future))
         try:
-            counted: list[bool] = await self._ask(Settle(tuple(settlements)), AckLevel.BATCH_DEFERRED, size)
-        except LogUnavailable:  # no room: they are kept until there is, and nobody knows yet
-            self._channel.settle(settlements)
+            return await future
+        except LogUnavailable:  # no room: the engine keeps them until there is room; nobody knows yet
             return [True] * len(settlements)
-        return counted
 
     async def _demand(self, credits: dict[str, int]) -> None:
         subscriber = self._subscriber
@@ -298,16 +287,7 @@ class Session:
 
     async def _ask(self, command: Command, ack: AckLevel = AckLevel.ASYNC, size: int = 512) -> Any:
         future: asyncio.Future[Answer] = self._loop.create_future()
-
-        def reply(answer: Answer | Exception) -> None:
-            if future.done():
-                return
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-
-        self._engine.request(command, ack, reply, size)
+        self._engine.request(command, ack, resolver(future), size)
         return await future
 
     def _leave(self) -> None:
@@ -353,28 +333,3 @@ def leave(engine: Engine, name: str) -> None:
             _logger.error("%r disconnected, but the engine could not record it.", name, exc_info=answer)
 
     engine.request(Leave(name), AckLevel.ASYNC, reply)
-
-
-def _chunks(settlements: list[Settlement], each_bytes: int) -> Iterator[tuple[list[Settlement], int]]:
-    """Parts that each fit a frame of the log, and their bytes."""
-    part: list[Settlement] = []
-    size = 0
-    for each in settlements:
-        more = each_bytes + _bytes(each)
-        if part and (len(part) >= BATCH_ITEMS_MAX or size + more > BATCH_BYTES_MAX):
-            yield part, size
-            part, size = [], 0
-        part.append(each)
-        size += more
-    if part:
-        yield part, size
-
-
-def _bytes(settlement: Settlement) -> int:
-    outcome = settlement.outcome
-    size = 4 * len(settlement.id)
-    if settlement.log is not None:
-        size += 4 * len(settlement.log)
-    if type(outcome) is Done:
-        return size + len(outcome.result or b"")
-    return size + 4 * len(getattr(outcome, "message", ""))

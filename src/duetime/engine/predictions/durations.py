@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from duetime.channels.channel import Settler
 from duetime.clock import Clock
 from duetime.engine.predictions.sketch import Sketch
 from duetime.limits import PREDICT_ENOUGH, PREDICT_FUNCTIONS_MAX, PREDICT_RECENT_MAX
@@ -59,15 +58,6 @@ class Durations:
     def begin(self, store: ReadStore, clock: Clock) -> None:
         """Recovery is done; this is the store from now on."""
         self._store, self._clock = store, clock
-
-    def watching(self, settle: Settler) -> Settler:
-        """Wrap `settle`, so that the durations of outcomes are recorded first."""
-
-        def watch(settlements: list[Settlement]) -> None:
-            self.settled(settlements)
-            settle(settlements)
-
-        return watch
 
     def settled(self, settlements: list[Settlement]) -> None:
         """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""
