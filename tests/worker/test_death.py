@@ -123,7 +123,7 @@ class TestDraining:
             for _ in range(3):
                 told.next()
             assert worker.stop() == 0
-            worker.says("3 were not finished in time")
+            worker.says("3 deliveries did not finish in time")
         assert [told.next()["event"] for _ in range(3)] == ["cancelled"] * 3
         (tmp_path / "go").touch()
         with WorkerProcess(server):

@@ -109,7 +109,7 @@ def test_flaw_22_a_missing_function_is_never_a_silent_success(server, app, told)
     """It goes back for a worker that knows it; what became of it is always to be seen."""
     made = server.create(delayMs=0, task={"name": "nobody", "queue": "default"}, payload=[[]])
     with WorkerProcess(server) as worker:
-        worker.says("which this worker does not know")
+        worker.says("which this worker does not have")
         handle = app.handle(made["intentId"])
         until(lambda: "does not know the function" in handle.why().wait().sentence)
         assert handle.status().wait() is Status.SCHEDULED
