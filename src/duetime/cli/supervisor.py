@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import Any
+
+from duetime.errors import BadConfig
 
 # How long to wait before a process that died is restarted; it doubles while it dies young.
 _AGAIN_S, _AGAIN_S_MAX = 0.5, 30.0
 _YOUNG_S = 10.0
-# How often sources are looked at.
-_LOOK_S = 0.5
 _SKIPPED = ("__pycache__", "node_modules")
 _logger = logging.getLogger("duetime.worker")
+
+# `awatch` of watchfiles: the changed files below a folder, one set after the other.
+Awatch = Callable[..., AsyncGenerator[set[tuple[Any, str]], None]]
 
 
 def supervise(command: list[str], processes: int, *, reload: bool) -> int:
@@ -29,7 +32,7 @@ class Supervisor:
     def __init__(self, command: list[str], processes: int, *, reload: bool) -> None:
         self._command = command
         self._count = processes
-        self._reload = reload
+        self._awatch = _load_awatch() if reload else None
         self._children: set[asyncio.subprocess.Process] = set()
         self._code = 0
         self._changed = asyncio.Event()
@@ -39,7 +42,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signal)
-        watch = loop.create_task(self._watch()) if self._reload else None
+        watch = loop.create_task(self._watch()) if self._awatch is not None else None
         await asyncio.gather(*(self._keep(number) for number in range(self._count)))
         if watch is not None:
             watch.cancel()
@@ -69,7 +72,7 @@ class Supervisor:
             if self._stopping.is_set():
                 self._code = self._code or (1 if code else 0)
                 return
-            if self._reload:
+            if self._awatch is not None:
                 if code:
                     _logger.warning("The worker ended with %d; it is restarted after a change.", code)
                     await self._changed.wait()
@@ -84,32 +87,37 @@ class Supervisor:
                 continue
 
     async def _watch(self) -> None:
-        """Sources below the current folder: when one changes, every process is replaced."""
-        seen = dict(_sources())
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            now = dict(await asyncio.to_thread(lambda: list(_sources())))
-            if now == seen:
-                continue
-            changed = sorted(path for path in now.keys() | seen.keys() if now.get(path) != seen.get(path))
-            _logger.info("%s changed: starting anew.", changed[0])
-            seen = now
-            self._changed.set()
-            for child in self._children:
-                if child.returncode is None:
-                    child.send_signal(signal.SIGTERM)
+        """Replace every process when a source file below the current folder changes."""
+        assert self._awatch is not None
+        try:
+            async for changes in self._awatch(
+                Path.cwd(), watch_filter=is_source, ignore_permission_denied=True
+            ):
+                _logger.info("%s changed: restarting.", min(path for _, path in changes))
+                self._changed.set()
+                for child in self._children:
+                    if child.returncode is None:
+                        child.send_signal(signal.SIGTERM)
+        except OSError as error:
+            _logger.error("Source files are not watched any more: %s.", error)
 
 
-def _sources() -> Iterator[tuple[str, int]]:
-    for folder, folders, files in os.walk(Path.cwd()):
-        if "pyvenv.cfg" in files:
-            folders.clear()
-            continue
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
-        for name in files:
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                try:
-                    yield path, os.stat(path).st_mtime_ns
-                except OSError:
-                    continue
+def is_source(change: object, path: str) -> bool:
+    """True for a Python file of the project: not hidden, not a cache, not in a virtual environment."""
+    root = Path.cwd()
+    parts = Path(path).relative_to(root).parts
+    if not path.endswith(".py") or any(name.startswith(".") or name in _SKIPPED for name in parts):
+        return False
+    return not any(root.joinpath(*parts[:depth], "pyvenv.cfg").exists() for depth in range(1, len(parts)))
+
+
+def _load_awatch() -> Awatch:
+    try:
+        from watchfiles import awatch
+    except ImportError:
+        raise BadConfig(
+            "--reload needs watchfiles, which is not installed.",
+            hint="Install it with `pip install 'duetime[reload]'`.",
+        ) from None
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it counts the changes aloud
+    return awatch
