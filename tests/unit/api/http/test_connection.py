@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from duetime.api.access.admission import Admission
 from duetime.api.access.byte_budget import Budget
@@ -321,5 +324,39 @@ def test_the_quick_way_waits_for_its_reader():
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
             writer.close()
         assert told.bodies == [b"welcome"]
+
+    asyncio.run(main())
+
+
+# Internals of uvicorn's httptools protocol that `Connection` and `Cycle` read, set or override.
+FIELDS = (
+    "access_logger app app_state asgi_version client cycle expect_100_continue flow headers logger loop"
+    " parser pipeline root_path scheme scope server server_state timeout_keep_alive timeout_keep_alive_task"
+    " transport"
+)
+METHODS = (
+    "_start_asgi_task _unset_keepalive_if_required connection_lost connection_made data_received eof_received"
+    " on_body on_header on_headers_complete on_message_begin on_message_complete on_response_complete"
+    " pause_writing resume_writing timeout_keep_alive_handler"
+)
+CYCLE = "disconnected keep_alive message_event more_body receive response_complete response_started"
+
+
+def test_uvicorn_has_what_a_connection_builds_on():
+    async def main() -> None:
+        config = uvicorn.Config(application, log_config=None)
+        config.load()
+        protocol = HttpToolsProtocol(config=config, server_state=ServerState(), app_state={})
+        missing = [name for name in f"{FIELDS} {METHODS}".split() if not hasattr(protocol, name)]
+        assert not missing, f"uvicorn {uvicorn.__version__} has no {missing}"
+        protocol.flow = FlowControl(asyncio.Transport())
+        scope: Any = {"type": "http"}
+        cycle = RequestResponseCycle(
+            scope=scope, transport=asyncio.Transport(), flow=protocol.flow, logger=protocol.logger,
+            access_logger=protocol.access_logger, access_log=False, default_headers=[], keep_alive=True,
+            message_event=asyncio.Event(), expect_100_continue=False, on_response=lambda: None,
+        )  # fmt: skip
+        missing = [name for name in CYCLE.split() if not hasattr(cycle, name)]
+        assert not missing, f"uvicorn {uvicorn.__version__} has no {missing}"
 
     asyncio.run(main())
