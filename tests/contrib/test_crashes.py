@@ -159,7 +159,7 @@ def test_the_command_waits_for_its_server(sell, engine, database, tmp_path):
     ) as relay:  # fmt: skip
         try:
             assert relay.stderr is not None
-            assert any("waits for its server" in line for line in relay.stderr)
+            assert any("waits for the server" in line for line in relay.stderr)
             with ServerProcess(tmp_path / "later", "--port", str(port)) as server:
                 until(lambda: rows(engine, outbox.table) == 0)
                 assert len(server.ask("GET", "/v1/intents").json["items"]) == 3
@@ -177,7 +177,7 @@ def test_the_command_stops_while_it_waits_for_its_server(engine, database):
     ) as relay:  # fmt: skip
         try:
             assert relay.stderr is not None
-            assert any("waits for its server" in line for line in relay.stderr)
+            assert any("waits for the server" in line for line in relay.stderr)
             relay.send_signal(signal.SIGTERM)
             relay.communicate(timeout=WAIT_S)
         finally:
