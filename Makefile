@@ -65,7 +65,7 @@ coverage: $(STAMP) ## branch coverage of kernel/, log/ and the engine's shell, w
 	@$(BIN)/coverage report --fail-under=100
 
 slow: $(STAMP) ## the long tests: many seeds, KILL_ROUNDS=50 rounds of kill -9
-	@SEEDS=$(SEEDS) KILL_ROUNDS=$(KILL_ROUNDS) $(BIN)/pytest -q -n $(JOBS) -m slow
+	@SEEDS=$(SEEDS) KILL_ROUNDS=$(KILL_ROUNDS) $(BIN)/pytest -q -n $(JOBS) --timeout=7200 -m slow
 
 simulate: $(STAMP) ## run the simulator over SEEDS=1..1000
 	@$(BIN)/duetime simulate --seeds $(SEEDS)
