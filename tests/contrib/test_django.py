@@ -232,7 +232,7 @@ def test_the_name_of_a_task_loads_nothing(project, name):
 def test_a_worker_does_not_load_what_an_intent_names(server, worker):
     target = {"name": "tests.contrib.project.trap.task", "queue": "default"}
     made = server.create(delayMs=0, task=target, callback=None, redelivery={"maxAttempts": 1})
-    worker.says("tests.contrib.project.trap.task.*does not know")
+    worker.says("tests.contrib.project.trap.task.*does not have")
     assert not [line for line in worker.words if "AssertionError" in line]
     server.ask("POST", f"/v1/intents/{made['intentId']}/cancel")
 
