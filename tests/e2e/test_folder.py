@@ -201,4 +201,4 @@ def test_a_forked_child_says_so_and_does_not_keep_the_lock(tmp_path):
         make(data)  # the child lives, and the folder is free
     finally:
         out, _ = parent.communicate("\n", timeout=30)
-    assert "forked from" in out
+    assert "is a fork of it" in out

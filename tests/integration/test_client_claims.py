@@ -60,7 +60,7 @@ async def test_many_cannot_have_one_key(app):
     work = registered(app)
     async with app:
         for options in ({"unique": Unique("k")}, {"collapse_key": "k"}):
-            with pytest.raises(errors.InvalidField, match="many"):
+            with pytest.raises(errors.InvalidField, match="Many"):
                 await work.options(**options).schedule_many([(1,), (2,)])
 
 
