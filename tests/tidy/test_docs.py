@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from duetime import config, errors
-from tests.tidy.source import ROOT, read
+from tests.tidy.source import PACKAGE, ROOT, read
 from tools.generate_docs import DOCS, PAGES
 
 
@@ -82,3 +82,47 @@ def test_every_place_that_a_link_names_is_there():
             if place not in map(anchor, headings):
                 wrong.append(f"{page.name}: {name}#{place}")
     assert not wrong
+
+
+# A path in a page: `engine/shell.py`, `tests/golden/`.
+PATH = re.compile(r"`((?:[\w.-]+/)*[\w.-]+(?:\.(?:py|md|toml|proto)|/))`")
+PAGES_WITH_PATHS = ("CONTRIBUTING.md", "docs/architecture.md", "docs/dependencies.md")
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_PATHS)
+def test_every_file_that_a_page_names_exists(page):
+    named = PATH.findall(read(ROOT / page))
+    gone = [path for path in named if not (PACKAGE / path).exists() and not (ROOT / path).exists()]
+    assert named
+    assert not gone, f"{page} names files that do not exist; have they moved? {gone}"
+
+
+def packages() -> list[str]:
+    """The packages of `src/duetime` and of its packages, and the modules beside them."""
+    top = [path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" and "__" not in path.stem]
+    inside = [path.parent for pattern in ("*", "*/*") for path in PACKAGE.glob(f"{pattern}/__init__.py")]
+    return sorted([*top, *(path.relative_to(PACKAGE).as_posix() for path in inside)])
+
+
+def rows_of_the_plan() -> list[list[str]]:
+    """The names in the first column of the tables of packages, row by row."""
+    section = read(ROOT / "CONTRIBUTING.md").split("## Packages")[1].split("\n## ")[0]
+    return [re.findall(r"`([\w/]+)`", row) for row in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)]
+
+
+def test_the_plan_of_contributing_has_every_package():
+    planned = sorted(name for row in rows_of_the_plan() for name in row)
+    assert planned == packages()
+
+
+def test_the_plan_of_contributing_is_in_the_order_of_the_import_contract():
+    contracts = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    layer_of = {
+        name.strip().removeprefix("duetime."): place
+        for place, layer in enumerate(layers)
+        for name in layer.split("|")
+    }
+    planned = [name for row in rows_of_the_plan() for name in row if name in layer_of]
+    assert planned == sorted(planned, key=layer_of.__getitem__)
+    assert layer_of.keys() <= set(planned)
