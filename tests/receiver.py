@@ -76,6 +76,7 @@ class Receiver:
         self.connections = 0
         self.closed = 0
         """How many connections the other side, or we, have ended."""
+        self.host = "127.0.0.1"
         self.port = 0
         self.loop: asyncio.AbstractEventLoop
         """The loop it runs on, once it listens."""
@@ -87,7 +88,7 @@ class Receiver:
         return self.url_of("hook")
 
     def url_of(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}/{path}"
+        return f"http://{self.host}:{self.port}/{path}"
 
     async def got(self, count: int) -> None:
         """Wait until so many requests came."""
@@ -143,12 +144,14 @@ async def _request(reader: asyncio.StreamReader, number: int) -> Request:
 
 
 @asynccontextmanager
-async def receiving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+async def receiving(
+    answer: Answer, tls: ssl.SSLContext | None = None, address: tuple[str, int] = ("127.0.0.1", 0)
+) -> AsyncIterator[Receiver]:
     """A receiver that answers like this."""
     receiver = Receiver(answer)
     receiver.loop = asyncio.get_running_loop()
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=tls)
-    receiver.port = server.sockets[0].getsockname()[1]
+    server = await asyncio.start_server(receiver.serve, *address, ssl=tls)
+    receiver.host, receiver.port = server.sockets[0].getsockname()
     try:
         yield receiver
     finally:
@@ -157,12 +160,12 @@ async def receiving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncI
 
 
 @contextmanager
-def receiving_in_thread(answer: Answer) -> Iterator[Receiver]:
+def receiving_in_thread(answer: Answer, address: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[Receiver]:
     """A receiver that answers like this, for tests without a loop."""
     up: Future[tuple[Receiver, asyncio.Event]] = Future()
 
     async def run() -> None:
-        async with receiving(answer) as receiver:
+        async with receiving(answer, address=address) as receiver:
             stop = asyncio.Event()
             up.set_result((receiver, stop))
             await stop.wait()
@@ -188,7 +191,8 @@ class Say(NamedTuple):
 class Hooks:
     """Answers 200 unless `says` names other answers for a path (the last one stays), or the path is held."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+        self._address = address
         self._got: dict[str, queue.Queue[Request]] = defaultdict(queue.Queue)
         self._says: dict[str, list[Say]] = {}
         self._held: dict[str, asyncio.Event] = {}
@@ -220,7 +224,7 @@ class Hooks:
         return self._got[path].qsize()
 
     def __enter__(self) -> Hooks:
-        self._receiver = self._stack.enter_context(receiving_in_thread(self._answer))
+        self._receiver = self._stack.enter_context(receiving_in_thread(self._answer, self._address))
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -11,6 +11,7 @@ from duetime.kernel import retry
 from duetime.protocol import record as codec
 from duetime.protocol.command import Cancel, Command, Resize
 from duetime.protocol.record import Unreadable
+from tests.golden.compare import holds
 from tools import golden
 
 VERSIONS = sorted(path.stem for path in golden.FOLDER.glob("*.log"))
@@ -42,15 +43,6 @@ def check_places(version):
     today = msgspec.json.decode(msgspec.json.encode(golden.samples(data)))
     for name, command in saved.samples.items():
         assert holds(today[name], command), f"{name} reads otherwise than then; {REGENERATE}"
-
-
-def holds(today, then):
-    """Whether everything that was there is there; fields may have been appended since."""
-    if isinstance(then, dict):
-        return isinstance(today, dict) and all(k in today and holds(today[k], v) for k, v in then.items())
-    if isinstance(then, list):
-        return len(today) == len(then) and all(map(holds, today, then))
-    return today == then
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -80,17 +80,22 @@ class VirtualTime:
     async def _pass(self, until_ms: int) -> None:
         engine = self._app.backend
         assert isinstance(engine, Engine), "virtual time needs the engine in this process"
-        await engine.quiet()
-        while True:
-            next_ms = engine.next_ms()
-            if next_ms is None or next_ms > until_ms:
-                break
-            self._clock.set_ms(max(next_ms, self._clock.now_ms()))
-            await engine.advance()
-            await engine.quiet()
-        self._clock.set_ms(max(until_ms, self._clock.now_ms()))
+        await pass_time(engine, self._clock, until_ms)
+
+
+async def pass_time(engine: Engine, clock: ManualClock, until_ms: int) -> None:
+    """Let time pass for an engine on this clock: everything that is due on the way happens at its moment."""
+    await engine.quiet()
+    while True:
+        next_ms = engine.next_ms()
+        if next_ms is None or next_ms > until_ms:
+            break
+        clock.set_ms(max(next_ms, clock.now_ms()))
         await engine.advance()
         await engine.quiet()
+    clock.set_ms(max(until_ms, clock.now_ms()))
+    await engine.advance()
+    await engine.quiet()
 
 
 @asynccontextmanager
