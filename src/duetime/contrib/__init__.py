@@ -1,1 +1,2 @@
-"""Bridges to frameworks. Each module needs its framework only; nothing of Duetime needs them."""
+"""Integrations with frameworks. Each module imports its framework; the rest of Duetime imports none of
+them."""

@@ -1,9 +1,9 @@
-"""A Duetime App that lives as long as an ASGI application: for Starlette, FastAPI and their kin.
+"""Runs a Duetime App inside an ASGI application such as Starlette or FastAPI.
 
     api = FastAPI(lifespan=lifespan(app))
 
-The app is started before the first request and stopped after the last one, within the server's own graceful
-stop. Nothing of the framework is needed here: a lifespan is a function of the application.
+The app is started before the first request and stopped after the last one, during the graceful shutdown of
+the server. This module imports no framework: a lifespan is a function that takes the application.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]
 def lifespan(
     app: App, inner: Lifespan | None = None, *, relays: tuple[Relay, ...] | list[Relay] = ()
 ) -> Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any]]]:
-    """A lifespan that starts the app and then relays, and then does what `inner` does; and back.
+    """A lifespan that starts the app, then the relays, then `inner`, and stops them in reverse order.
 
-    `inner` is a lifespan of your own, in which the app can be used already. In a request the app is
-    `request.state.duetime`, beside whatever `inner` yields.
+    `inner` is your own lifespan; it can use the app. In a request, the app is `request.state.duetime`, beside
+    the values that `inner` yields.
     """
 
     @asynccontextmanager

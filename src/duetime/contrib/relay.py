@@ -1,8 +1,8 @@
-"""The relay: takes rows out of an outbox and hands them to Duetime, in order, for as long as it runs.
+"""The relay: sends the rows of an outbox to Duetime, in order, while it runs.
 
-Rows are sent before they are deleted, so a crash in between sends them again, and their keys see to it that
-nothing is done twice. A row that is refused is kept with the reason and does not hold up the others; a server
-that is away, or says "not now", is asked again with patience.
+A row is deleted after it was sent. After a crash in between it is sent again, and its idempotency key finds
+the first intent. A refused row is kept with the reason and does not block the others. If the server is
+unreachable or asks to retry later, the relay retries with back-off.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from duetime.client.app.app import App
 from duetime.client.app.call import Call
 from duetime.clock import Clock, SystemClock
 from duetime.contrib.outbox.rows import ERROR_CHARS_MAX, Count, Row, Rows, Settled
-from duetime.contrib.outbox.sink import Door, Said
+from duetime.contrib.outbox.sink import Said, Sink
 from duetime.errors import DuetimeError, InvalidField
 
 BATCH = 500
-# How long a new row waits at most for a relay that was not told of it. One small query each time.
+# How often to poll for rows that other processes wrote. Each poll is one small query.
 POLL_S = 1.0
 PAUSE_S, PAUSE_S_MAX = 0.2, 30.0
 _logger = logging.getLogger("duetime")
 
 
 class Relay:
-    """From one outbox into one app. Started inside `with app:`, or alone with `run()`."""
+    """Sends the rows of one outbox to one app. Use it inside `with app:`, or call `run()`."""
 
     def __init__(
         self,
@@ -44,21 +44,21 @@ class Relay:
             raise InvalidField("A relay needs a batch of at least 1 row and a polling interval above 0.")
         self.app = app
         self.relayed = 0
-        """Rows that were handed over since it was made."""
+        """The number of rows that this relay has sent."""
         self.refused = 0
         self.rows = rows
-        """The table; of use by itself while nothing is relayed."""
-        self._door = Door(app)
+        """The table. It can be used directly while the relay is stopped."""
+        self._sink = Sink(app)
         self._batch = batch
         self._poll_s = poll_s
         self._clock = clock if clock is not None else SystemClock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
-        self._passing = asyncio.Lock()  # rows are taken and settled by one at a time
+        self._passing = asyncio.Lock()  # one pass at a time takes and settles rows
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
-    # Life.
+    # Lifecycle.
 
     async def __aenter__(self) -> Relay:
         await self.app.call(self._start())
@@ -75,28 +75,28 @@ class Relay:
         self.app.call(self._stop()).wait()
 
     def nudge(self) -> None:
-        """There is a new row: look now. For any thread; costs next to nothing."""
+        """Check for new rows now. Thread-safe and cheap."""
         loop = self._loop
         if loop is not None:
             loop.call_soon_threadsafe(self._news.set)
 
     def run(self, *, once: bool = False) -> None:
-        """Start the app and relay until SIGTERM or Ctrl-C; `once`: until nothing is left to be sent."""
+        """Start the app and relay until SIGTERM or Ctrl-C. With `once`, stop when no row is waiting."""
         asyncio.run(self._alone(once))
 
     def count(self) -> Call[Count]:
-        """How many rows wait, and how many were refused and are kept."""
+        """The number of waiting rows and of refused rows."""
         return self.app.call(self.rows.count())
 
     def reopen(self) -> Call[int]:
-        """Send refused rows once more, after what they lacked was put right."""
+        """Send the refused rows again, after the cause was fixed. Returns their number."""
         return self.app.call(self._reopen())
 
     def drain(self) -> Call[int]:
-        """Relay what is there now; how many rows were handed over."""
+        """Send the rows that wait now. Returns the number of rows sent."""
         return self.app.call(self._drain())
 
-    # Inside.
+    # Internal.
 
     async def _drain(self) -> int:
         before = self.relayed
@@ -110,7 +110,7 @@ class Relay:
             if not once:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     asyncio.get_running_loop().add_signal_handler(number, end.set)
-            if once:  # a server that is away is an error: whoever started this decides what to do
+            if once:  # an unreachable server is an error here: the caller decides what to do
                 await stack.enter_async_context(self.app)
                 stack.push_async_callback(self.rows.close)
                 await self._drain()
@@ -119,7 +119,7 @@ class Relay:
                 await end.wait()
 
     async def _opened(self, stack: AsyncExitStack, end: asyncio.Event) -> bool:
-        """Start the app; a server that is away is waited for. False: told to stop before."""
+        """Start the app; wait while the server is unreachable. False if `end` was set first."""
         failures = 0
         while not end.is_set():
             try:
@@ -145,7 +145,7 @@ class Relay:
         self._task = self._loop.create_task(self._work(), name="duetime-relay")
 
     async def _stop(self) -> None:
-        """Finish the rows that are under way; leave the others for the next one."""
+        """Finish the current pass; the other rows wait for the next relay."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -169,7 +169,7 @@ class Relay:
                 more = await self._pass()
             except Exception as error:
                 failures += 1
-                if (words := f"{type(error).__name__}: {error}") != told:  # not the same every time
+                if (words := f"{type(error).__name__}: {error}") != told:  # log the same error once
                     _logger.warning("The relay waits: %s", words)
                 told = words
                 await self._wait(_pause_s(failures), nudged=False)
@@ -181,7 +181,7 @@ class Relay:
                 await self._wait(self._poll_s)
 
     async def _wait(self, time_s: float, nudged: bool = True) -> None:
-        """Until it is told of a row, or told to stop, or for so long."""
+        """Wait for `time_s`, or until the relay is stopped or, if `nudged`, nudged."""
         try:
             async with asyncio.timeout(time_s):
                 await self._news.wait()
@@ -195,12 +195,12 @@ class Relay:
         try:
             refused = (await self.rows.count()).refused
         except Exception:
-            return  # the first pass says it
+            return  # the first pass reports the error
         if refused:
             _logger.warning("%d outbox rows were refused earlier; they are kept with the reason.", refused)
 
     async def _pass(self) -> bool:
-        """Take some rows, send them, write down what became of them; whether there may be more to do now."""
+        """Take some rows, send them, store the results. Returns whether more rows may be waiting."""
         async with self._passing:
             return await self._pass_alone()
 
@@ -210,7 +210,7 @@ class Relay:
             if not rows:
                 await self.rows.let_go()
                 return False
-            settled = self._judge(rows, await self._door.send(rows))
+            settled = self._judge(rows, await self._sink.send(rows))
             await self.rows.settle(settled)
         except BaseException:
             await self.rows.let_go()
@@ -235,11 +235,11 @@ class Relay:
 
 
 def _pause_s(failures: int) -> float:
-    """How long to wait after so many failures in a row."""
+    """The back-off after this number of consecutive failures."""
     return min(PAUSE_S * (1 << min(failures, 10)), PAUSE_S_MAX)
 
 
 def _wait_ms(error: DuetimeError) -> int:
-    """As long as was asked for, within reason."""
+    """The delay that the server asked for, within bounds."""
     wait: Any = error.details.get("retryAfterMs")
     return min(max(int(wait), 100), 60_000) if isinstance(wait, int | float) else 1_000

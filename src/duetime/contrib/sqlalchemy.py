@@ -1,4 +1,5 @@
-"""An outbox for SQLAlchemy 2: intents are written in the application's own transaction, and relayed after it.
+"""An outbox for SQLAlchemy 2: intents are written in the application's transaction and relayed after its
+commit.
 
     outbox = Outbox(Base.metadata)
 
@@ -6,7 +7,8 @@
         session.add(order)
         outbox.schedule(session, send_receipt, order.number)  # committed together, or not at all
 
-`outbox.relay(app, engine)` hands committed rows to Duetime. Sessions, async sessions and connections will do.
+`outbox.relay(app, engine)` sends committed rows to Duetime. Sessions, async sessions and connections are
+accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from duetime.contrib.relay import BATCH, POLL_S, Relay
 from duetime.contrib.threads import InThread
 from duetime.errors import InvalidField
 
-if TYPE_CHECKING:  # it needs greenlet, which only async programs have
+if TYPE_CHECKING:  # asyncio support needs greenlet, which only async programs install
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_scoped_session
 
     Transaction = Session | AsyncSession | scoped_session[Any] | async_scoped_session[Any] | Connection
@@ -37,7 +39,7 @@ if TYPE_CHECKING:  # it needs greenlet, which only async programs have
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Databases whose rows can be locked one by one, and skipped by others while they are.
+# Databases with row locks and SKIP LOCKED.
 _LOCKING: Final = frozenset({"postgresql", "mysql", "mariadb", "oracle"})
 _WROTE: Final = "duetime_outbox"
 
@@ -53,39 +55,41 @@ class Outbox:
         schema: str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """With the application's `metadata` the table is made and migrated together with its others."""
+        """With the application's `metadata`, the table is created and migrated together with the other
+        tables."""
         self._clock = clock if clock is not None else SystemClock()
         self._relays: weakref.WeakSet[Relay] = weakref.WeakSet()
         self.table = table_in(metadata if metadata is not None else sa.MetaData(), table, schema)
-        # A class of its own, so that sessions of both kinds take it with `add`, which never waits.
+        # A mapped class, because `add` of a session does no I/O, also in an async session.
         self._row: Any = type("OutboxRow", (), {})
         registry(metadata=self.table.metadata).map_imperatively(self._row, self.table)
 
     def create(self, engine: Engine) -> None:
-        """Make the table, if it is not there. Where migrations are used, let them do it."""
+        """Create the table if it does not exist. With migrations, create it there instead."""
         self.table.create(engine, checkfirst=True)
 
     def schedule(self, within: Transaction, task: Planned[P, R], /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Have a function called once this transaction is committed; the id its intent will have.
+        """Schedule a call of a function when this transaction commits. Returns the id of the intent.
 
-        With a `key` among the task's options, the key: an earlier intent may be the one it names.
+        If the task's options contain a `key`, returns the key: it may name an earlier intent.
         """
         return self._keep(within, outbox_rows.of_task(task, args, kwargs, self._clock.now_ms()))
 
     def add(self, within: Transaction, /, **intent: Unpack[NewIntent]) -> str:
-        """Any intent, in the words of `Client.create`: a webhook, a stream, a function by its name."""
+        """Schedule any intent, with the arguments of `Client.create`: a webhook, a stream, a function by
+        name."""
         return self._keep(within, outbox_rows.of_fields(intent, self._clock.now_ms()))
 
     def relay(
         self, app: App, engine: Engine | AsyncEngine, *, batch: int = BATCH, poll_s: float = POLL_S
     ) -> Relay:
-        """What takes committed rows to Duetime; in this process it is told of each commit."""
+        """A relay that sends committed rows to Duetime. Commits in this process notify it."""
         relay = Relay(app, rows_of(self.table, engine), batch=batch, poll_s=poll_s, clock=self._clock)
         self._relays.add(relay)
         return relay
 
     def nudge(self) -> None:
-        """Tell this process's relays that there may be a new row."""
+        """Notify the relays of this process: there may be a new row."""
         for relay in tuple(self._relays):
             relay.nudge()
 
@@ -94,7 +98,7 @@ class Outbox:
         if isinstance(within, Connection):
             within.execute(self.table.insert().values(values))
             return row.name
-        found: Any = within.registry() if hasattr(within, "registry") else within  # of the scoped ones
+        found: Any = within.registry() if hasattr(within, "registry") else within  # a scoped session
         session = getattr(found, "sync_session", found)
         if not isinstance(session, Session):
             raise InvalidField(
@@ -120,7 +124,7 @@ class Outbox:
 
 def table_in(metadata: sa.MetaData, name: str, schema: str | None = None) -> sa.Table:
     """The table of an outbox."""
-    number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # where only that counts up by itself
+    number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite increments only INTEGER keys
     return sa.Table(
         name,
         metadata,
@@ -135,7 +139,7 @@ def table_in(metadata: sa.MetaData, name: str, schema: str | None = None) -> sa.
 
 
 def rows_of(table: sa.Table, engine: Engine | AsyncEngine) -> Rows:
-    """The table as a relay sees it."""
+    """The table as `Rows`, for a relay."""
     statements = Statements(table, engine.dialect.name)
     if isinstance(engine, Engine):
         return InThread(_BlockingRows(statements, engine))
@@ -145,7 +149,7 @@ def rows_of(table: sa.Table, engine: Engine | AsyncEngine) -> Rows:
 
 
 class Statements:
-    """What is asked of the table, of whichever connection."""
+    """The SQL statements, for any connection."""
 
     def __init__(self, table: sa.Table, dialect: str) -> None:
         self._table = table
@@ -181,7 +185,7 @@ class Statements:
 
 
 class _BlockingRows:
-    """Over an engine."""
+    """The table on a blocking engine."""
 
     def __init__(self, statements: Statements, engine: Engine) -> None:
         self._statements = statements
@@ -189,11 +193,11 @@ class _BlockingRows:
         self._connection: Connection | None = None
 
     def take(self, count: int, now_ms: int) -> list[Row]:
-        self.let_go()  # of a pass that was cut off
+        self.let_go()  # an earlier pass may have been interrupted
         self._connection = self._engine.connect()
         rows = self._statements.take(self._connection, count, now_ms)
         if not self._statements.locking:
-            self._connection.rollback()  # so that nobody waits for us while we wait for Duetime
+            self._connection.rollback()  # hold no lock while waiting for Duetime
         return rows
 
     def settle(self, settled: Settled) -> None:

@@ -1,4 +1,4 @@
-"""An outbox's table over an async engine of SQLAlchemy. Apart, because it needs greenlet."""
+"""The table of an outbox on an async engine of SQLAlchemy. A separate module, because it needs greenlet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.contrib.sqlalchemy import Statements
 
 
 class AsyncRows:
-    """Over an async engine."""
+    """The table on an async engine."""
 
     def __init__(self, statements: Statements, engine: AsyncEngine) -> None:
         self._statements = statements

@@ -1,4 +1,4 @@
-"""A table that blocks, made fit for a loop: everything is done in one thread of its own."""
+"""Runs the calls of a blocking table in one thread, so that they do not block the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BlockingRows(Protocol):
-    """The same as `Rows`, in plain functions, which are all called in one thread."""
+    """`Rows` with blocking functions. All calls come from one thread."""
 
     def take(self, count: int, now_ms: int) -> list[Row]: ...
 
@@ -29,7 +29,7 @@ class BlockingRows(Protocol):
 
 
 class InThread:
-    """`Rows` out of `BlockingRows`. The thread is there while it is used, and made anew after a close."""
+    """`Rows` on top of `BlockingRows`. The thread starts with the first call, and again after a close."""
 
     def __init__(self, rows: BlockingRows) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""The application, as Django knows it."""
+"""The Django application."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class DuetimeConfig(AppConfig):
-    """Brings the table of the outbox."""
+    """Has the model of the outbox."""
 
     name = "duetime.contrib.django"
     label = "duetime"

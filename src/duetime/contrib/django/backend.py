@@ -1,4 +1,4 @@
-"""A backend for Django's tasks: `enqueue` writes an intent within the transaction, workers run it.
+"""A backend for Django's tasks: `enqueue` writes an intent in the open transaction, and workers run it.
 
 TASKS = {
     "default": {
@@ -44,9 +44,9 @@ _WAITING: Final = (Status.SCHEDULED, Status.DUE, Status.BLOCKED)
 
 
 class DuetimeBackend(Backend):
-    """Options: `url` (or a folder, for the one process that runs the relay), `token`, `outbox` (True: through
-    the project's database), `database` (whose outbox), `intent` (options of every intent),
-    `modules` (of tasks, besides `tasks` of each installed app)."""
+    """Options: `url` (of a server; or a folder, which only the process with the relay can use), `token`,
+    `outbox` (True: write to the outbox first), `database` (that contains the outbox), `intent` (options of
+    every intent), `modules` (modules with tasks, in addition to `tasks` of each installed app)."""
 
     supports_defer = True
     supports_async_task = True
@@ -75,13 +75,13 @@ class DuetimeBackend(Backend):
         )
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
-        """Write it in the transaction that is open, or, without the outbox, send it at once."""
+        """Write the intent in the open transaction. Without the outbox, send it immediately."""
         self.validate_task(task)
         now_ms = SystemClock().now_ms()
         now = moment_of(now_ms)
         result = self._result(task, "", args, kwargs, enqueued_at=now)
         if self._outbox:
-            from duetime.contrib.django import outbox  # its model, which is there once Django is set up
+            from duetime.contrib.django import outbox  # models can be imported only after django.setup()
 
             planned = self.app.planned(self._timed(task, now), self._defaults)
             row = rows.of_task(planned, result.args, result.kwargs, now_ms)
@@ -97,7 +97,7 @@ class DuetimeBackend(Backend):
         return result
 
     def get_result(self, result_id: str) -> Any:
-        """How it stands: asked of Duetime, or read in the outbox while it is still there."""
+        """The current state, from Duetime, or from the outbox while the row waits there."""
         app = self._running()
         try:
             return self._shown(app.handle(result_id).view().wait())
@@ -108,7 +108,7 @@ class DuetimeBackend(Backend):
             return found
 
     def _timed(self, task: Any, now: Any) -> Any:
-        """The task with a moment that is one, and lies ahead."""
+        """The task with `run_after` as a datetime in the future, or None."""
         after = task.run_after
         if after is None:
             return task
@@ -120,7 +120,7 @@ class DuetimeBackend(Backend):
         return changed
 
     def _running(self) -> DjangoApp:
-        """An App that asks: one for each process, started when it is first needed."""
+        """The App that queries the server: one per process, started with its first use."""
         with self._starting:
             if self._started is None or self._started[0] != os.getpid():
                 app = self.make_app()
@@ -215,7 +215,8 @@ def _status(status: Status) -> Any:
 
 
 def _traceback(message: str) -> str:
-    """The traceback in the words of an error, as Django's backends have it: without what stands before it."""
+    """The traceback in the text of an error, without the text before it, as other Django backends return
+    it."""
     begin = message.find(_TRACEBACK)
     return message if begin < 0 else f"{message[begin:].strip()}\n"
 

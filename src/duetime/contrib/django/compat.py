@@ -1,4 +1,4 @@
-"""Django's tasks, wherever they are: in Django since 6.0, in the package django-tasks before that."""
+"""Django's tasks: part of Django since 6.0, of the package django-tasks before."""
 
 from __future__ import annotations
 

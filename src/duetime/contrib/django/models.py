@@ -1,4 +1,4 @@
-"""The outbox's table."""
+"""The model of the outbox."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duetime.contrib.outbox import rows
 
 
 class OutboxRow(models.Model):
-    """An intent that waits to be relayed, or was refused and says why."""
+    """An intent that waits to be relayed, or was refused: then `error` has the reason."""
 
     id = models.BigAutoField(primary_key=True)
     key = models.CharField(max_length=rows.KEY_CHARS_MAX)
@@ -22,7 +22,7 @@ class OutboxRow(models.Model):
     objects: Any = models.Manager()
 
     class Meta:
-        """The same table as SQLAlchemy's outbox has."""
+        """The same table as in the outbox for SQLAlchemy."""
 
         db_table = rows.TABLE
         verbose_name = "outbox row"

@@ -1,4 +1,4 @@
-"""Intents in the project's own database: written in its transaction, relayed when it is committed.
+"""Intents in the project's database: written in a transaction, relayed after its commit.
 
 with transaction.atomic():
     order.save()
@@ -30,20 +30,20 @@ _relays: weakref.WeakSet[Relay] = weakref.WeakSet()
 
 
 def schedule(task: Planned[P, R], /, *args: P.args, **kwargs: P.kwargs) -> str:
-    """Have a function of an App called once the transaction is committed; the id its intent will have.
+    """Schedule a call of an App's function when the transaction commits. Returns the id of the intent.
 
-    With a `key` among the task's options, the key: an earlier intent may be the one it names.
+    If the task's options contain a `key`, returns the key: it may name an earlier intent.
     """
     return keep(outbox_rows.of_task(task, args, kwargs, SystemClock().now_ms()))
 
 
 def add(**intent: Unpack[NewIntent]) -> str:
-    """Any intent, in the words of `Client.create`: a webhook, a stream, a function by its name."""
+    """Schedule any intent, with the arguments of `Client.create`: a webhook, a stream, a function by name."""
     return keep(outbox_rows.of_fields(intent, SystemClock().now_ms()))
 
 
 def keep(row: NewRow, using: str | None = None) -> str:
-    """Write a row in the transaction that is open in this database, if there is one."""
+    """Write a row, in the open transaction of this database if there is one."""
     database = using or router.db_for_write(OutboxRow)
     OutboxRow.objects.using(database).create(key=row.key, body=row.body, created_ms=row.created_ms)
     transaction.on_commit(nudge, using=database, robust=True)
@@ -51,7 +51,7 @@ def keep(row: NewRow, using: str | None = None) -> str:
 
 
 def relay(app: App, *, using: str | None = None, batch: int = BATCH, poll_s: float = POLL_S) -> Relay:
-    """What takes committed rows to Duetime; in this process it is told of each commit."""
+    """A relay that sends committed rows to Duetime. Commits in this process notify it."""
     rows = InThread(DjangoRows(using or router.db_for_write(OutboxRow)))
     made = Relay(app, rows, batch=batch, poll_s=poll_s)
     _relays.add(made)
@@ -59,13 +59,13 @@ def relay(app: App, *, using: str | None = None, batch: int = BATCH, poll_s: flo
 
 
 def nudge() -> None:
-    """Tell this process's relays that there may be a new row."""
+    """Notify the relays of this process: there may be a new row."""
     for each in tuple(_relays):
         each.nudge()
 
 
 class DjangoRows:
-    """The table in one of the project's databases. All of it is called in one thread."""
+    """The table in one of the project's databases. All calls come from one thread."""
 
     def __init__(self, using: str) -> None:
         self._using = using
@@ -116,4 +116,4 @@ class DjangoRows:
 
 
 class _LetGo(Exception):
-    """Why a transaction was left."""
+    """Raised to roll back a transaction."""

@@ -1,8 +1,8 @@
-"""The tasks of the project: those in modules it has loaded. The name of a task loads nothing.
+"""Finds the project's tasks by name, in modules that are already loaded.
 
-Names come with intents, from everybody who may submit one; importing what they name would run any module
-that can be found. So the modules are loaded first, by the project's own settings: `tasks` of each installed
-app, and those of the option `modules`.
+Names come with intents, from every caller that may submit one. Importing a module by such a name would let a
+caller run any module on the path. So the modules are loaded in advance, according to the project's settings:
+`tasks` of each installed app, and those of the option `modules`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.utils.module_loading import autodiscover_modules
 from duetime.contrib.django.compat import Task
 from duetime.errors import NotAcked
 
-# What our own kinds of failures are in the words of Python; anything else that is not known is NotAcked.
+# The Python exceptions for Duetime's own kinds of failures. All other unknown kinds become NotAcked.
 _KINDS = {
     "timeout": "builtins.TimeoutError",
     "rejected": "duetime.Reject",
@@ -35,7 +35,7 @@ class Registry:
         self._loaded = False
 
     def find(self, path: str) -> Any:
-        """The task at this path of the project; None if there is none."""
+        """The task at this import path, or None."""
         found = _loaded(path)
         if found is None and not self._loaded:
             self.load()
@@ -43,7 +43,7 @@ class Registry:
         return found if _is_task(found) else None
 
     def load(self) -> None:
-        """Load the modules of tasks. Not before Django is set up."""
+        """Load the modules of tasks. Needs django.setup()."""
         if not self._loaded:
             autodiscover_modules("tasks")
             for name in self._modules:
@@ -51,7 +51,7 @@ class Registry:
             self._loaded = True
 
     def queues(self) -> Iterable[str]:
-        """The queues that loaded tasks name."""
+        """The queues of all loaded tasks."""
         self.load()
         for module in list(sys.modules.values()):
             for found in list(vars(module).values()) if hasattr(module, "__dict__") else ():
@@ -60,19 +60,21 @@ class Registry:
 
 
 def exception_path(kind: str) -> str:
-    """Where the class of an error is found: an exception that is loaded here, or one that says no more."""
+    """The import path for a kind of error: its own if that exception is loaded here, otherwise a general
+    one."""
     path = kind if "." in kind else _KINDS.get(kind, f"builtins.{kind}")
     found = _loaded(path)
     return path if issubclass(type(found), type) and issubclass(found, BaseException) else _UNKNOWN
 
 
 def _is_task(found: Any) -> bool:
-    """By its own type: isinstance asks a lazy object for its class, and by that makes it."""
+    """Whether it is a task. Uses `type`, because `isinstance` would evaluate a lazy object."""
     return issubclass(type(found), Task)
 
 
 def _loaded(path: str) -> Any:
-    """What a loaded module has under this name. Not by getattr, by which a module may load others."""
+    """The object at this path in a loaded module. Uses `__dict__`, because `getattr` may import other
+    modules."""
     module, _, name = path.rpartition(".")
     found = sys.modules.get(module)
     return None if found is None else vars(found).get(name)

@@ -1,4 +1,4 @@
-"""Running Django's tasks as Duetime runs functions: found by their path, with the signals Django sends."""
+"""Runs Django's tasks as functions of Duetime: finds them by import path and sends Django's signals."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from duetime.protocol.bounds import ERROR_CHARS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.terms import Task as TaskTarget
 
-# Django's priorities are from -100 to 100; ours are seconds of head start, of which HIGH is 300.
+# Django's priorities go from -100 to 100; Duetime's are seconds of head start, and HIGH is 300.
 PRIORITY_S = 3
 DEFAULT_QUEUE = "default"
 
 
 def anything(*args: Any, **kwargs: Any) -> Any:
-    """What Django takes, it has checked itself."""
+    """Accepts any arguments: Django has already checked them."""
 
 
 class DjangoFunctions(Functions):
-    """The project's tasks: each is found when it is first needed."""
+    """The project's tasks. Each is looked up at its first use."""
 
     def __init__(self, sender: type, registry: Registry) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class DjangoFunctions(Functions):
 
 
 class DjangoApp(App):
-    """An App whose functions are the project's tasks."""
+    """An App with the project's tasks as its functions."""
 
     def __init__(
         self, where: str, queues: Iterable[str], sender: type, registry: Registry, token: str | None = None
@@ -83,13 +83,13 @@ class DjangoApp(App):
         self.rewire(where, token=token)
 
     def queues(self) -> list[str]:
-        """Those of the settings; with an empty list, which allows any, those that tasks name."""
-        self._registry.load()  # a worker begins with this: what cannot be loaded is told at once
+        """The queues in the settings. An empty list allows any queue: then the queues of all tasks."""
+        self._registry.load()  # called when a worker starts, so that import errors are reported early
         named = self._task_queues or {DEFAULT_QUEUE, *self._registry.queues()}
         return sorted({*super().queues(), *named})
 
     def planned(self, task: Any, defaults: Options) -> Planned[Any, Any]:
-        """A task of the project, as one of ours."""
+        """A task of the project, as a task of Duetime."""
         options: dict[str, Any] = {}
         if task.priority:
             options["priority"] = PRIORITY_S * task.priority
@@ -101,20 +101,21 @@ class DjangoApp(App):
 
 
 def enqueued_at(id: str, or_ms: int | None = None) -> datetime | None:
-    """When `enqueue` was called: its id says it. The intent itself is made later, when its row is relayed."""
+    """The time of `enqueue`, read from the id. The intent itself is created when its row is relayed."""
     made_ms = rows.made_ms(id) or or_ms
     return None if made_ms is None else moment_of(made_ms)
 
 
 class Run:
-    """One task: how it is called, and what is told about it."""
+    """Calls one task and sends its signals."""
 
     def __init__(self, task: Any, sender: type) -> None:
         self._task = task
         self._sender = sender
 
     def here(self, *args: Any, **kwargs: Any) -> Any:
-        """In a thread, whose connections are looked after as at the ends of a request."""
+        """Call it in a thread; close stale database connections before and after, as Django does for a
+        request."""
         close_old_connections()
         result = self._started(args, kwargs)
         try:
@@ -126,7 +127,8 @@ class Run:
         return self._done(result, value)
 
     async def on_loop(self, *args: Any, **kwargs: Any) -> Any:
-        # Whoever listens may use the database, and Django's connections are not for the loop.
+        # Receivers may use the database, and Django's connections must not be used in the event loop's
+        # thread.
         result = await sync_to_async(self._started)(args, kwargs)
         try:
             value = await self._task.acall(*self._args(result), **kwargs)
@@ -160,7 +162,7 @@ class Run:
         return [*context, *result.args]
 
     def _failed(self, result: Any, error: BaseException) -> BaseException:
-        """The error as Duetime keeps it: named by its path, with the end of its traceback."""
+        """The error as Duetime stores it: its import path, and the end of the traceback."""
         if isinstance(error, Snooze):
             return error
         kind = type(error)
@@ -178,7 +180,7 @@ class Run:
     def _done(self, result: Any, value: Any) -> Any:
         try:
             kept = None if value is None else decode(encode(value, "The return value"))
-        except DuetimeError as error:  # which the handler finds, too, and makes a dead letter
+        except DuetimeError as error:  # the handler finds this error too and dead-letters the intent
             said = f"Unsupported type: {error.message}"
             result.errors.append(TaskError(exception_class_path=exception_path("result"), traceback=said))
             self._end(result, TaskResultStatus.FAILED)

@@ -1,6 +1,6 @@
 """The App of a project's tasks, for `duetime worker duetime.contrib.django.worker:app`.
 
-DJANGO_SETTINGS_MODULE says which project. The backend is the one with the alias `default`.
+DJANGO_SETTINGS_MODULE selects the project. The backend is the one with the alias `default`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import django
 
 django.setup()
 
-from duetime.contrib.django.backend import DuetimeBackend  # noqa: E402  # once Django is set up
+from duetime.contrib.django.backend import DuetimeBackend  # noqa: E402  # after django.setup()
 from duetime.contrib.django.compat import task_backends  # noqa: E402
 from duetime.errors import BadConfig  # noqa: E402
 

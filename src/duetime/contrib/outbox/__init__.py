@@ -1,1 +1,1 @@
-"""The outbox: rows in the application's database, and where they are relayed to."""
+"""The outbox: rows in the application's database, and the sink to which they are relayed."""

@@ -1,4 +1,4 @@
-"""A row's JSON as an engine takes it: read and checked by the very code of a server."""
+"""Decodes the JSON of a row for an engine in this process, with the code that a server uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _new = msgspec.json.Decoder(NewIntent)
 
 
 class Composing:
-    """Makes terms and items out of rows."""
+    """Converts rows into terms and items."""
 
     def __init__(self, default_tier: str = "STANDARD", payload_bytes_max: int | None = None) -> None:
         defaults = Defaults(tier=Tier[default_tier.upper()])
@@ -24,7 +24,7 @@ class Composing:
         self._composer = Composer(defaults)
 
     def item(self, body: bytes, now_ms: int) -> tuple[Terms, Item]:
-        """What is wrong with it is raised, with its place."""
+        """Raises an error with the path of the field if the body is invalid."""
         try:
             new = _new.decode(body)
         except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""What an outbox keeps: intents that wait in the application's own database until they are relayed.
+"""The rows of an outbox: intents that wait in the application's database until they are relayed.
 
-A row's body is the JSON of `POST /v1/intents`, so it can be read by people and by any later version. Each
-intent is named when its row is written: by the key it is done once, however often the row is sent.
+The body of a row is the JSON of `POST /v1/intents`: people can read it, and so can later versions. Each row
+gets an idempotency key when it is written, so a row that is sent several times creates one intent.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ _MADE: Final = re.compile(r"([0-9a-f]{11})-[0-9a-f]{8}")
 
 
 class NewRow(Struct, frozen=True):
-    """An intent to be kept."""
+    """A row to insert."""
 
     name: str
-    """The id the intent will have; or, where the caller gave an idempotency key, that key."""
+    """The id of the intent; or the idempotency key, if the caller gave one."""
     key: str
     body: str
     created_ms: int
 
 
 class Row(Struct, frozen=True):
-    """An intent that is kept."""
+    """A stored row."""
 
     id: int
     body: str
 
 
 class Settled(Struct):
-    """What became of rows that were sent: gone, kept with the reason, or to be sent again at a moment."""
+    """The results of sent rows: done (to delete), refused (with the reason), or to be retried (with the
+    time)."""
 
     done: list[int]
     refused: list[tuple[int, str]]
@@ -52,49 +53,49 @@ class Settled(Struct):
 
 
 class Count(Struct, frozen=True):
-    """How many rows there are: those that will be sent, and those that were refused."""
+    """The number of waiting and of refused rows."""
 
     waiting: int
     refused: int
 
 
 class Rows(Protocol):
-    """A table of rows, as a relay sees it. `take` is followed by `settle` or by `let_go`.
+    """The table, for a relay. After `take`, call `settle` or `let_go`.
 
-    Where the database can, rows that are taken are locked, so that several relays share the work. Where it
-    cannot, two may send the same row: the key sees to it that nothing is done twice.
+    If the database has row locks, taken rows are locked, so that several relays share the work. Otherwise two
+    relays may send the same row; its idempotency key prevents a second intent.
     """
 
     async def take(self, count: int, now_ms: int) -> list[Row]:
-        """The oldest rows that are not refused and whose time to be sent again has come."""
+        """The oldest rows that are not refused and whose retry time has passed."""
         ...
 
     async def settle(self, settled: Settled) -> None:
-        """Write down what became of the rows that were taken."""
+        """Store the results of the taken rows."""
         ...
 
     async def let_go(self) -> None:
-        """Leave what was taken as it is."""
+        """Release the taken rows unchanged."""
         ...
 
     async def count(self) -> Count: ...
 
     async def reopen(self) -> int:
-        """Send refused rows once more; how many there are."""
+        """Mark refused rows to be sent again. Returns their number."""
         ...
 
     async def close(self) -> None: ...
 
 
 def of_task(task: Planned[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int) -> NewRow:
-    """A call of a function, checked as `schedule` checks it."""
+    """The row of a function call, validated as by `schedule`."""
     made = new_id(now_ms)
     terms, item = task.prepare(made, args, kwargs, now_ms)
     return _row({**translate.terms_fields(terms), **translate.item_fields(item, now_ms)}, made, now_ms)
 
 
 def of_fields(intent: Mapping[str, Any], now_ms: int) -> NewRow:
-    """An intent in the words of `Client.create`, checked as a server checks it."""
+    """The row of an intent with the fields of `Client.create`, validated as by a server."""
     fields = request_types.written(intent)
     if fields.keys().isdisjoint(("executeAt", "delayMs")):
         fields["delayMs"] = 0
@@ -104,18 +105,18 @@ def of_fields(intent: Mapping[str, Any], now_ms: int) -> NewRow:
 
 
 def _row(fields: dict[str, Any], made: str, now_ms: int) -> NewRow:
-    """`made`: the intent's id, where the caller names it neither by an id nor by a key."""
+    """`made`: the intent's id if the caller gave neither an id nor a key."""
     own_key = "idempotencyKey" in fields
     if not own_key:
         id = fields.setdefault("intentId", made)
-        # A name of the caller's may be somebody else's, too; ours are nobody else's.
+        # An id that the caller chose may also be in use as a key; a generated id is unique.
         fields["idempotencyKey"] = id if id == made else f"outbox:{id}"
         if isinstance(fields.get("delayMs"), int) and fields["delayMs"] > 0:
-            # It counts from now and not from when it is relayed. With a key of the caller's it stays as it
-            # is: the same request made later must be the same.
+            # The delay starts now, not when the row is relayed. With a key of the caller the delay is kept:
+            # the same request, sent later, must have the same fields.
             fields["executeAt"] = iso(now_ms + fields.pop("delayMs"))
     fields.setdefault("onDuplicate", "return")
-    # Once it is with the engine its row is gone, so it must be on the medium by then.
+    # The row is deleted after the engine's reply, so the intent must be durable by then.
     if fields.get("ackLevel", "ASYNC") in ("ASYNC", "BATCH_DEFERRED"):
         fields["ackLevel"] = "DURABLE"
     key = fields["idempotencyKey"]
@@ -132,11 +133,11 @@ def _check(body: bytes, now_ms: int) -> None:
 
 
 def new_id(now_ms: int) -> str:
-    """In the order of time, as all ids that are made. Random: forked processes would count alike."""
+    """A new id; ids sort by time. The rest is random, because forked processes would share a counter."""
     return f"{now_ms:011x}-{secrets.token_hex(8)}"
 
 
 def made_ms(id: str) -> int | None:
-    """When such an id was made; None of one that a caller chose."""
+    """The time at which the id was generated; None for an id that a caller chose."""
     found = _MADE.match(id)
     return None if found is None else int(found[1], 16)

@@ -1,6 +1,6 @@
-"""Where a relay's rows go: into the engine of this process, or to a server; and what was said to each.
+"""Sends the rows of a relay to the engine of this process or to a server, and returns the result of each.
 
-Whatever is sent twice is done once: a row's key finds the intent that was made before.
+A row that is sent twice creates one intent: its idempotency key finds the first one.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from duetime.protocol.terms import AckLevel, Bare, Entity, Task, Terms
 if TYPE_CHECKING:
     from duetime.contrib.outbox.decode import Composing
 
-# What is wrong with the way to the server, and not with any row.
+# Errors of the connection or the token, not of a row.
 NOT_THE_ROW: Final = (NoToken, Forbidden, NoSuchRoute, NoSuchMethod)
 _TARGETS: Final = ("task", "entity", "stream", "callback")
 _fields = msgspec.json.Decoder(dict[str, Raw])
 
-# What was said of a row; None: it is there.
+# The error of a row; None: it was accepted.
 Said = DuetimeError | None
 
 
-class Door:
-    """Into one app, which is started."""
+class Sink:
+    """Sends rows to one started app."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._composing: Composing | None = None
 
     async def send(self, rows: Sequence[Row]) -> list[Said]:
-        """What was said of each, in order. Raised is what concerns none of them in particular."""
+        """The result of each row, in order. Errors that concern no particular row are raised."""
         bodies = [row.body.encode() for row in rows]
         said: list[Said] = [_unreadable(body) for body in bodies]
         good = [place for place, each in enumerate(said) if each is None]
         await self._send_some(good, bodies, said)
         late = [place for place, each in enumerate(said) if isinstance(each, InThePast)]
-        if late:  # its time passed while it waited here: it is overdue, and not a mistake
+        if late:  # the time passed while the row waited in the outbox: run it now
             now = [_now(body) if place in late else body for place, body in enumerate(bodies)]
             await self._send_some(late, now, said)
         return [_unless_ours(each, body) for each, body in zip(said, bodies, strict=True)]
@@ -79,7 +79,7 @@ class Door:
             groups = _groups(bodies, one_by_one=not isinstance(error, Busy))
             if len(groups) == 1:
                 return [error] * len(bodies)
-        # One of them may speak for all: a full queue, or a request that is too long as a whole.
+        # The error may concern only some rows (a full queue), or only the request as a whole (its size).
         said: list[Said] = [None] * len(bodies)
         for places in groups:
             part = [bodies[place] for place in places]
@@ -134,7 +134,8 @@ class Door:
 
 
 def _unreadable(body: bytes) -> Said:
-    """Somebody wrote into the table by hand: it must not spoil the request the others go in."""
+    """The error of a row that was edited by hand and is invalid: it must not break the request of the
+    others."""
     try:
         fields = _fields.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -145,13 +146,13 @@ def _unreadable(body: bytes) -> Said:
 
 
 def _unless_ours(said: Said, body: bytes) -> Said:
-    """A name that is taken is taken by an earlier sending of this row, if it is the row's own name."""
+    """None if the id or key exists because this row was sent before; otherwise the error."""
     if not isinstance(said, IdExists | KeyReused | KeyFinished):
         return said
     fields = _fields.decode(body)
     id, key = bytes(fields.get("intentId", b"")), bytes(fields["idempotencyKey"])
     if id != key:
-        return said  # the name is the caller's, and so may be its intent
+        return said  # the caller chose the id, so the intent may be another one
     if isinstance(said, IdExists):
         return None
     return None if said.details.get("intentId") == msgspec.json.decode(id) else said
@@ -164,7 +165,7 @@ def _now(body: bytes) -> bytes:
 
 
 def _groups(bodies: list[bytes], one_by_one: bool) -> list[list[int]]:
-    """Places of bodies that share a queue; or each for itself."""
+    """The indexes of the bodies, grouped by queue, or one by one."""
     groups: dict[bytes, list[int]] = {}
     for place, body in enumerate(bodies):
         groups.setdefault(b"%d" % place if one_by_one else _lane(body), []).append(place)

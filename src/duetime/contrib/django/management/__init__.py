@@ -1,1 +1,1 @@
-"""What `manage.py` learns from Duetime."""
+"""Commands for `manage.py`."""

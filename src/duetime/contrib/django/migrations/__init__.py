@@ -1,1 +1,1 @@
-"""How the outbox's table came about."""
+"""Migrations of the outbox's table."""

@@ -1,1 +1,1 @@
-"""One command a module."""
+"""One command per module."""

@@ -1,4 +1,4 @@
-"""`manage.py duetime_relay`: hands the outbox's committed rows to Duetime, until it is told to stop."""
+"""`manage.py duetime_relay`: sends committed rows of the outbox to Duetime until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from duetime.plain import log_to_stderr
 
 
 class Command(BaseCommand):
-    """Where it relays to: the App of --app, a server at --url, else what TASKS names."""
+    """Relays to the App of --app, to the server at --url, or to the backend in TASKS."""
 
-    help = "Hand the outbox's committed rows to Duetime. Several may run at once."
+    help = "Send committed rows of the outbox to Duetime. Several relays can run at the same time."
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--app", metavar="MODULE:VARIABLE", help="an App; in a folder, it runs functions")
-        parser.add_argument("--url", help="a server")
-        parser.add_argument("--token", help="else DUETIME_TOKEN")
+        parser.add_argument(
+            "--app", metavar="MODULE:VARIABLE", help="an App; if it uses a folder, it also runs the functions"
+        )
+        parser.add_argument("--url", help="the URL of a server")
+        parser.add_argument("--token", help="the server's token (default: DUETIME_TOKEN)")
         parser.add_argument("--tasks", default="default", metavar="ALIAS", help="a backend of TASKS")
-        parser.add_argument("--database", help="whose outbox; else the backend's, else the default")
-        parser.add_argument("--batch", type=int, default=BATCH, help="so many rows at a time")
-        parser.add_argument("--poll", type=float, default=POLL_S, metavar="SECONDS", help="look so often")
-        parser.add_argument("--once", action="store_true", help="relay what is there, and end")
-        parser.add_argument("--retry-refused", action="store_true", help="send refused rows once more")
-        parser.add_argument("--status", action="store_true", help="only say how many rows there are")
+        parser.add_argument(
+            "--database", help="the database with the outbox (default: the backend's, then `default`)"
+        )
+        parser.add_argument("--batch", type=int, default=BATCH, help="maximum rows per batch")
+        parser.add_argument("--poll", type=float, default=POLL_S, metavar="SECONDS", help="polling interval")
+        parser.add_argument("--once", action="store_true", help="send the waiting rows and exit")
+        parser.add_argument("--retry-refused", action="store_true", help="send refused rows again")
+        parser.add_argument("--status", action="store_true", help="print the number of rows and exit")
 
     def handle(self, **options: Any) -> None:
         log_to_stderr()
