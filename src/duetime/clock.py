@@ -1,19 +1,19 @@
-"""What time it is. The only module of the product that asks the operating system for the date.
+"""The clock. The only module of the product that asks the operating system for the date.
 
-Duetime follows the wall clock, because a moment named by a user is the moment on everybody's watch. When
-the clock is set back, the engine's time goes back with it: what was not due yet waits for its moment, and
-what is submitted meanwhile is measured by the new time. Nothing is early by the clock on the wall, and
-nothing waits for the old time to come again, except what was already given that very time.
+Duetime follows the wall clock, because users give times of the wall clock. If the clock is set back, the
+engine's time goes back too: due intents that are not delivered yet wait again, and new work uses the new
+time. No intent is early by the wall clock. Times that were computed from the old clock stay as they are.
 
-How long something took is another question: leases, rates and whether a leap is believed go by a clock that
-nobody sets. The pump compares both, and writes a `Leap` where they part.
+Elapsed time is measured by the monotonic clock: for leases, rates, and the time after which a leap is
+accepted. The pump compares both clocks and writes a `Leap` record if they differ.
 
-A clock must tell the time (`Clock`). Two abilities are optional, each a protocol of its own that the engine
-checks with `isinstance`:
+Every clock tells the time (`Clock`). Two abilities are optional, each a protocol that the engine checks with
+`isinstance`:
 
-- `SteadyClock` also measures elapsed time. Without it, no leap of the clock is noticed.
-- `AlarmClock` also makes the engine's alarm. Such a clock is set by hand: its owner decides when time passes,
-  so the engine arms no timer of the system and does not watch whether the event loop stood still.
+- `SteadyClock` also measures elapsed time. Without it, leaps of the clock are not detected.
+- `AlarmClock` also creates the engine's alarm. Such a clock is set by hand: its owner decides when time
+passes, so
+  the engine arms no system timer and does not check whether the event loop was blocked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Protocol, runtime_checkable
 
 
 class Clock(Protocol):
-    """The wall clock. What every clock must do."""
+    """The wall clock. Every clock implements this."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970. May leap ahead or back."""
@@ -32,25 +32,25 @@ class Clock(Protocol):
 
 @runtime_checkable
 class SteadyClock(Clock, Protocol):
-    """Optional: a clock that also measures elapsed time, even while somebody sets the wall clock."""
+    """Optional: a clock that also measures elapsed time, even if the wall clock is set."""
 
     def steady_ms(self) -> int:
-        """Milliseconds since an arbitrary moment. Never falls and never leaps."""
+        """Milliseconds since an arbitrary moment. Never decreases and never leaps."""
 
 
 class Alarm(Protocol):
-    """Calls back once, at or after a moment."""
+    """Calls back once, at or after a given time."""
 
     def set(self, at_ms: int | None) -> None:
-        """Ring at this moment instead of the moment set before; None: do not ring."""
+        """Ring at this time instead of the time set before; None: do not ring."""
 
     def close(self) -> None:
-        """Never ring again. Closing twice is fine."""
+        """Never ring again. May be called twice."""
 
 
 @runtime_checkable
 class AlarmClock(Clock, Protocol):
-    """Optional: a clock set by hand, which therefore makes the alarm that follows it."""
+    """Optional: a clock set by hand, which creates its own alarm."""
 
     def alarm(self, ring: Callable[[], None]) -> Alarm:
         """An alarm by this clock that calls `ring` in the event loop's thread. It may never ring, if the
@@ -73,8 +73,8 @@ class SystemClock:
 
 
 def ahead_of(clock: Clock) -> Callable[[], int]:
-    """How far a clock is ahead of its steady time: a number that changes only when somebody sets the clock.
-    Always 0 for a clock that is no `SteadyClock`."""
+    """The difference between a clock and its steady time. It changes only when the clock is set. Always 0 for
+    a clock that is no `SteadyClock`."""
     if not isinstance(clock, SteadyClock):
         return lambda: 0
     now_ms, steady_ms = clock.now_ms, clock.steady_ms

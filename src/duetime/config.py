@@ -1,9 +1,8 @@
-"""Every setting: its name, type, default, range, and where its value came from.
+"""Reads the settings: name, type, default, range, and the origin of each value.
 
-Values are laid over each other: the defaults, then `duetime.toml`, then the environment
-(`DUETIME_SECTION__KEY`), then flags. Nothing is guessed: a name nobody knows, a value of the wrong
-type or out of its range is `BadConfig`, and the message says where the value stands. This is the only
-module that reads the environment.
+Later sources override earlier ones: the defaults, `duetime.toml`, the environment (`DUETIME_SECTION__KEY`),
+flags. An unknown name, or a value with a wrong type or out of its range, raises `BadConfig`; the message
+contains the origin of the value. This is the only module that reads the environment.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ DEFAULT_ORIGIN: Final = "default"
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """All settings. `Config()` is the defaults; values given in code are checked like any other."""
+    """All settings. `Config()` has the defaults; values given in code are checked like all others."""
 
     data: DataSettings = DataSettings()
     log: LogSettings = LogSettings()
@@ -57,7 +56,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """What is known of one setting, read off the model above."""
+    """The description of one setting, read from the model."""
 
     section: str
     key: str
@@ -84,11 +83,11 @@ class Setting(Struct, frozen=True, kw_only=True):
             return "true or false"
         if self.kind is int:
             return f"a whole number from {self.least:_} to {self.most:_}"
-        return "a text that is not empty" if self.default else "a text"
+        return "a non-empty text" if self.default else "a text"
 
     @property
     def secret(self) -> bool:
-        """Whether its value is not to be shown."""
+        """Whether its value must not be shown."""
         return self.key == "secret"
 
     def value_in(self, config: Config) -> Any:
@@ -110,7 +109,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         return self.kind is bool or bool(value) or not self.default
 
     def parse(self, text: str) -> object:
-        """A value out of the environment, where everything is text. `check` judges what comes out."""
+        """Convert a value from the environment, where all values are text. `check` validates the result."""
         if self.kind is int:
             try:
                 return int(text)
@@ -159,7 +158,7 @@ SECTIONS: Final[Mapping[str, type[Struct]]] = {
 
 
 class Loaded(Struct, frozen=True):
-    """The settings in force, and for each the place its value came from."""
+    """The effective settings, and the origin of each value."""
 
     config: Config
     origins: Mapping[str, str]
@@ -171,10 +170,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Lay defaults, file, environment and flags over each other.
+    """Combine defaults, file, environment and flags.
 
-    Without a path, `duetime.toml` of the current folder is read if there is one; a path that is named
-    must exist. `flags` are `{"section.key": value}`; `None` means the flag was not given.
+    Without a path, `duetime.toml` in the current folder is read if it exists; a given path must exist.
+    `flags` are `{"section.key": value}`; `None` means that the flag was not given.
     """
     values = {name: setting.default for name, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, DEFAULT_ORIGIN)
@@ -198,7 +197,7 @@ def _build(values: Mapping[str, Any]) -> Config:
     return Config(**sections)
 
 
-Given = tuple[str, Any, str]  # the setting's name, its value, where that came from
+Given = tuple[str, Any, str]  # the name of the setting, its value, its origin
 
 
 def _from_file(path: str | Path | None) -> Iterator[Given]:
@@ -225,7 +224,7 @@ def _from_file(path: str | Path | None) -> Iterator[Given]:
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
     for variable, text in sorted(environ.items()):
-        # Without the double underscore it is another program's business, or a flag's default.
+        # Without the double underscore, it belongs to another program, or is the default of a flag.
         if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".", 1)
@@ -243,7 +242,7 @@ def _from_flags(flags: Mapping[str, Any]) -> Iterator[Given]:
 
 
 def _unknown(shown: str, name: str, origin: str, *, as_variable: bool = False) -> BadConfig:
-    """The error for a name nobody knows, with the nearest one that is known."""
+    """The error for an unknown name, with the nearest known name."""
     section, _, key = name.partition(".")
     by_key = {setting.key: setting.name for setting in SETTINGS.values()}
     nearest: str | None = None
@@ -260,16 +259,16 @@ def _unknown(shown: str, name: str, origin: str, *, as_variable: bool = False) -
 
 
 def client_url(environ: Mapping[str, str] | None = None) -> str:
-    """Which server the command line and clients talk to, unless told otherwise."""
+    """The default server of the command line and of clients."""
     return (os.environ if environ is None else environ).get("DUETIME_URL", limits.URL_DEFAULT)
 
 
 def client_token(environ: Mapping[str, str] | None = None) -> str | None:
-    """The token they show it."""
+    """The default token of the command line and of clients."""
     return (os.environ if environ is None else environ).get("DUETIME_TOKEN") or None
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where the shell keeps its history: the user's folder for such things."""
+    """The folder for the history of the shell, in the user's state folder."""
     said = (os.environ if environ is None else environ).get("XDG_STATE_HOME", "")
     return (Path(said) if Path(said).is_absolute() else Path.home() / ".local" / "state") / "duetime"

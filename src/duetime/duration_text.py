@@ -1,6 +1,7 @@
 """Durations as text, with integers only: "850 ms", "4.2 s", "4 min 10 s", "3 h 5 min", "2 d 4 h".
 
-The text is a part of records' results (the notes of an intent's history), so its form is fixed."""
+The notes in an intent's history contain this text, and a replay must produce the same notes: its form is
+fixed."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 
 def span(ms: int) -> str:
-    """A duration in its two largest units that matter to a reader."""
+    """A duration in its two largest units."""
     if ms < SECOND_MS:
         return f"{max(ms, 0)} ms"
     if ms < 10 * SECOND_MS:

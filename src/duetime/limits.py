@@ -1,7 +1,7 @@
 """Every bound and default, with its reason. Relations between them are asserted here.
 
-A limit is enforced before anything is stored. What a user may change stands in `config.py`; its
-default stands here.
+A limit is enforced before anything is stored. The settings that users can change are in `settings.py`, and
+their defaults are here.
 """
 
 from __future__ import annotations
@@ -13,110 +13,109 @@ MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
-# The log. 512 KiB fits the default message limits of every engine a log may live on.
+# The log. 512 KiB fits the default message limits of every system that can store a log.
 FRAME_BYTES_MAX: Final = 512 * 1024
-# A batch is closed well before the frame is full, so that its envelope always fits.
+# A batch is closed well before the frame is full, so that the header always fits.
 BATCH_BYTES_MAX: Final = 384 * 1024
-# One append, one apply: past some thousands the gain is flat and timers wait for the batch.
+# Larger batches gain nothing and delay the timers.
 BATCH_ITEMS_MAX: Final = 4_096
 SEGMENT_BYTES_MAX: Final = 64 * 1024 * 1024
-# Bytes on the log behind the last checkpoint that cause the next: a restart reads them, in about a second.
+# With this many bytes of log after the last checkpoint, the next one starts. A restart reads them in about a
+# second.
 CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
-# Kept below the checkpoint so that the near past can be read and replayed.
+# Log kept before the checkpoint, so that the recent past can be read and replayed.
 LOG_HISTORY_BYTES: Final = 256 * 1024 * 1024
-# Free space kept back for finishing accepted work: below it, new work is refused.
+# Free disk space reserved for accepted work. With less, new work is refused.
 DISK_RESERVE_BYTES: Final = 128 * 1024 * 1024
 
-# What one intent may carry. The log is not a blob store.
+# The size of one intent. The log is not a blob store.
 PAYLOAD_BYTES_MAX: Final = 256 * 1024
 RESULT_BYTES_MAX: Final = 256 * 1024
 TERMS_BYTES_MAX: Final = 64 * 1024
 ID_CHARS_MAX: Final = 128
 NAME_CHARS_MAX: Final = 256
 KEY_CHARS_MAX: Final = 256
-# A lane is named by its kind and two names at the most.
+# The name of a lane consists of its kind and at most two names.
 LANE_CHARS_MAX: Final = 2 * NAME_CHARS_MAX + 16
 URL_CHARS_MAX: Final = 2_048
 TAGS_MAX: Final = 32
 TAG_CHARS_MAX: Final = 256
 AFTER_MAX: Final = 1_000
-# One parent's list rides in its own row, so it must stay small.
+# The list of dependents is part of the parent's row, so it must stay small.
 DEPENDENTS_MAX: Final = 10_000
-# A group's members stand in nobody's list; cancelling them all is one record, and takes about a second.
+# The members of a group are in no list. Cancelling all of them is one record and takes about a second.
 GROUP_MEMBERS_MAX: Final = 100_000
-# What one cancel of a tree may reach.
+# The number of intents that one cancel of a tree can reach.
 TREE_MAX: Final = GROUP_MEMBERS_MAX + DEPENDENTS_MAX
 ERROR_CHARS_MAX: Final = 2_000
-# Older entries are dropped from the middle: the first and the newest tell the story.
+# When the history is full, entries in the middle are dropped; the first and the newest are kept.
 HISTORY_ENTRIES_MAX: Final = 64
-# A time later than this is a mistake of units, not a plan. About the year 2286.
+# A later time is a mistake of units. About the year 2286.
 TIME_MS_MAX: Final = 10**13
 PRIORITY_MAX: Final = 7 * 24 * 3_600
 
-# Order by expected duration: an intent stands back by so many times its expected time. The more, the more the
-# short ones gain and the long ones wait: at two, long ones are at most half later in all mixes we measured
-# (docs/predictions.md), and what comes later than that can never pass.
+# Order by expected duration: an intent is moved back by this multiple of its expected duration. A larger
+# factor helps short intents and delays long ones. With 2, long intents took at most 1.5 times as long in all
+# measured mixes (docs/predictions.md), and no intent that is due after this delay can overtake.
 EXPECTED_FACTOR: Final = 2
 EXPECTED_MS_MAX: Final = HOUR_MS
 
-# Predicted durations. Below so many, a sketch says nothing.
+# Predicted durations. A sketch with fewer samples makes no prediction.
 PREDICT_ENOUGH: Final = 5
 PREDICT_FUNCTIONS_MAX: Final = 1_000
-# The newest of a lane, replayed in another order; and rows read at a start to know the functions again.
+# Newest intents of a lane that are simulated in another order; rows read at startup to rebuild the sketches.
 PREDICT_RECENT_MAX: Final = 2_000
 PREDICT_REBUILD_ROWS: Final = 5_000
-# The model: how long a submit waits for its answer, after how many late ones it is left alone and how long,
-# and when a dead one is started again.
+# The model: how long a submit waits for its prediction; the number of late predictions after which the model
+# is paused, and for how long; the delay before a dead model process is restarted.
 PREDICT_ANSWER_MS: Final = 10
-# Many are asked for in slices. Each row that it has to answer gives it more time than a row takes.
+# Large requests are sent in slices. The time limit grows with the number of rows, by more than a row needs.
 PREDICT_SLICE: Final = 500
 PREDICT_ROWS_PER_MS: Final = 5
 PREDICT_LATE_MAX: Final = 20
 PREDICT_REST_MS: Final = 30 * SECOND_MS
 PREDICT_RESTART_MS: Final = 10 * SECOND_MS
 PREDICT_RESTART_MS_MAX: Final = 10 * MINUTE_MS
-# Its training: from so many finished intents on, of so many at the most; how often it looks whether there is
-# something new, and how often it learns anew from little.
+# Training: minimum and maximum number of finished intents; how often to check for new ones, and how often to
+# train again if there are only a few.
 TRAIN_ROWS_MIN: Final = 200
 TRAIN_ROWS_MAX: Final = 50_000
 TRAIN_LOOK_MS: Final = 5 * SECOND_MS
 TRAIN_EVERY_MS: Final = 15 * MINUTE_MS
 
-# Autoscaling: within which time a backlog should be done, unless it is said otherwise; and a number of
-# workers that is rather a mistake.
+# Autoscaling: the default and the maximum target time for a backlog; more workers than this is a mistake.
 AUTOSCALE_TARGET_S: Final = 60
 AUTOSCALE_TARGET_S_MAX: Final = 24 * 3_600
 AUTOSCALE_WORKERS_MAX: Final = 10_000
-# The risk of what is ready while no worker is there: a number, so that metrics and alerts can carry it.
+# The risk if work is ready and there is no worker. A number, because metrics and alerts need one.
 AUTOSCALE_RISK_MAX: Final = 1_000.0
 
-# The name of a share, such as a tenant's, and how much more than another's it may be.
+# The length of a fairness key, such as the name of a tenant, and its maximum weight.
 FAIRNESS_KEY_CHARS_MAX: Final = 128
 FAIRNESS_WEIGHT_MAX: Final = 1_000
 
-# Limits of rate and concurrency on one intent, and the largest number in one.
+# Number of limits (rate and concurrency) of one intent, and the largest value in a limit.
 LIMITS_MAX: Final = 8
 RATE_MAX: Final = 1_000_000
 
-# Schedules. All of them are in every checkpoint, so they are some thousands and small.
+# Schedules. Every checkpoint contains all of them, so they must be few and small.
 SCHEDULES_MAX: Final = 10_000
 SCHEDULE_ID_CHARS_MAX: Final = 96
 SCHEDULE_PAYLOAD_BYTES_MAX: Final = 16 * 1024
 CRON_CHARS_MAX: Final = 256
-# As often as a cron rule at the most: each tick is an intent on the log. What must run more often is a loop
-# inside a function.
+# Each tick is an intent on the log. For a shorter interval, use a loop inside a function.
 EVERY_MS_MIN: Final = SECOND_MS
 CATCH_UP_MAX: Final = 100
-# A tick later than this has missed its time.
+# A tick that is later than this is a misfire.
 MISFIRE_MS: Final = 5 * SECOND_MS
-# How soon a tick is tried again whose intent could not be taken.
+# The delay before a tick is retried if its intent was refused.
 TICK_RETRY_MS: Final = SECOND_MS
 
-# Deliveries without an outcome, called or not, which health looks at one by one.
+# Running deliveries that the health check inspects one by one.
 HELD_BACK_MAX: Final = 10_000
-# A delivery that runs longer than this is looked at while it runs; a shorter one, when it ends.
+# A delivery that runs longer than this is measured while it runs; a shorter one when it ends.
 LONG_RUN_MS: Final = SECOND_MS
-# The newest pauses of a lane that are told apart from lateness.
+# The number of pauses of a lane that are remembered, because they do not count as lateness.
 PAUSES_KEPT: Final = 8
 
 # Retry.
@@ -129,19 +128,19 @@ RETRY_DELAY_MS_MAX: Final = 365 * DAY_MS
 TIMEOUT_MS: Final = 30_000
 LEASE_MS: Final = 30_000
 
-# Clocks. A difference between the wall clock and the monotonic one that is a step, not drift: far above what
-# NTP slews between two records, far below any lease.
+# Clocks. A difference between wall clock and monotonic clock that counts as a step and not as drift: far more
+# than NTP adjusts between two records, far less than any lease.
 LEAP_MS: Final = 250
-# A leap ahead is not believed by retention, keys and schedules until the clock has stood there for so long:
-# longer than an operator or NTP takes to put it right, short beside every retention.
+# Retention, keys and schedules ignore a leap ahead until the clock has kept the new time for this long:
+# longer than an operator or NTP needs to correct a mistake, shorter than every retention.
 LEAP_BELIEVED_MS: Final = HOUR_MS
-# A smaller leap does not begin that time again: a clock that is nudged all the time is believed, too.
+# A smaller leap does not restart that time, so frequent small corrections of the clock do no harm.
 LEAP_RENEWS_MS: Final = MINUTE_MS
-# While workers hold leases, the engine looks so often whether its event loop stood still, and calls it that
-# when a look comes this much too late.
+# While workers hold leases, the engine checks at this interval whether its event loop was blocked; a check
+# that is late by this much shows that it was.
 PULSE_MS: Final = 500
 STALL_MS: Final = 500
-# After a longer stall connections may be broken: workers get a whole lease to come back.
+# After a longer stall, connections may be broken: leases start again, so that workers can reconnect.
 STALL_RENEWS_MS: Final = 5 * SECOND_MS
 
 # Tiers: lateness window, timer slot (a small part of the window), delivery permits.
@@ -150,12 +149,12 @@ TIER_WINDOW_MS: Final = (10, 50, 100, 500, 1_000)
 TIER_SLOT_MS: Final = (1, 1, 10, 50, 100)
 TIER_PERMITS: Final = (200, 150, 50, 50, 50)
 PERMITS_MAX: Final = 100_000
-# Intents that one record wakes: some 20 ms of work. What is due beyond that follows with the next record, so
-# that others have their turn in between; the tiers share a record.
+# Intents that one record wakes: about 20 ms of work. The next record wakes the rest, and other commands run
+# in between. The tiers share this number.
 WAKES_MAX: Final = 2_000
-# Ready intents that one record looks at to hand them out: some 20 ms of work, and more than one batch makes
-# ready. Most records see far fewer; it bounds the work of a million that are past their deadline, or early
-# because the clock was set back. Lanes and tiers take turns of so many.
+# Ready intents that one record checks for delivery: about 20 ms of work, and more than one batch makes ready.
+# Most records check far fewer. The bound matters when a million intents are past their deadline, or early
+# because the clock was set back. Lanes and tiers take turns of HANDS_TURN.
 HANDS_MAX: Final = 5_000
 HANDS_TURN: Final = 500
 
@@ -170,155 +169,160 @@ RETENTION_MS: Final = 7 * DAY_MS
 DEAD_LETTER_RETENTION_MS: Final = 30 * DAY_MS
 RETENTION_COUNT: Final = 10_000_000
 
-# Intents that wake within the horizon are held in memory; the rest is on disk only.
+# Intents that wake within the horizon are in memory; the others are only on disk.
 HORIZON_MS: Final = 5 * MINUTE_MS
-# Large payloads in memory: those of intents that are due soon, run, or are not in the store yet. At this many
-# bytes no more large ones are taken, small ones are. Smaller payloads are bounded by the number of intents.
+# Payloads of at least LARGE_PAYLOAD_BYTES in memory: of intents that are due soon, running, or not in the
+# store yet. Beyond LARGE_PAYLOADS_BYTES_MAX in total, new large payloads are refused. Small payloads are
+# bounded by the number of intents.
 LARGE_PAYLOAD_BYTES: Final = 4 * 1024
 LARGE_PAYLOADS_BYTES_MAX: Final = 512 * 1024 * 1024
-# While they have half of that, intents come into memory only this long before they wake.
+# While large payloads use half of that, the horizon is only this long.
 LARGE_HORIZON_MS: Final = 2 * SECOND_MS
-# An ASYNC write reaches the medium within this time: what power loss may cost.
+# An ASYNC write is synced within this time. Power loss may lose this much.
 FLUSH_MS: Final = 1_000
 BATCH_DEFERRED_MS: Final = 50
 
-# A checkpoint comes early once it would free so many intents from memory.
+# With this many changed intents, a checkpoint starts early to free memory.
 CHECKPOINT_CHANGES: Final = 100_000
-# Bytes of rows that it writes at once: they are in memory twice meanwhile, with SQLite's copy.
+# Bytes of rows that a checkpoint writes at once. They are in memory twice, with SQLite's copy.
 CHECKPOINT_WRITE_BYTES: Final = 8 * 1024 * 1024
 
 # The server.
 HTTP_PORT: Final = 7928
 GRPC_PORT: Final = 7929
 URL_DEFAULT: Final = f"http://localhost:{HTTP_PORT}"
-# A batch create of thousands of usual intents fits; a single one always does.
+# A batch of thousands of typical intents fits; a single intent always fits.
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
-# A request that is not about many: the largest intent fits, however it is written.
+# Requests that are not batches. The largest intent fits in any JSON notation.
 REQUEST_ONE_BYTES_MAX: Final = 1024 * 1024
 REQUESTS_MAX: Final = 1_000
 BATCH_CREATE_MAX: Final = 10_000
 PAGE_MAX: Final = 500
 PAGE_DEFAULT: Final = 50
-# Bytes of one look for a page: intents may be large, and a page that nobody reads waits in memory.
+# Bytes of one page: intents may be large, and a page that the client does not read stays in memory.
 PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
-# Transitions kept for listeners that come back, and their bytes. Bytes handed to one listener at a time: one
-# that does not read costs no more than that. How long a watch over gRPC may leave them unread.
+# Events: transitions kept for clients that reconnect, and their bytes; bytes sent to one client at a time,
+# which is the cost of a client that does not read; how long a gRPC watch may leave events unread.
 EVENTS_KEPT: Final = 10_000
 EVENTS_BYTES_MAX: Final = 32 * 1024 * 1024
 EVENTS_SENT_BYTES: Final = 64 * 1024
 WATCH_UNREAD_MS: Final = 30 * SECOND_MS
-# How often one request for a filtered page looks further, each time through some ten thousand rows: about two
-# seconds of the archive's thread, which others use in between. A page that is not full then says so.
+# Scans for one filtered page, each of about ten thousand rows: two seconds in total in the archive's thread,
+# which other requests use in between. A page that is not full then has a cursor.
 PAGE_LOOKS_MAX: Final = 40
-# What a stranger may have of the server before it knows who asks: bytes of a request's head, time for the TLS
-# handshake, for the first request's head and for a whole request, connections. Files are kept back for the
-# log, the store and the calls out.
+# Limits for clients that are not authenticated yet: bytes of the request head; time for the TLS handshake,
+# for the head of the first request and for a whole request; connections. File descriptors are reserved for
+# the log, the store and outgoing calls.
 HEAD_BYTES_MAX: Final = 64 * 1024
 HANDSHAKE_MS: Final = 10 * SECOND_MS
 FIRST_REQUEST_MS: Final = 10 * SECOND_MS
 REQUEST_MS: Final = MINUTE_MS
 CONNECTIONS_MAX: Final = 20_000
 FILES_RESERVED: Final = 1_024
-# One remote address gets half of a listener's connections: a proxy in front is one address.
+# One remote address gets at most half of a listener's connections. A proxy is one address.
 CONNECTIONS_PER_ADDRESS_SHARE: Final = 2
-# Connections that wait to be accepted; how many are accepted before others have their turn; how long nothing
-# is accepted when the process has no files; how long a TLS connection may take to say goodbye.
+# The backlog of the listening socket; connections accepted in one turn of the event loop; the pause after the
+# process ran out of file descriptors; the time limit for closing a TLS connection.
 BACKLOG: Final = 2_048
 ACCEPTED_AT_ONCE: Final = 32
 ACCEPT_PAUSE_MS: Final = 100
 CLOSE_MS: Final = 5 * SECOND_MS
-# Bytes of requests that are held until they are answered; one address, or one token, gets half of them. What
-# is more is refused while it comes in. At least four of the largest requests fit.
+# Bytes of all unanswered requests in memory. One address, or one token, gets half of them. Requests beyond
+# that are refused while they arrive. At least HELD_REQUESTS_MIN of the largest requests fit.
 HELD_BYTES_MAX: Final = 128 * 1024 * 1024
 HELD_REQUESTS_MIN: Final = 4
-# A client that does not read its answers is cut: after this time, unless it has read this many bytes in it.
+# A client that does not read its responses is disconnected after this time, unless it has read this many
+# bytes.
 UNREAD_MS: Final = 30 * SECOND_MS
 UNREAD_BYTES_MIN: Final = 64 * 1024
-# Answers larger than this count until they are read. They go out in pieces: few, because each costs a pass of
-# the loop.
+# Responses larger than this are counted until the client has read them. They are sent in large pieces,
+# because each piece needs a turn of the event loop.
 ANSWER_COUNTED_BYTES: Final = 256 * 1024
 ANSWER_PIECE_BYTES: Final = 1024 * 1024
-# Bytes of counted answers that may wait to be read; one token gets half of them.
+# Bytes of counted responses that wait to be read. One token gets half of them.
 UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024
-# Of the requests under way, and of gRPC streams, one token may have three in four: a flood of one leaves
-# room for the others.
+# One token gets at most three quarters of the concurrent requests and of the gRPC streams, so that the others
+# can still work.
 REQUESTS_SHARE: Final = (3, 4)
-# Refused connections: how long health shows the last one, and how often the log tells of them.
+# Refused connections: how long health shows the last one, and how often they are logged.
 REFUSALS_SHOWN_MS: Final = 10 * SECOND_MS
 REFUSALS_LOGGED_MS: Final = MINUTE_MS
-# How long a stop waits for answers to be read and streams to end: what is under way out there needs the rest.
+# How long a shutdown waits until responses are read and streams end. Running deliveries need the rest of its
+# time.
 ANSWERS_MS: Final = 3 * SECOND_MS
-# How long a request id keeps its answer.
+# How long the response of a request id is kept.
 REQUEST_ID_MS: Final = 15 * MINUTE_MS
 
-# Webhooks. The callbacks of one host hold at most so many times the permits of a tier that are free: alone
-# four fifths, so that however many hosts hang, something is left for the next one.
+# Webhooks. The callbacks of one host use at most this many times the free permits of a tier: four fifths for
+# a single host. So some permits stay free for other hosts, even if many hosts hang.
 HOST_SHARE: Final = 4
 CONNECTIONS_PER_HOST: Final = 100
 CALLBACK_BATCH_MAX: Final = 200
 CALLBACK_LINGER_MS: Final = (2, 5, 10, 50, 100)
 RESPONSE_BYTES_MAX: Final = 256 * 1024
-# Endpoints whose newest call failed, over all hosts; the one that failed longest ago is forgotten first.
+# Remembered endpoints with a failed newest call, of all hosts. The one with the oldest failure is dropped
+# first.
 ENDPOINTS_MAX: Final = 4_096
 
-# gRPC. Calls and streams of one connection at a time; streams of transitions and deliveries of all of them.
+# gRPC. Concurrent calls and streams of one connection; streams of events and deliveries of all connections.
 GRPC_STREAMS_PER_CONNECTION: Final = 1_000
 GRPC_STREAMS_MAX: Final = 10_000
-# How long a gRPC connection may be without a call: strangers must not keep others out. Clients reconnect by
-# themselves.
+# How long a gRPC connection may be idle, so that unused connections do not block others. Clients reconnect.
 GRPC_IDLE_MS: Final = MINUTE_MS
-# gRPC messages that are read at one time, and of them those of one token: each has up to request_bytes_max.
+# gRPC messages that are read at the same time, in total and per token. Each has up to request_bytes_max.
 GRPC_READING_MAX: Final = 32
 GRPC_READING_PER_TOKEN: Final = 8
-# Of strangers, whose messages are small and come with the call: the next one takes the place of the oldest.
+# The same for clients without a token. Their messages are small; a new one replaces the oldest.
 GRPC_READING_OPEN: Final = 8
-# Calls whose message has not been read: each costs up to the window of its stream, 64 KiB.
+# Calls with an unread message. Each costs up to the window of its stream, 64 KiB.
 GRPC_UNREAD_MAX: Final = 2_000
-# Calls that need no token, at one time and of each kind (health, its watches, reflection).
+# Concurrent calls without a token, of each kind (health, its watches, reflection).
 GRPC_OPEN_CALLS_MAX: Final = 64
-# Deliveries in one message, and their bytes: hundreds together cost little more than one alone, and a client
-# takes 4 MiB unless it says otherwise.
+# Deliveries in one message, and their bytes. Hundreds together cost little more than one, and a gRPC client
+# accepts 4 MiB by default.
 DELIVERIES_MAX: Final = 500
 DELIVERIES_BYTES_MAX: Final = 1024 * 1024
 ACKS_MAX: Final = 10_000
-# Credits of one connection together with what it holds: what a server may have to keep in mind for it.
+# Credits plus held deliveries of one connection: the server keeps a record of each.
 CREDITS_MAX: Final = 10_000
-# Streams and queues one connection may ask for.
+# Streams and queues of one connection.
 SOURCES_MAX: Final = 100
-# Earlier connections of a client whose deliveries it may still settle: it reconnects after each restart of
-# the server, and a lease does not outlive more than a few of those.
+# Earlier connections of a client, whose deliveries it can still settle. A client reconnects after each
+# restart of the server, and a lease lasts for few restarts.
 EARLIER_NAMES_MAX: Final = 8
-# How often open streams look whether their tokens still stand: a revoked one ends within this time.
+# How often the tokens of open streams are checked: a stream ends within this time after its token was
+# revoked.
 REVOCATION_MS: Final = 1_000
 HEARTBEAT_MS: Final = 10_000
-# A worker's threads for plain functions follow its concurrency up to here: each costs memory and switches.
+# A worker has as many threads for plain functions as its concurrency, up to this number: each thread costs
+# memory and context switches.
 WORKER_THREADS_MAX: Final = 256
 WORKER_CONCURRENCY: Final = 100
-# What an attempt logs rides in its intent's row: the newest lines are kept.
+# The log lines of an attempt are part of the intent's row: only the newest are kept.
 ATTEMPT_LOG_LINES_MAX: Final = 200
 ATTEMPT_LOG_BYTES_MAX: Final = 16 * 1024
-# How often a worker says how far its functions are, of how many in one message, and how long a note may be.
+# How often a worker reports progress; reports in one message; characters of a note.
 PROGRESS_MS: Final = 500
 PROGRESS_MAX: Final = 1_000
 NOTE_CHARS_MAX: Final = 200
-# Functions one worker may list, and the bytes of what is said about one of them.
+# Functions that one worker can announce, and the bytes of one announcement.
 FUNCTIONS_MAX: Final = 1_000
 FUNCTION_BYTES_MAX: Final = 32 * 1024
-# A function's schema, with what it refers to in its place: values in it, and how deep they are nested.
-# Payloads are checked on the event loop, at about 15 ns for each pair of a value and a comparison.
+# The schema of a function with its references resolved: number of values, and depth. Payloads are checked on
+# the event loop, at about 15 ns for each comparison of a value.
 SCHEMA_NODES_MAX: Final = 5_000
 SCHEMA_DEPTH_MAX: Final = 64
-# Comparisons for one payload: 15 ms. What may take more is not checked.
+# Comparisons for one payload: 15 ms. Payloads that may need more are not checked.
 SCHEMA_COST_MAX: Final = 1_000_000
-# Up to here it is also told what is wrong and where, which takes a thousand times as long as to find out.
+# Up to this cost, the error names the wrong field, which takes a thousand times as long as the check.
 SCHEMA_COST_TOLD_MAX: Final = 10_000
-# What a pattern costs for each byte, and how large one may become: it is matched in linear time.
+# The cost of a pattern for each byte, and its maximum compiled size: it is matched in linear time.
 PATTERN_COST: Final = 16
 PATTERN_BYTES_MAX: Final = 16 * 1024
-# A server remembers so many, also of workers that left.
+# Functions that a server remembers, including those of disconnected workers.
 FUNCTIONS_KEPT: Final = 10_000
 
-assert HANDS_MAX > BATCH_ITEMS_MAX, "what comes with every frame is handed out with it"
+assert HANDS_MAX > BATCH_ITEMS_MAX, "the items of one frame can be delivered by its records"
 assert BATCH_BYTES_MAX + PAYLOAD_BYTES_MAX // 4 < FRAME_BYTES_MAX, "a full batch fits a frame"
 assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16 * 1024 < FRAME_BYTES_MAX, (
     "one intent always fits a frame"
@@ -328,7 +332,7 @@ assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1
     "every client can read it"
 )
 assert 3 * HEARTBEAT_MS <= LEASE_MS, "two heartbeats may be lost"
-assert SCHEDULE_ID_CHARS_MAX + 32 <= ID_CHARS_MAX, "a tick's id is its schedule's and a time"
+assert SCHEDULE_ID_CHARS_MAX + 32 <= ID_CHARS_MAX, "the id of a tick consists of its schedule's id and a time"
 assert FRAME_BYTES_MAX < SEGMENT_BYTES_MAX, "one frame always fits a segment"
 assert len(TIER_NAMES) == len(TIER_WINDOW_MS) == len(TIER_SLOT_MS) == len(TIER_PERMITS)
 assert all(8 * slot <= window for slot, window in zip(TIER_SLOT_MS, TIER_WINDOW_MS, strict=True)), (

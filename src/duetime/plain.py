@@ -1,8 +1,8 @@
-"""Text that comes from others, made safe to show: on a terminal, in a table, in a log.
+"""Makes foreign text safe to show: on a terminal, in a table, in a log.
 
-Names, payloads, answers of receivers and messages of errors may hold characters that break a line, move
-the cursor, colour, or reorder what stands around them. They are shown as escapes (`\\n`, `\\x1b`,
-`\\u202e`), so that one value stays in its place and one log record stays one line.
+Names, payloads, responses of receivers and error messages may contain characters that break a line, move the
+cursor, change the colour, or reorder the text around them. They are shown as escapes (`\\n`, `\\x1b`,
+`\\u202e`), so that a value stays in its cell and a log record stays on one line.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 import logging
 import re
 
-# C0 but the tab, DEL and C1; marks that set the direction of text; the line and paragraph separators;
-# invisible format characters; halves of surrogate pairs, which no stream can encode.
+# C0 except the tab, DEL and C1; marks that set the direction of text; line and paragraph separators;
+# invisible format characters; lone surrogates, which no stream can encode.
 _BEYOND_ASCII = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
 _UNSAFE = re.compile(rf"[\x00-\x08\x0a-\x1f{_BEYOND_ASCII}]")
-# A JSON encoder escapes C0 by itself; line ends that remain stand between values.
+# A JSON encoder escapes C0 itself; the remaining line ends are between values.
 _UNSAFE_JSON = re.compile(f"[{_BEYOND_ASCII}]")
 _SHORT = {"\n": "\\n", "\r": "\\r"}
-# Where the lines below a record's first begin, so that none of them looks like a record.
+# The indent of the other lines of a record, so that none of them looks like a record.
 _INDENT = "    "
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def plain(text: str) -> str:
-    """The text on one line, with everything a terminal would act upon as an escape."""
+    """The text on one line, with control characters as escapes."""
     return _UNSAFE.sub(_escape, text)
 
 
 def plain_json(encoded: bytes) -> str:
-    """The same JSON, with what a terminal would act upon as escapes of JSON: it parses to equal values."""
+    """The same JSON, with control characters as JSON escapes: it parses to equal values."""
     return _UNSAFE_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
@@ -39,7 +39,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """One line a record; the lines of a traceback below it are indented."""
+    """One line per record; the lines of a traceback below it are indented."""
 
     def __init__(self) -> None:
         super().__init__(LOG_FORMAT)
@@ -48,7 +48,7 @@ class LineFormatter(logging.Formatter):
         record.message = record.getMessage()
         record.asctime = self.formatTime(record)
         lines = [self.formatMessage(record)]
-        # Not by way of `record.exc_text`: other handlers of this record share it.
+        # Does not use `record.exc_text`: other handlers share it.
         if record.exc_info:
             lines += self.formatException(record.exc_info).split("\n")
         elif record.exc_text:
@@ -59,7 +59,7 @@ class LineFormatter(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Let a process of ours log to stderr, unless somebody has decided otherwise."""
+    """Log to stderr in a process of Duetime, unless logging is configured already."""
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,4 +1,4 @@
-"""Files that only their owner can read: a data folder holds payloads, results and hashes of tokens."""
+"""Files that only their owner can read: a data folder contains payloads, results and hashes of tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _logger = logging.getLogger("duetime")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for this user only."""
+    """Create a folder and its missing parents, for this user only."""
     if folder.is_dir():
         return
     if folder.parent != folder:
@@ -25,9 +25,9 @@ def make_folder(folder: Path) -> None:
 
 
 def tighten(folder: Path, own: tuple[str, ...]) -> None:
-    """Take the rights of others away from what is ours in a folder: what has these names (patterns), and the
-    folder itself if it holds nothing else."""
-    with contextlib.suppress(OSError):  # whoever opens the folder next says what is wrong with it
+    """Remove other users' access to the files in a folder with these names (patterns), and to the folder
+    itself if it contains nothing else."""
+    with contextlib.suppress(OSError):  # the code that opens the folder next reports the error
         _tighten(folder, own)
 
 
@@ -66,6 +66,6 @@ def _is_wide(path: Path) -> bool:
 def _take_away(path: Path) -> bool:
     try:
         path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
-    except OSError:  # it belongs to somebody else, who decided this; or it is gone
+    except OSError:  # it belongs to another user, or does not exist any more
         return False
     return True

@@ -1,4 +1,4 @@
-"""The errors that callers see when the kernel refuses a command, and what a submit gives for each intent."""
+"""The errors that callers see if the kernel refuses a command, and the result of a submit for each intent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duetime.errors import DuetimeError
 from duetime.protocol.intent import Intent
 from duetime.protocol.reply import Existing, Reason, Refusal
 
-# For each new intent: the intent, the one that its key or request names already, or why it was refused.
+# The result for each new intent: the intent, the existing one with its key or request id, or the error.
 Submitted = Intent | Existing | DuetimeError
 
 ERRORS: Final[Mapping[Reason, type[DuetimeError]]] = {
@@ -35,7 +35,7 @@ ERRORS: Final[Mapping[Reason, type[DuetimeError]]] = {
 
 
 def error_of(refusal: Refusal, **details: object) -> DuetimeError:
-    """The error for a refusal, with these further details."""
+    """The error for a refusal, with these additional details."""
     error = ERRORS[refusal.reason](refusal.message)
     error.details = {**refusal.details, **details}
     return error

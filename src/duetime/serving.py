@@ -1,4 +1,4 @@
-"""The composition root of a server: from a configuration to something that listens."""
+"""The composition root of a server: builds it from a configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from duetime.wiring import STORE_FILE, in_folder, options
 
 _logger = logging.getLogger("duetime")
 
-# What the server hands out by itself; everything else is asked for by subscribers and workers.
+# The targets that the server calls itself. Workers and subscribers pull the others.
 PUSHED = ("callback",)
 
 
@@ -58,7 +58,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     """A server that is ready to run."""
     clock = clock if clock is not None else SystemClock()
     folder = Path(config.data.dir)
-    known, gate = _gate(config.server.host, folder, insecure=insecure)  # before anything is made on disk
+    known, gate = _gate(config.server.host, folder, insecure=insecure)  # before anything is created on disk
     meter = Meter()
     webhooks = _webhooks(config, clock, meter)
     streams = StreamChannel(clock)
@@ -133,7 +133,7 @@ async def serve(config: Config, *, insecure: bool, started: Callable[[Listening]
 
 def _gate(host: str, folder: Path, *, insecure: bool) -> tuple[tokens.Known, Gate]:
     known = tokens.Known(folder)
-    known.grants()  # a file that cannot be read is told now, and not to every caller
+    known.grants()  # report an unreadable file at startup, not to every caller
     gate = Gate(known.grants, tokens.digest)
     if not insecure:
         check_exposure(host, gate, folder)
@@ -146,7 +146,7 @@ def _defaults(config: Config) -> Defaults:
 
 
 def _doors(config: Config) -> tuple[Admission, GrpcAdmission]:
-    """Of HTTP and of gRPC: each has half of the connections, and both share the bytes."""
+    """The admission of HTTP and of gRPC: each gets half of the connections, and both share the bytes."""
     most, held = make_room(listeners=2), held_budget(config.server.request_bytes_max)
     return Admission("http", most, held=held), GrpcAdmission("grpc", most, held=held)
 
@@ -162,7 +162,7 @@ def _engine(config: Config, folder: Path, clock: Clock, dispatcher: Dispatcher) 
 
 
 def _sides(parts: GrpcParts) -> list[Side]:
-    """The gRPC port, where its packages are installed."""
+    """The gRPC server, if its packages are installed."""
     try:
         from duetime.api.grpc.server import GrpcSide
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The settings themselves, section by section: name, type, default, range, and what each is for."""
+"""The settings by section: name, type, default, range, description."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ def _permits(tier: str, window_ms: int) -> Meta:
 
 
 class DataSettings(Struct, frozen=True, kw_only=True):
-    """Where things are kept."""
+    """The location of the data."""
 
-    dir: Annotated[str, Meta(description="The data folder; the log and the store live in it.")] = (
-        "duetime-data"
-    )
+    dir: Annotated[str, Meta(description="The data folder, with the log and the store.")] = "duetime-data"
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
@@ -40,7 +38,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         int, _number(2 * limits.FRAME_BYTES_MAX, 2**31, "A log file is closed at this size.")
     ] = limits.SEGMENT_BYTES_MAX
     history_bytes: Annotated[
-        int, _number(0, BYTES_MAX, "Log kept below the checkpoint, for replay of the past.")
+        int, _number(0, BYTES_MAX, "Log kept before the checkpoint, to replay the past.")
     ] = limits.LOG_HISTORY_BYTES
     flush_ms: Annotated[
         int,
@@ -133,7 +131,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     """How this process runs its functions."""
 
     threads: Annotated[int, _number(1, 1_024, "Threads for tasks that are plain functions.")] = 16
-    # Fixed, not counted: a program should not change its shape with the machine it is moved to.
+    # A fixed number, not that of the CPUs: a program should behave the same on every machine.
     processes: Annotated[int, _number(0, 256, "Processes for CPU-bound tasks; 0 allows none.")] = 2
     drain_ms: Annotated[
         int, _number(0, limits.DAY_MS, "How long a shutdown waits for running deliveries.")

@@ -21,12 +21,12 @@ def iso(at_ms: int) -> str:
 
 
 def iso_or_none(at_ms: int | None) -> str | None:
-    """The same for a time that may be missing: None or 0."""
+    """The same for a time that may be missing (None or 0)."""
     return iso(at_ms) if at_ms else None
 
 
 def size(count: float) -> str:
-    """Bytes in the unit a person would use."""
+    """A number of bytes with a suitable unit."""
     for unit in ("B", "KiB", "MiB"):
         if abs(count) < 1024:
             return f"{count:.0f} {unit}"

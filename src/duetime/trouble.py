@@ -1,7 +1,7 @@
-"""What an error of the operating system or of SQLite means: which error of ours, and so which hint.
+"""Converts errors of the operating system and of SQLite into Duetime's errors, with their hints.
 
-Damage is only what was proved. A full disk, a missing permission, too few files or too little memory say
-nothing about stored bytes; whoever opens the folder again when the cause is gone finds them as they were.
+`Damaged` is raised only for proved damage. A full disk, a missing permission, too few file descriptors or too
+little memory do not change stored bytes; once the cause is removed, the folder can be opened again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_FOLDER: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
 )
-# With less than this, SQLite may fail to make its own small files without saying that the disk is full.
+# With less free space, SQLite may fail to create its small files without reporting a full disk.
 _ROOM_BYTES: Final = 1024 * 1024
 
 
 def of_system(error: OSError, place: str | os.PathLike[str]) -> DuetimeError:
-    """The error of ours that says what the operating system said."""
+    """Duetime's error for an error of the operating system."""
     where = error.filename if isinstance(error.filename, str) else os.fspath(place)
     text = f"{where}: {error.strerror or error}."
     if error.errno in FULL:
@@ -42,7 +42,7 @@ def of_system(error: OSError, place: str | os.PathLike[str]) -> DuetimeError:
 
 
 def of_store(error: BaseException, path: Path) -> DuetimeError:
-    """The error of ours that says what SQLite said about its file."""
+    """Duetime's error for an error of SQLite with this file."""
     name = getattr(error, "sqlite_errorname", None) or ""
     text = f"{path}: {error}."
     if name == "SQLITE_FULL":
@@ -60,13 +60,13 @@ def of_store(error: BaseException, path: Path) -> DuetimeError:
     return Damaged(text)
 
 
-# What SQLite raises over a file that it cannot use; the second when it quotes damaged text.
+# The exceptions of SQLite for a file that it cannot use; the second one if the file contains damaged text.
 UNREADABLE: Final = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
 
 
 @contextmanager
 def told(place: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of the operating system inside are told as ours."""
+    """Inside, errors of the operating system are raised as Duetime's errors."""
     try:
         yield
     except OSError as error:
@@ -75,7 +75,7 @@ def told(place: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def store_told(path: Path) -> Iterator[None]:
-    """Errors of SQLite inside are told as ours, and so is what it quotes of a damaged file."""
+    """Inside, errors of SQLite are raised as Duetime's errors, including those for damaged text."""
     try:
         yield
     except sqlite3.ProgrammingError:
@@ -85,7 +85,7 @@ def store_told(path: Path) -> Iterator[None]:
 
 
 def _unopened(path: Path) -> DuetimeError | None:
-    """SQLite does not say why it cannot open a file; the system does."""
+    """The reason why SQLite cannot open a file, from the operating system: SQLite does not report it."""
     try:
         os.close(os.open(path if path.exists() else path.parent, os.O_RDONLY))
     except OSError as error:

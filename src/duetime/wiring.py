@@ -1,4 +1,4 @@
-"""The composition root: from a place and a configuration to a backend. Knows everybody; nobody knows it."""
+"""The composition root of an App: builds a backend from a path or URL and a configuration."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ MEMORY = ":memory:"
 LOG_FOLDER = "log"
 STORE_FILE = "store.db"
 TOKENS_FILE = "tokens.json"
-# What a data folder holds, as patterns.
+# The files of a data folder, as patterns.
 _OWN_FILES = (LOG_FOLDER, f"{STORE_FILE}*", TOKENS_FILE, ".tokens*")
 
 
 class Wired(Struct):
-    """A backend, and what the client must know of the configuration."""
+    """A backend, and the settings that the client needs."""
 
     make_backend: Callable[[], Backend]
     reads_of: Callable[[Backend], Reads]
     listen: Callable[[Backend], None]
-    """Have a started backend hear what running functions say."""
+    """Connects the progress reports of running functions to the started backend."""
     remote: bool
-    """A server runs the functions, and not this process."""
+    """Whether workers of a server run the functions, not this process."""
     default_tier: str
     payload_bytes_max: int
     result_bytes_max: int
@@ -74,7 +74,7 @@ def wire(
     clock: Clock | None = None,
     token: str | None = None,
 ) -> Wired:
-    """What an App stands on: a data folder, nothing but memory, or a server's address."""
+    """The backend of an App: on a data folder, in memory, or on a server."""
     config = config if config is not None else Config()
     if not __debug__:
         raise BadConfig(
@@ -104,7 +104,7 @@ def wire(
 
 
 def worker(app: App, options: WorkerOptions) -> Worker:
-    """A worker for the functions of an app, which runs them as an engine in this process would."""
+    """A worker for the functions of an app. It runs them as an engine in this process would."""
     from duetime.client.worker.unknown_functions import Strangers
     from duetime.client.worker.worker import Worker
 
@@ -124,7 +124,7 @@ def _reads_of(backend: Backend) -> Reads:
 
 
 def _listen(backend: Backend, reports: Reports) -> None:
-    """An engine in this process keeps how far functions are; of a server's, its workers tell."""
+    """Stores progress reports in the engine of this process. For a server, its workers send them."""
     if not isinstance(backend, Engine):
         return
     loop, running = asyncio.get_running_loop(), backend
@@ -132,11 +132,11 @@ def _listen(backend: Backend, reports: Reports) -> None:
     def hear() -> None:
         now_ms = running.now_ms()
         words = words_of(reports.take().items())
-        with contextlib.suppress(DuetimeError):  # it has stopped meanwhile
+        with contextlib.suppress(DuetimeError):  # it has stopped in the meantime
             running.report("", {place: Progress(*word, now_ms) for place, word in words.items()})
 
     def ask() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(hear)
 
     reports.on_news(ask)
@@ -147,7 +147,7 @@ def engine(where: str, functions: Functions, config: Config, clock: Clock) -> En
     inline = InlineChannel(functions.find, functions.reports.with_logs)
     dispatcher = Dispatcher({Task: inline, Entity: inline, Bare: inline})
     log, store = _in_memory() if where == MEMORY else in_folder(Path(where), config)
-    # Without a disk there is nothing to leave intents on: all of them stay in memory.
+    # Without a disk, all intents stay in memory.
     horizon_ms = limits.TIME_MS_MAX if where == MEMORY else config.store.horizon_ms
     return Engine(log, store, clock, dispatcher, options(config, horizon_ms))
 
@@ -164,22 +164,22 @@ def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
         history_bytes=config.log.history_bytes,
     )
     private.tighten(folder, _OWN_FILES)
-    # The log makes the folder and takes hold of it; only then is the store opened and migrated.
+    # The log creates and locks the folder; only then is the store opened and migrated.
     return log, SqliteStore(folder / STORE_FILE, at_load=True)
 
 
 def verify(folder: Path) -> Report:
-    """Look at every byte of a data folder, without holding it."""
+    """Check every byte of a data folder, without locking it."""
     return audit(folder / LOG_FOLDER, folder / STORE_FILE)
 
 
 def backup(folder: Path, to: Path) -> Backup:
-    """Copy a data folder, also while its engine runs."""
+    """Copy a data folder, even while its engine runs."""
     return make_backup(folder / LOG_FOLDER, folder / STORE_FILE, [folder / TOKENS_FILE], to)
 
 
 class TokenRow(Struct, rename="camel"):
-    """A token as it is asked for and listed."""
+    """The attributes of a token."""
 
     name: str
     role: str
@@ -190,7 +190,7 @@ class TokenRow(Struct, rename="camel"):
 
 
 def new_token(folder: Path, row: TokenRow) -> str:
-    """A token for the server on this folder; only its hash is kept."""
+    """Create a token for the server on this folder. Only its hash is stored."""
     from duetime.api.access import tokens
 
     return tokens.new(folder, **asdict(row))
@@ -211,14 +211,14 @@ def tokens(folder: Path) -> list[TokenRow]:
 
 
 def revoke_token(folder: Path, name: str) -> bool:
-    """Forget a token, also of a running server; gives whether another one is left."""
+    """Revoke a token, even while the server runs. Returns whether another token exists."""
     from duetime.api.access import tokens
 
     return tokens.revoke(folder, name)
 
 
 def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> Options:
-    """The engine's options, as the configuration says."""
+    """The options of the engine, from the configuration."""
     intents, limit, tiers = config.intents, config.limits, config.tiers
     return Options(
         settings=Settings(

@@ -181,8 +181,8 @@ def test_every_setting_can_be_given_in_every_layer(name, toml):
             "[engine]\nthreads = true\n",
             "engine.threads is True (from F), but must be a whole number from 1 to 1_024.",
         ),
-        ("[data]\ndir = ''\n", "data.dir is '' (from F), but must be a text that is not empty."),
-        ("[data]\ndir = 5\n", "data.dir is 5 (from F), but must be a text that is not empty."),
+        ("[data]\ndir = ''\n", "data.dir is '' (from F), but must be a non-empty text."),
+        ("[data]\ndir = 5\n", "data.dir is 5 (from F), but must be a non-empty text."),
         ("[limits]\nlateness_guard = 1\n", "limits.lateness_guard is 1 (from F), but must be true or false."),
         (
             "[intents]\ndefault_tier = 'fast'\n",

@@ -1,9 +1,8 @@
 """The `Channel` protocol: carries deliveries out, with exactly one outcome for each delivery.
 
-A channel takes deliveries and answers each with one `Settlement` passed to `settle`, in any order, at
-any later time, from the loop's thread; many in one call are welcome. It never raises from `deliver`, never
-answers twice, and never forgets: a delivery that it cannot carry out gets an outcome that says so. It
-knows nothing of the kernel or the log.
+A channel takes deliveries and passes one `Settlement` for each to `settle`, in any order, at any later time,
+from the event loop's thread; one call may contain many. `deliver` never raises. Each delivery gets exactly
+one outcome, also if the channel cannot carry it out. A channel knows nothing of the kernel or the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Subscribers and workers that pull: each delivery names the consumer that asked for it, and goes to it.
+"""Deliveries for workers and subscribers, which pull them: each delivery names the consumer that asked for
+it.
 
 The channel knows connections, not transports: the server of a connection takes batches of deliveries out of
 its `Subscriber`, writes them, and reports that. A delivery is *out* from the moment the kernel hands it over
@@ -56,7 +57,7 @@ def _ended(delivery: Deliver, outcome: Outcome, waited_ms: int = -1) -> Settleme
 
 
 class Connected(Struct, frozen=True):
-    """A connection that takes deliveries, in numbers."""
+    """Numbers of a connection that takes deliveries."""
 
     name: str
     sources: frozenset[str]
@@ -89,7 +90,7 @@ class Subscriber:
         self.sources: set[str] = set()
         """All lanes it ever asked for."""
         self.seen_s = 0.0
-        """The time of its last sign of life, by the loop's clock."""
+        """The time of its last heartbeat, by the event loop's clock."""
         self.draining = False
         self.superseded = False
         """Its client has a newer connection, and continues there with the deliveries it holds."""
@@ -262,8 +263,8 @@ class Subscriber:
         self._watch_at_s = at_s
 
     def _look(self) -> None:
-        """Check time limits. Time in which the loop stood still does not count: an outcome
-        may have arrived in the meantime, and is read a little later."""
+        """Check time limits. Time in which the event loop was blocked does not count: an outcome may have
+        arrived in the meantime, and is read a little later."""
         now_s, next_s = self._channel.loop.time(), _NEVER_S
         still_s = now_s - self._watch_at_s
         self._watch, self._watch_at_s = None, _NEVER_S
@@ -306,7 +307,7 @@ class StreamChannel:
 
     def join(self, name: str, *, auto: bool) -> Subscriber:
         """A new connection. Its name must never have been used: outcomes and leases refer to it."""
-        assert name not in self._subscribers, "a connection has a name of its own"
+        assert name not in self._subscribers, "every connection has its own name"
         subscriber = self._subscribers[name] = Subscriber(self, name, auto)
         subscriber.seen_s = self.loop.time()
         return subscriber

@@ -1,1 +1,1 @@
-"""Knowing what the engine does and why: metrics, health, forecast, replay."""
+"""Shows what the engine does and why: metrics, health, forecast, replay."""

@@ -1,16 +1,16 @@
-"""Which tier a promise needs: the cheapest whose window fits."""
+"""Chooses a tier for a lateness objective: the cheapest tier with a window that fits."""
 
 from __future__ import annotations
 
 from duetime.limits import TIER_WINDOW_MS
 from duetime.protocol.terms import Guarantee, Tier
 
-# What is delivered until it is acknowledged may be delivered again: half of the time is for that.
+# An at-least-once delivery may be repeated: half of the time is kept for a second one.
 MARGIN = {Guarantee.AT_LEAST_ONCE: 2, Guarantee.AT_MOST_ONCE: 1}
 
 
 def choose(max_tardiness_ms: int, guarantee: Guarantee = Guarantee.AT_LEAST_ONCE) -> tuple[Tier, str]:
-    """The tier, and why, for an intent that may be so late and no more."""
+    """The tier for an intent with this maximum lateness, and the reason."""
     margin = MARGIN[guarantee]
     kept = f"with a {margin}x margin for {guarantee.name}" if margin > 1 else f"as is for {guarantee.name}"
     for tier in reversed(Tier):

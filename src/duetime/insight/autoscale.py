@@ -1,7 +1,7 @@
-"""How many workers a queue needs: what waits, how long it will take, and who is there to do it.
+"""The number of workers that a queue needs, for autoscalers.
 
-Plain arithmetic on what is measured: the work that waits is the number of intents times the mean duration of
-their queue; who is connected says how many it takes at a time. An autoscaler reads one number of it.
+Computed from measured values: the work of a queue is the number of its waiting intents times their mean
+duration, and the capacity is the total concurrency of its connected workers. An autoscaler needs one number.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from duetime.engine.gauges import Gauges, Hands, LaneGauge, gauges, hands
 from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
 from duetime.timefmt import plural
 
-# Taken for a duration as long as none was measured.
+# The assumed duration while none was measured.
 _ASSUMED_MS = 100.0
 
 
 class QueueSignal(Struct, rename="camel"):
-    """One queue, as an autoscaler wants it."""
+    """The values of one queue for an autoscaler."""
 
     queue: str
     lane: str
     backlog: int
-    """Ready, and not yet handed out."""
+    """Ready and not delivered yet."""
     coming: int
-    """Due within the target's time; 0 in the metrics, which do not look at the store."""
+    """Due within the target time. Always 0 in the metrics, which do not query the store."""
     running: int
     workers: int
-    """Connections that ask for it or hold some of it."""
+    """Connections that serve the queue or hold deliveries of it."""
     capacity: int
-    """How many at one time they take together: what runs, and what they ask for besides."""
+    """Total concurrency of the workers: running deliveries plus free credits."""
     expected_ms: float
-    """How long one takes, in the mean."""
+    """Mean duration of one delivery."""
     measured: bool
-    """False: none was measured yet, so the time is a guess."""
+    """False while no duration was measured: the duration is then assumed."""
     work_seconds: float
-    """What the backlog, what is coming and half of what runs take together, one after the other."""
+    """Total duration of the backlog, the coming intents and half of the running ones."""
     drain_seconds: float | None
-    """How long those who are there take for it; None: nobody is there."""
+    """Time that the connected workers need for it; None without workers."""
     lateness_risk: float
-    """That time as a share of the target: over 1 it will be late; 1000: there is no worker."""
+    """That time divided by the target time. Above 1 the queue is late; 1000 means no worker."""
     risk: str
-    """The same number in words: NONE, LOW (over half of the target) or HIGH (over the target)."""
+    """The same as a level: NONE, LOW (above half of the target) or HIGH (above the target)."""
     suggested_workers: int
-    """So many would be done within the target."""
+    """The number of workers that would finish within the target time."""
     narrative: str
 
 
 class Autoscale(Struct, rename="camel"):
-    """All queues that workers or subscribers ask for."""
+    """All queues that workers or subscribers serve."""
 
     target_seconds: float
     queues: list[QueueSignal]
@@ -65,7 +65,7 @@ def autoscale(
     coming: dict[str, int] | None = None,
     seen: Gauges | None = None,
 ) -> Autoscale:
-    """The signals of all queues that are pulled, or of one, also when nothing is in it."""
+    """The signals of all queues with workers or subscribers, or of one queue, which may be empty."""
     seen, who = gauges(engine) if seen is None else seen, hands(engine)
     lanes = [each for each in seen.lanes if not each.pushed and each.name != "entity:"]
     if lane is not None:
@@ -82,15 +82,17 @@ def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming
     sketch = engine.expecting.durations.lane(lane.name)
     measured = sketch is not None and sketch.count > 0
     each_ms = sketch.mean_ms if sketch is not None and measured else _ASSUMED_MS
-    # What a paused queue holds waits for whoever paused it: no worker would be given any of it.
+    # A paused queue delivers nothing, so more workers would not help.
     waiting = 0 if lane.paused else lane.ready + coming
     work_s = (waiting + lane.running / 2) * each_ms / 1000
     capacity = lane.running + who.credits
     drain_s = work_s / capacity if capacity else None
-    # One worker's share, by those who are there; a new one takes what `duetime worker` takes by default.
+    # The concurrency per connected worker; without workers, the default of `duetime worker`.
     own = capacity / who.workers if who.workers and capacity else float(WORKER_CONCURRENCY)
     risk = (work_s / own if drain_s is None else drain_s) / target_s
-    if drain_s is None and waiting and lane.ready:  # it is ready and nobody is there: no time is enough
+    if (
+        drain_s is None and waiting and lane.ready
+    ):  # work is ready and there is no worker: it would never finish
         risk = AUTOSCALE_RISK_MAX
     risk = round(min(risk, AUTOSCALE_RISK_MAX), 4)
     wanted = max(ceil(work_s / target_s / own), 1 if waiting or lane.running else 0)

@@ -1,4 +1,4 @@
-"""The chronoscope: how punctual each tier is now, what it has to do, and what it does it with."""
+"""The chronoscope: lateness, work and permits of each tier now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from duetime.timefmt import iso, iso_or_none
 
 
 class Lateness(Struct, rename="camel"):
-    """How late the first hand-overs of the last three minutes were; None when there were none."""
+    """Lateness of the first deliveries in the last three minutes; None if there were none."""
 
     p50_ms: float | None
     p95_ms: float | None
@@ -33,7 +33,7 @@ class TierScope(Struct, rename="camel"):
     permits: PermitsGauge
     backpressure: str
     """OPEN: a permit is free or nothing waits. WAITING: work waits for permits or workers. REFUSING: new work
-    is answered 429, for the bound cannot be held."""
+    is refused with 429, because the tier exceeds its bound."""
     load: float
     """The share of its permits in use."""
     lateness: Lateness
@@ -81,14 +81,14 @@ def look(engine: Engine, meter: Meter) -> Chronoscope:
 
 
 def backpressure(tier: TierGauge) -> str:
-    """Whether more can be taken: OPEN, WAITING or REFUSING."""
+    """Whether the tier accepts more work: OPEN, WAITING or REFUSING."""
     if tier.refuses:
         return "REFUSING"
     return "WAITING" if tier.ready else "OPEN"
 
 
 def lateness(recent: Histogram, number: int) -> Lateness:
-    """A tier's lateness in numbers."""
+    """The lateness of a tier."""
     return Lateness(
         p50_ms=_rounded(recent.quantile(0.50)),
         p95_ms=_rounded(recent.quantile(0.95)),

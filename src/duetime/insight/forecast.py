@@ -1,8 +1,8 @@
-"""What will fire, and whether it can be done in time: slots, their peak, capacity, predicted lateness.
+"""The timeline: upcoming intents by time slot, the peak, the capacity, and the predicted lateness.
 
-The prediction is a plain queue: what becomes due in a slot joins what was left from the one before, and as
-much is done as permits (or workers) and the measured time of a delivery allow. Inside a slot, work is taken
-to come evenly; work that is not submitted yet is not known.
+The prediction simulates a queue. In each slot, the intents that become due join those left from the slot
+before; the number that is done follows from the permits (or workers) and the measured duration of a delivery.
+Within a slot, intents are assumed to arrive evenly. Intents that are not submitted yet are unknown.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDO
 from duetime.timefmt import iso, plural
 
 SLOTS_MAX = 500
-# What one engine does at the most, whatever the permits.
+# The maximum rate of one engine, regardless of permits.
 ENGINE_RATE = 10_000.0
-# Taken for a delivery as long as none was measured.
+# The assumed duration of a delivery while none was measured.
 _ASSUMED_MS = 100.0
 
 
@@ -34,7 +34,7 @@ class TimelineSlot(Struct, rename="camel"):
     by_tier: dict[str, int]
     by_queue: dict[str, int]
     capacity: int
-    """What could be done in it, all tiers together."""
+    """The number of deliveries that all tiers together can do in it."""
     predicted_lateness_ms: float
 
 
@@ -47,15 +47,15 @@ class Peak(Struct, rename="camel"):
 
 
 class Capacity(Struct, rename="camel"):
-    """What a group of deliveries that share permits or workers can do."""
+    """The capacity of a group of deliveries that share permits or workers."""
 
     name: str
-    """A tier, for what is pushed with its permits; a queue, for what workers ask for."""
+    """The tier, if its permits are the limit; the queue, if its workers are."""
     per_second: float
     at_once: float
     delivery_ms: float
     measured: bool
-    """False: nothing was delivered yet, so the time of a delivery is a guess."""
+    """False while nothing was delivered: the duration of a delivery is then assumed."""
 
 
 class Timeline(Struct, rename="camel"):
@@ -69,9 +69,9 @@ class Timeline(Struct, rename="camel"):
     peak: Peak | None = None
     capacity: list[Capacity] = []
     predicted_lateness_ms: dict[str, float] = {}
-    """The worst of each tier."""
+    """The maximum of each tier."""
     risk: str = "NONE"
-    """NONE, LOW (later than half of a bound) or HIGH (later than a bound)."""
+    """NONE, LOW (above half of a bound) or HIGH (above a bound)."""
     narrative: str = ""
 
 
@@ -86,7 +86,7 @@ class _Group(Struct):
 async def timeline(
     engine: Engine, meter: Meter, library: Library, from_ms: int, to_ms: int, slots: int = 60
 ) -> Timeline:
-    """What will fire between two moments, in so many slots."""
+    """The upcoming intents between two times, in this number of slots."""
     if to_ms <= from_ms:
         raise BadQuery("to must be after from.")
     if not 1 <= slots <= SLOTS_MAX:
@@ -97,7 +97,7 @@ async def timeline(
 
 
 def predict(found: list[Slot], groups: dict[str, _Group], from_ms: int, to_ms: int, slot_ms: int) -> Timeline:
-    """The timeline of these counts, done by these groups."""
+    """The timeline of these counts with the capacity of these groups."""
     by_slot: dict[int, list[Slot]] = {}
     for slot in found:
         by_slot.setdefault(slot.at_ms, []).append(slot)
@@ -154,7 +154,7 @@ def _slot(
 
 
 def _groups(engine: Engine, meter: Meter) -> dict[str, _Group]:
-    """Who shares what now: each tier its permits, each queue that is pulled its workers."""
+    """The groups now: each tier with its permits, each queue of workers with its workers."""
     seen = gauges(engine)
     groups: dict[str, _Group] = {}
     ready = sum(lane.ready for lane in seen.lanes)
@@ -180,7 +180,7 @@ def _capacity(name: str, at_once: float, delivery_ms: float, measured: bool) -> 
 
 
 def _permit_share(meter: Meter, tier: int) -> float:
-    """How much of a permit one delivery takes, given how many of them went in batches."""
+    """The part of a permit that one delivery uses, given the share of deliveries in batches."""
     all_of_tier = sum(
         count for (of, channel, _), count in meter.deliveries.items() if of == tier and channel == "callback"
     )
@@ -189,7 +189,7 @@ def _permit_share(meter: Meter, tier: int) -> float:
 
 
 def _times(meter: Meter, tier: int, now_ms: int) -> tuple[float, bool]:
-    """The mean time of a delivery: lately, or ever, or a guess."""
+    """The mean duration of a delivery: recent, otherwise since the start, otherwise assumed."""
     for seen in (meter.delivery_ms[tier].recent(now_ms), meter.delivery_ms[tier].total()):
         if seen.count:
             return max(seen.mean, 0.1), True
@@ -197,7 +197,7 @@ def _times(meter: Meter, tier: int, now_ms: int) -> tuple[float, bool]:
 
 
 def _lane_times(engine: Engine, meter: Meter, seen: Gauges, lane: str) -> tuple[float, bool]:
-    """The mean time of a queue's own deliveries; of all, while none of its own is known."""
+    """The mean duration of the queue's deliveries; of all deliveries while the queue has none."""
     sketch = engine.expecting.durations.lane(lane)
     if sketch is not None and sketch.count:
         return max(sketch.mean_ms, 0.1), True

@@ -1,7 +1,7 @@
-"""The narrator: is it on time? Looks at the engine when asked, and remembers since when what is wrong.
+"""The health check: is the engine on time? Reads the engine on request and remembers since when a problem
+exists.
 
-A quiet server is a healthy one: nothing here grows worse because nothing happens. Looks by the clock it is
-given, so that a test can tell it any story.
+An idle server is healthy: no problem appears because nothing happens. The clock is a parameter, for tests.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ UP, DEGRADED = "UP", "DEGRADED"
 
 
 class Vital(Struct, rename="camel"):
-    """One tier's lateness against its bound, in the last minutes. None: nothing was called."""
+    """Lateness of one tier in the last minutes, and its bound. None if nothing was called."""
 
     p50_ms: float | None
     p99_ms: float | None
     bound_ms: int
     samples: int
-    """How many calls that is; a percentile of a handful is little more than the largest of them."""
+    """The number of calls. With few calls, a percentile is close to the maximum."""
 
 
 class Vitals(Struct, rename="camel"):
@@ -44,11 +44,11 @@ class Vitals(Struct, rename="camel"):
     due_now: int
     running: int
     oldest_due_ms: int | None
-    """For how long the first of what could go has waited."""
+    """Waiting time of the oldest intent that could be delivered."""
     held_back: int
-    """Handed out and not called yet: a receiver is left alone, or a worker gave it back."""
+    """Delivered but not called yet: its receiver is paused, or a worker returned it."""
     oldest_held_back_ms: int | None
-    """How late the first of those is by now."""
+    """Lateness of the oldest of those."""
     dead_letters_last_hour: int
     log_sync_p99_ms: float | None
     last_sync_at: str | None
@@ -58,7 +58,7 @@ class Vitals(Struct, rename="camel"):
 
 
 class Anomaly(Struct, rename="camel"):
-    """One thing that is not as it should be."""
+    """One problem."""
 
     code: str
     severity: str
@@ -70,7 +70,7 @@ class Anomaly(Struct, rename="camel"):
 
 
 class Health(Struct, rename="camel", omit_defaults=True):
-    """The answer to `/health`; `tiers` only in the deep one."""
+    """The response of `/health` and `/health/deep`. Only the latter has `tiers`."""
 
     status: str
     narrative: str
@@ -80,14 +80,14 @@ class Health(Struct, rename="camel", omit_defaults=True):
 
 
 class Readiness(Struct, rename="camel"):
-    """The answer to `/health/ready`."""
+    """The response of `/health/ready`."""
 
     ready: bool
     reasons: list[str]
 
 
 class _Watch(Struct):
-    """What is known of one rule's subject."""
+    """The state of one subject of a rule."""
 
     bad_since_ms: int
     good_since_ms: int | None = None
@@ -96,8 +96,8 @@ class _Watch(Struct):
 
 
 class Narrator:
-    """Watches one engine. `breakers` gives the hosts that are left alone just now, `doors` the listeners that
-    refuse newcomers, with the reason, and `tokens` why the file of tokens cannot be read."""
+    """Checks one engine. `breakers` returns the hosts that are paused now, `doors` the listeners that refuse
+    new connections, with the reason, and `tokens` the reason why the file of tokens cannot be read."""
 
     def __init__(
         self,
@@ -116,25 +116,25 @@ class Narrator:
         self._watches: dict[tuple[str, str], _Watch] = {}
 
     def follow(self, engine: Engine) -> None:
-        """The engine is made; whether it is ready it says itself."""
+        """Set the engine. It need not be started yet."""
         self._engine = engine
 
     def ready(self) -> Readiness:
-        """Whether requests are taken, or why not."""
+        """Whether requests are accepted; if not, the reason."""
         reasons = _not_ready(self._engine)
         return Readiness(not reasons, list(reasons))
 
     def health(self, *, deep: bool = False, named: bool = False) -> Health:
-        """How it is now. Receivers' addresses are named only to those who may read intents."""
+        """The health now. Addresses of receivers are shown only to callers that may read intents."""
         found = self.judge(self.signs(), named=named)
         if deep and self._engine is not None and not _not_ready(self._engine):
             found.tiers = look(self._engine, self._meter).tiers
         return found
 
-    # Judging.
+    # Rules.
 
     def judge(self, signs: Signs, *, named: bool = True) -> Health:
-        """What these signs mean, given those seen before."""
+        """The problems in these signs, given the earlier ones."""
         anomalies = []
         for rule in RULES:
             found = self._apply(rule, signs)
@@ -162,7 +162,7 @@ class Narrator:
         return shown
 
     def _goes_on(self, rule: Rule, watch: _Watch, subject: str, on: Found, still: Found, now_ms: int) -> bool:
-        """Whether to keep watching it; notes when it becomes an anomaly."""
+        """Whether to keep this state. Records when it becomes an anomaly."""
         bad = subject in on if not watch.shown else subject in on or subject in still
         if bad:
             watch.good_since_ms = None
@@ -170,15 +170,15 @@ class Narrator:
             watch.shown = watch.shown or now_ms - watch.bad_since_ms >= rule.after_ms
             return True
         if not watch.shown:
-            return False  # it was over before it was worth a word
+            return False  # it ended before it counted as a problem
         if watch.good_since_ms is None:
             watch.good_since_ms = now_ms
         return now_ms - watch.good_since_ms < rule.until_ms
 
-    # Looking.
+    # Reading the engine.
 
     def signs(self) -> Signs:
-        """What there is to see now."""
+        """The signs now."""
         signs = Signs(
             now_ms=self._clock.now_ms(),
             not_ready=_not_ready(self._engine),
@@ -208,7 +208,7 @@ def _not_ready(engine: Engine | None) -> tuple[str, ...]:
 
 
 def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
-    """Fill in what a running engine shows."""
+    """Add the signs of a running engine."""
     seen, now_ms = inside.gauges(engine), signs.now_ms
     tiers = []
     for number, tier in enumerate(seen.tiers):
@@ -246,7 +246,7 @@ def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
     signs.unserved |= unserved(engine, connected)
 
 
-# Telling.
+# Text.
 
 
 def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
@@ -263,7 +263,7 @@ def _narrative(status: str, signs: Signs, anomalies: list[Anomaly]) -> str:
         beginning = f"Late: {first.detail}" if late else f"Degraded: {first.detail}; {_punctual(signs)}"
     else:
         others = ranked
-        # Whether what waits is in time nobody can say yet.
+        # It is unknown yet whether the waiting intents are on time.
         waits = signs.held_back or (signs.due and not _measured(signs))
         beginning = f"{'Up' if waits else 'On time'}: {_punctual(signs)}"
     sentence = f"{beginning}; {_work(signs)}"
@@ -290,7 +290,7 @@ def _punctual(signs: Signs) -> str:
 
 
 def _few(count: int) -> str:
-    """A percentile of a handful is called that: of fewer than a hundred, p99 is the largest."""
+    """The number of samples, if it is below a hundred: then p99 is the maximum."""
     return f", of {plural(count, 'sample')}" if count < 100 else ""
 
 
@@ -342,7 +342,7 @@ def _rounded(tier: TierSign | None) -> tuple[float | None, float | None]:
 
 
 def _unnamed(rule: Rule, found: list[Anomaly]) -> list[Anomaly]:
-    """The same anomalies without the addresses of receivers: those that name one are counted."""
+    """The anomalies without addresses of receivers: those with an address are replaced by their number."""
     hidden = [each for each in found if "://" in each.subject or each.subject.startswith("callback:")]
     if not hidden:
         return found

@@ -1,4 +1,4 @@
-"""What the machine has: memory in use, and how much of it there may be. Read when asked, from the system."""
+"""Memory of the process and its limit, read from the operating system on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def memory_bytes() -> int:
-    """The process's resident memory; 0 where the system does not tell."""
+    """Resident memory of the process; 0 if the system does not provide it."""
     try:
         return int(_STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -20,7 +20,7 @@ def memory_bytes() -> int:
 
 @cache
 def memory_max_bytes() -> int:
-    """How much memory this process may use: its group's limit, or all there is."""
+    """Memory available to this process: the limit of its cgroup, or all memory of the machine."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         limit = _CGROUP.read_text("ascii").strip()

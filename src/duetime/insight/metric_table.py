@@ -1,8 +1,8 @@
-"""Every metric there is, in one table: name, kind, labels, meaning, and how it is read.
+"""The table of all metrics: name, kind, labels, meaning, and the function that reads it.
 
-Nothing is kept for a scrape: the meter and the kernel's own counters are read as they are. Names say their
-unit; labels have few values (a queue's name is the widest, and only the busiest hundred are shown).
-Counters of moves (submitted, completed ...) are kept with the state, so they go on after a restart.
+A scrape reads the counters of the meter and of the kernel; nothing is stored for it. The unit is part of the
+name. Labels have few values: of the queues, only the busiest hundred are shown. Counters of transitions
+(submitted, completed ...) are part of the state, so they continue after a restart.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from duetime.protocol.intent import (
 )
 
 Values = Iterable[tuple[tuple[str, ...], Any]]
-"""For each combination of labels, its number or histogram."""
+"""The number or histogram of each combination of labels."""
 
 
 class Source(Struct):
-    """What a metric is read from."""
+    """The source of the metrics."""
 
     engine: Engine
     meter: Meter
@@ -48,7 +48,7 @@ class Source(Struct):
 
 
 class Spec(Struct, frozen=True):
-    """One metric: its name, kind, labels, what it means, and how it is read."""
+    """One metric: name, kind, labels, meaning, and the function that reads it."""
 
     name: str
     kind: str
@@ -99,7 +99,7 @@ def _tier_histograms(read: Callable[[Meter, int], Histogram]) -> Callable[[Sourc
 
 
 def _in_seconds(histogram: Histogram) -> Histogram:
-    """The same in seconds, from milliseconds."""
+    """The histogram in seconds, from milliseconds."""
     found = Histogram(tuple(bound / 1000 for bound in histogram.bounds))
     found.counts, found.sum = list(histogram.counts), histogram.sum / 1000
     return found

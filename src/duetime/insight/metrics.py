@@ -1,4 +1,4 @@
-"""The metrics as a scraper wants them: Prometheus text, OpenMetrics, or JSON. What there is says `table`."""
+"""The metrics as Prometheus text, OpenMetrics, or JSON. `metric_table` has the list."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JSON = "application/json"
 
 
 class Metrics:
-    """All metrics of one engine, for a scrape. Also a collector for a registry of one's own."""
+    """All metrics of one engine, for a scrape. Also a collector for your own registry."""
 
     def __init__(self, engine: Engine, meter: Meter) -> None:
         self._engine = engine
@@ -40,12 +40,12 @@ class Metrics:
         self.registry.register(self)
 
     def describe(self) -> Iterator[Metric]:
-        """What there is, without reading it."""
+        """All metrics without their values."""
         for spec in METRICS:
             yield _family(spec)
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric as it is now; none while the engine does not run."""
+        """All metrics with their current values; none while the engine is stopped."""
         source = self._source()
         if source is None:
             return
@@ -64,7 +64,8 @@ class Metrics:
         return TEXT, text.generate_latest(self.registry)
 
     def as_json(self) -> dict[str, Any]:
-        """By name: kind, help, and a list of labels and values. Histograms have count, sum and quantiles."""
+        """For each name: kind, help, and a list of labels and values. Histograms have count, sum and
+        quantiles."""
         source = self._source()
         return {
             spec.name: {

@@ -1,4 +1,4 @@
-"""What is known of how long things take: by function and lane, how good it is, what an order gains by it."""
+"""Measured and predicted durations by function and lane, their error, and the gain of ordering by them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from duetime.insight.queueing import Gain, gain_of
 from duetime.limits import PREDICT_ENOUGH, SECOND_MS
 from duetime.timefmt import iso
 
-# A timeout that only what hangs will meet: so many times the p99, and never less than a second.
+# The suggested timeout, which only a hanging call reaches: this multiple of the p99, at least a second.
 _MARGIN = 3
 _SHOWN_MAX = 200
 
 
 class FunctionForecast(Struct, rename="camel"):
-    """How long one function takes."""
+    """Durations of one function."""
 
     function: str
     count: int
@@ -26,25 +26,25 @@ class FunctionForecast(Struct, rename="camel"):
     p90_ms: float
     p99_ms: float
     sketch_error: float
-    """How far off its own median is, as a share of what it was: the median of that."""
+    """Median relative error if the function's median is used as the prediction."""
     model_error: float | None
-    """The same of the model, on the newest intents, which it had not seen."""
+    """Median relative error of the model on the newest intents, which it was not trained on."""
     suggested_timeout_ms: int | None
-    """A multiple of the p99; None as long as too little is known."""
+    """A multiple of the p99; None while there are too few samples."""
 
 
 class LaneForecast(Struct, rename="camel"):
-    """A lane whose order is up to predictions, or might be."""
+    """A lane that is ordered by predictions, or could be."""
 
     lane: str
     order: str
     source: str
-    """Where predictions come from now: model, sketch, or none, which is the order of arrival."""
+    """The current source of predictions: model, sketch, or none (order of arrival)."""
     gain: Gain | None
 
 
 class ModelForecast(Struct, rename="camel"):
-    """The model. Only while it is IN_USE does it predict."""
+    """The model. It predicts only while it is IN_USE."""
 
     state: str
     detail: str
@@ -57,18 +57,18 @@ class ModelForecast(Struct, rename="camel"):
 
 
 class Predictions(Struct, rename="camel"):
-    """Everything that is known of durations."""
+    """All statistics about durations."""
 
     functions: list[FunctionForecast]
     more_functions: int
     lanes: list[LaneForecast]
     model: ModelForecast
     predicted: dict[str, int]
-    """Predictions made since the start, by where they came from."""
+    """Predictions since the start, by source."""
 
 
 def predictions(engine: Engine) -> Predictions:
-    """As it is now. The replay of each lane that asks takes some milliseconds."""
+    """The statistics now. The simulation of each ordered lane takes some milliseconds."""
     expecting = engine.expecting
     durations, model = expecting.durations, expecting.model
     names = sorted(durations.functions, key=lambda name: (-durations.functions[name].added, name))

@@ -1,4 +1,4 @@
-"""A small queue, replayed: what another order would have done to jobs that came and went already."""
+"""Simulates a small queue: how long finished jobs would have taken in another order."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from duetime.limits import EXPECTED_FACTOR
 
 
 class Replayed(Struct, frozen=True, rename="camel"):
-    """How long jobs took from when they were due to their end."""
+    """The time of jobs from due to end."""
 
     mean_ms: float
     p99_ms: float
 
 
 class Gain(Struct, frozen=True, rename="camel"):
-    """The same jobs, first in the order of arrival and then the shorter first, as it was predicted."""
+    """The same jobs in the order of arrival, and ordered by predicted duration."""
 
     jobs: int
     servers: int
-    """How many of them were under way at one time, at the most."""
+    """The maximum number of jobs at the same time."""
     fifo: Replayed
     expected: Replayed
     mean_gain: float
-    """The share by which the mean is shorter."""
+    """The relative reduction of the mean."""
     p99_gain: float
 
 
 def gain_of(ended: Sequence[Ended]) -> Gain | None:
-    """What the order by prediction gains; None when there is too little to tell."""
+    """The gain of ordering by prediction; None if there are too few jobs."""
     jobs = sorted(ended, key=lambda each: each.due_at_ms)
     if len(jobs) < 2:
         return None
@@ -44,18 +44,19 @@ def gain_of(ended: Sequence[Ended]) -> Gain | None:
 
 
 def peak(jobs: Sequence[Ended]) -> int:
-    """How many were under way at one time, at the most."""
+    """The maximum number of jobs at the same time."""
     steps = [(job.started_at_ms, 1) for job in jobs]
     steps += [(job.started_at_ms + job.took_ms, -1) for job in jobs]
     most = now = 0
-    for _, step in sorted(steps):  # at one moment, who ends before who begins
+    for _, step in sorted(steps):  # at the same time, ends come before starts
         now += step
         most = max(most, now)
     return max(1, most)
 
 
 def replay(jobs: Sequence[Ended], servers: int, factor: int) -> Replayed:
-    """Jobs in the order of their arrival, done by so many at a time; each stands back by a multiple."""
+    """Run jobs in the order of arrival with this concurrency; each job is moved back by a multiple of its
+    predicted duration."""
     free = [0] * servers
     heapify(free)
     ready: list[tuple[int, int]] = []

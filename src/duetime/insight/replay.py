@@ -1,4 +1,4 @@
-"""The past: the life of one intent, and how the whole stood at a moment."""
+"""The past: the history of one intent, and the state of the whole engine at a given time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from duetime.timefmt import iso
 
 
 class Step(Struct, rename="camel"):
-    """One step of a life."""
+    """One step in the history of an intent."""
 
     at: str
     status: str
@@ -24,19 +24,19 @@ class Step(Struct, rename="camel"):
 
 
 class Life(Struct, rename="camel"):
-    """An intent from its beginning; and, if a moment was named, what it was then."""
+    """The history of an intent; if a time was given, also its state at that time."""
 
     intent_id: str
     status: str
     at: str | None
     status_at: str | None
-    """None: no moment was named, or it was not there yet."""
+    """None: no time was given, or the intent did not exist yet."""
     steps: list[Step]
-    """Up to the moment, if one was named."""
+    """Up to the given time, if any."""
 
 
 class LogPlace(Struct, rename="camel"):
-    """Where the log was."""
+    """The position on the log."""
 
     position: int
     record: int
@@ -57,25 +57,25 @@ class SegmentScope(Struct, rename="camel"):
 
 
 class Past(Struct, rename="camel"):
-    """Everything at a moment."""
+    """The state of the engine at a time."""
 
     at: str
     counts: dict[str, int]
     tiers: dict[str, dict[str, int]]
     exact: bool
     log: LogPlace | None
-    """None: the log that is kept begins later, or is in memory."""
+    """None: the stored log begins later, or is in memory."""
 
 
 class Replay:
-    """Looks back on one engine."""
+    """Reads the past of one engine."""
 
     def __init__(self, engine: Engine, library: Library) -> None:
         self._engine = engine
         self._library = library
 
     def life(self, id: str, at_ms: int | None = None) -> Life | None:
-        """Every step of an intent; None if there is no such intent."""
+        """All steps of an intent; None if it does not exist."""
         entries, view = self._engine.history(id), self._engine.get(id)
         if entries is None or view is None:
             return None
@@ -90,7 +90,7 @@ class Replay:
         )
 
     async def system(self, at_ms: int) -> Past:
-        """How everything stood; a moment to come is taken as now."""
+        """The state at a time; a time in the future means now."""
         at_ms = min(at_ms, self._engine.now_ms())
         directory = inside.log_directory(self._engine)
         place: Place | None = None
@@ -100,7 +100,7 @@ class Replay:
         return Past(iso(at_ms), stood.counts, stood.tiers, stood.exact, _log_place(place))
 
     async def segments(self) -> list[SegmentScope]:
-        """The files of the log, oldest first; none when it is in memory."""
+        """The files of the log, oldest first; empty if the log is in memory."""
         directory = inside.log_directory(self._engine)
         if directory is None:
             return []

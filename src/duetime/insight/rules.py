@@ -1,8 +1,8 @@
-"""What counts as wrong: a table of rules, each with when it begins, when it ends, what it means, what to do.
+"""The rules of the health check: when each problem begins and ends, what it means, what to do.
 
-A rule looks at `Signs` and names what is wrong, by subject (a tier, a lane, a host, or nothing more). It
-begins when `on` has named a subject for `after_ms`, and ends when `still` has not named it for `until_ms`:
-`still` is the weaker condition, so that nothing flickers around a threshold.
+A rule reads `Signs` and returns the problems by subject (a tier, a lane, a host, or none). A problem begins
+when `on` has returned the subject for `after_ms`, and ends when `still` has not returned it for `until_ms`.
+`still` is the weaker condition, so that a problem does not flicker around a threshold.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from duetime.duration_text import span
 from duetime.limits import LOG_HISTORY_BYTES, MINUTE_MS, SECOND_MS
 from duetime.timefmt import plural, size
 
-# How grave it is. A note leaves the status as it is: somebody wanted it so, or it concerns one host.
+# Severities. A note does not change the status: it was requested (a pause), or it concerns one host.
 NOTE, DEGRADED, DOWN = "NOTE", "DEGRADED", "DOWN"
 
-# Fewer deliveries than these say nothing about a percentile.
+# With fewer deliveries than this, a percentile is not used.
 _ENOUGH = 5
 
 
 class TierSign(Struct):
-    """One tier's lateness in the last minutes."""
+    """Lateness of one tier in the last minutes."""
 
     tier: str
     bound_ms: int
@@ -34,30 +34,30 @@ class TierSign(Struct):
 
 
 class Signs(Struct, kw_only=True):
-    """Everything the rules look at, in plain numbers."""
+    """The values that the rules check."""
 
     now_ms: int
     failure: str | None = None
     not_ready: tuple[str, ...] = ()
-    """Why it cannot take requests, in short codes."""
+    """Reasons why it does not accept requests, as short codes."""
     tiers: tuple[TierSign, ...] = ()
     scheduled: int = 0
     due: int = 0
     waiting: int = 0
-    """Due, and waiting for a permit or a worker: neither for a limit nor in a paused queue."""
+    """Due intents that wait for a permit or a worker; not those that wait for a limit or a paused queue."""
     waiting_before: int = 0
-    """How many that were a minute ago."""
+    """The same number a minute ago."""
     held_back: int = 0
-    """Handed out and not called yet."""
+    """Delivered but not called yet."""
     held_since_ms: int | None = None
-    """When the first of those was due."""
+    """Due time of the oldest of those."""
     running: int = 0
     oldest_due_ms: int | None = None
-    """Since when the first of what could go waits."""
+    """Due time of the oldest intent that could be delivered."""
     next_ms: int | None = None
     dead_hour: int = 0
     dead_minutes: int = 0
-    """Dead letters of the last five minutes."""
+    """Dead letters in the last five minutes."""
     sync_p99_ms: float | None = None
     last_sync_ms: int = 0
     checkpoint_lag_bytes: int = 0
@@ -66,27 +66,27 @@ class Signs(Struct, kw_only=True):
     memory_bytes: int = 0
     memory_max_bytes: int = 0
     breakers: tuple[str, ...] = ()
-    """Hosts that are left alone for a while."""
+    """Hosts that the circuit breaker has paused."""
     doors: dict[str, str] = {}
-    """Listeners that refuse newcomers, with the reason."""
+    """Listeners that refuse new connections, with the reason."""
     tokens: str = ""
-    """Why the file of tokens cannot be read, if so."""
+    """The reason why the file of tokens cannot be read, if any."""
     paused: tuple[str, ...] = ()
     model: str = ""
-    """What is wrong with the model of durations, if somebody asks for it."""
+    """The problem of the duration model, if a lane uses it."""
     unserved: dict[str, int] = {}
-    """Lanes with ready work that nobody asks for."""
+    """Lanes with ready work and no worker."""
     idle: dict[str, str] = {}
-    """Workers that are connected and do nothing while there is work for them."""
+    """Connected workers that are idle while work waits for them."""
 
 
 Found = dict[str, str]
-"""What is wrong: by subject, in numbers."""
+"""The problems by subject, with numbers."""
 Look = Callable[[Signs], Found]
 
 
 class Rule(Struct, frozen=True):
-    """One thing that may be wrong."""
+    """One rule."""
 
     code: str
     severity: str
@@ -97,7 +97,7 @@ class Rule(Struct, frozen=True):
     after_ms: int = 0
     until_ms: int = 0
     state: str = "not well"
-    """What its subject is, in a sentence that does not name it."""
+    """The state of the subject, for a sentence that does not name the subject."""
 
 
 def _late(share: float) -> Look:
@@ -114,7 +114,9 @@ def _refusing(signs: Signs) -> Found:
 
 def _surge(least: int, factor: int) -> Look:
     def look(signs: Signs) -> Found:
-        usual = (signs.dead_hour - signs.dead_minutes) / 11  # per five minutes of the rest of the hour
+        usual = (
+            signs.dead_hour - signs.dead_minutes
+        ) / 11  # the mean per five minutes in the rest of the hour
         if signs.dead_minutes < max(least, factor * usual):
             return {}
         return {"": f"{plural(signs.dead_minutes, 'dead letter')} in five minutes"}

@@ -1,7 +1,7 @@
-"""Spans of deliveries, where OpenTelemetry is installed; without it, the caller's own traceparent goes on.
+"""Spans of deliveries, if OpenTelemetry is installed. Otherwise the caller's traceparent is passed on.
 
-A delivery's span is a child of the trace its intent was made in, and its own `traceparent` goes out with the
-delivery, so that whoever receives it continues the same trace.
+The span of a delivery is a child of the trace in which its intent was created. The span's `traceparent` is
+sent with the delivery, so that the receiver continues the same trace.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from duetime.protocol.outcome import Done, Outcome, Returned, Snoozed
 
 
 class Span(Protocol):
-    """One delivery's part of a trace."""
+    """The span of one delivery."""
 
     traceparent: str | None
-    """What goes out with the delivery."""
+    """The traceparent to send with the delivery."""
 
     def end(self, outcome: Outcome) -> None:
-        """The outcome came."""
+        """End the span with the outcome."""
 
 
 class Tracing(Protocol):
@@ -46,7 +46,7 @@ class _OpenSpan:
 
 
 class OpenTelemetry:
-    """Spans of the process's tracer provider, or of the one given."""
+    """Creates spans with the given tracer provider, by default the process's."""
 
     def __init__(self, provider: Any = None) -> None:
         from opentelemetry import trace
@@ -79,7 +79,7 @@ class OpenTelemetry:
 
 
 def make_tracing(provider: Any = None) -> Tracing | None:
-    """What there is: OpenTelemetry, or nothing when it is not installed or nobody has set it up."""
+    """Tracing with OpenTelemetry; None if it is not installed or not configured."""
     try:
         from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
     except ImportError:

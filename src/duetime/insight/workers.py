@@ -1,7 +1,7 @@
-"""Workers that are connected and do nothing while there is work for them.
+"""Finds connected workers that are idle while work waits for them.
 
-Three ways to be idle: no sign of life, though it holds deliveries or work waits for it (its process is
-stopped, or its machine); it lives, holds nothing, and asks for nothing; it asks, and is handed nothing.
+Three cases: it sends no heartbeat although it holds deliveries or work waits for it (its process or machine
+is stopped); it sends heartbeats, holds nothing and grants no credits; it grants credits and gets no delivery.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from duetime.engine.reader import Reader
 from duetime.limits import HEARTBEAT_MS
 from duetime.timefmt import plural
 
-# Signs of life come at least this often; one may be late.
+# Heartbeats come at least this often; one may be late.
 _SILENT_MS = HEARTBEAT_MS + 2_000
 
 
 def idle(engine: Reader, connected: list[Connected]) -> dict[str, str]:
-    """The idle workers, each with the way it is idle."""
+    """The idle workers, each with a description."""
     if not connected or engine.is_draining():
         return {}
     found: dict[str, str] = {}
@@ -29,7 +29,7 @@ def idle(engine: Reader, connected: list[Connected]) -> dict[str, str]:
 
 
 def unserved(engine: Reader, connected: list[Connected]) -> dict[str, int]:
-    """Types of entities with ready messages and no connected worker, each with the number of its entities."""
+    """Entity types with ready messages and no connected worker, each with the number of entities."""
     served = {lane.partition("/")[0] for worker in connected for lane in worker.sources}
     return {
         name: ready

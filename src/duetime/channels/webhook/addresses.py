@@ -1,8 +1,8 @@
-"""Where a webhook may go: which URLs are valid, and which addresses are refused.
+"""Valid URLs of webhooks, and addresses that are refused.
 
-A server that others can reach must not be used to ask the cloud's metadata service for its keys. A name is
-checked after it was resolved, and the addresses checked are the ones connected to: a name that resolves to
-a harmless address first and to another one later gains nothing (DNS rebinding).
+Callers must not be able to read the keys of the machine from the cloud's metadata service through a webhook.
+A name is checked after it was resolved, and the connection uses the checked addresses. So a name that
+resolves to a harmless address first and to another one later (DNS rebinding) is refused too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CARRIERS = (
 _NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
 # The interface identifiers of ISATAP, whose last half is an IPv4 address.
 _ISATAP = frozenset((0x0000_5EFE, 0x0200_5EFE))
-# Names are resolved in threads of our own: a name server that does not answer blocks nothing else.
+# Names are resolved in separate threads: a name server that does not answer blocks nothing else.
 _LOOKUPS_MAX = 16
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

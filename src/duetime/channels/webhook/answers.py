@@ -1,4 +1,5 @@
-"""What an HTTP response means. The status decides; the response to a batch may differ for single items."""
+"""Converts HTTP responses into outcomes. The status decides; the response to a batch may list single
+items."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def outcome_of(answer: Answer, now_ms: int, result_bytes_max: int) -> Outcome:
     text = _words(answer)
     if status in _TRY_AGAIN or status >= 500:
         return Failed("http", text, status, not_before_ms=not_before_ms(answer.retry_after, now_ms))
-    if status < 200:  # 101 and the like: no other protocol was asked for
+    if status < 200:  # 1xx, such as 101: no other protocol was requested
         return Failed("protocol", text, status)
     return Rejected("http", text, status)
 

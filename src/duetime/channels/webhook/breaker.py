@@ -1,4 +1,4 @@
-"""A circuit breaker: after many failures in a row, calls are held back for a while; then one call probes.
+"""A circuit breaker: after many consecutive failures, calls are held back for a while; then one call probes.
 
 Calls that wait for a dead host would otherwise hold permits that others need, each until its time limit.
 Probes are spread: the next one goes when the last has failed, or after a second if it has another key. Where
@@ -15,7 +15,7 @@ _PROBE_S = 1.0
 
 
 class Breaker:
-    """Counts failures in a row. Times are those of a monotonic clock."""
+    """Counts consecutive failures. Times are those of a monotonic clock."""
 
     __slots__ = (
         "_failures", "_failures_max", "_first_s", "_key", "_next_s", "_open_s", "_others", "_probes",

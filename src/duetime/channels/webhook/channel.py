@@ -78,7 +78,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     batch_bytes_max: int = 1024 * 1024
     """A batch is closed before its body grows beyond this: many servers accept this size by default."""
     breaker_failures: int = 20
-    """Failures in a row after which calls to a host, or an endpoint, are held back for a while."""
+    """Consecutive failures after which calls to a host, or an endpoint, are held back for a while."""
     breaker_open_ms: int = 5_000
     """How long calls are held back at first."""
 

@@ -1,4 +1,4 @@
-"""Which calls may go now: a breaker for each host, and one for each endpoint that fails.
+"""Decides which calls may start: a circuit breaker for each host, and one for each failing endpoint.
 
 A host's breaker opens when the host cannot be reached; an answer of any kind shows that it is up. An endpoint
 (a url without its query) that answers with errors, or not in time, is slowed down alone. Only endpoints whose
@@ -36,7 +36,7 @@ _NO_PROBES = Probes(False, False)
 
 
 class Gates:
-    """Asked before a call, and told how it ended. Times are those of the loop's clock."""
+    """Called before and after each call. Times are those of the event loop's clock."""
 
     def __init__(self, failures_max: int, open_s: float) -> None:
         self._failures_max = failures_max
@@ -57,7 +57,7 @@ class Gates:
         return len(self._endpoints)
 
     def shut(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | None:
-        """What lets nothing pass just now. None: ask again with `admit` when the call can be made."""
+        """The reason why no call may start now. None: call `admit` when the call can be made."""
         slow = self._endpoints.get(endpoint)
         if host.refuses(now_s):
             return self._host_shut(host, origin, now_s)
@@ -66,7 +66,7 @@ class Gates:
         return None
 
     def admit(self, host: Breaker, origin: str, endpoint: str, now_s: float) -> Shut | Probes:
-        """What holds this call back; or that it goes, and what it probes."""
+        """The reason why this call must wait; or, if it may start, what it probes."""
         slow = self._endpoints.get(endpoint)
         if slow is not None and not slow.admits(now_s):
             return self._endpoint_shut(slow, endpoint, now_s)

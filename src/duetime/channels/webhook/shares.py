@@ -1,8 +1,8 @@
-"""How the endpoints of one host share its calls, so that one that hangs leaves room for the others.
+"""Shares the calls of one host between its endpoints, so that a hanging endpoint does not block the others.
 
-The rule is the one by which hosts share the permits of a tier: an endpoint starts a call only while it has
-fewer in flight than a few times what is free, so that something is left for the next one. An endpoint that is
-called alone on its host gets everything, as long as it answers.
+Hosts share the permits of a tier by the same rule: an endpoint starts a call only while its calls in flight
+are fewer than a multiple of the free ones, so some stay free for other endpoints. If only one endpoint of a
+host is called, it gets all calls while it answers.
 
 A call that may not start waits for another one to end. If its endpoint answers nothing at all, that may
 take until the time limit: then the call is returned, and holds no permit while it waits.

@@ -1,1 +1,1 @@
-"""What commands show: tables, bars, completion."""
+"""The output of commands: tables, bars, completion."""

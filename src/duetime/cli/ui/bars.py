@@ -1,16 +1,16 @@
-"""Bars for numbers, drawn with characters, as wide as there is room."""
+"""Bars for numbers, drawn with characters in the available width."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-# A note leaves room for its bar on a terminal of 80 columns.
+# The maximum width of a note, so that a bar fits on a terminal with 80 columns.
 _NOTE_MAX = 32
 
 
 def bar(value: float, most: float, width: int) -> str:
-    """One bar; what is more than nothing is seen."""
+    """One bar. A value above zero has at least a visible part."""
     if value <= 0 or most <= 0 or width <= 0:
         return ""
     eighths = max(1, round(8 * width * min(value, most) / most))
@@ -21,9 +21,9 @@ def bar(value: float, most: float, width: int) -> str:
 def chart(
     labels: Sequence[str], values: Sequence[float | None], columns: int, notes: Sequence[str] = ()
 ) -> list[str]:
-    """A line for each value: its label, its number, its bar, its note; none is longer than `columns`.
+    """One line for each value: label, number, bar, note. No line is longer than `columns`.
 
-    A value that is None has neither a number nor a bar.
+    A value of None has neither a number nor a bar.
     """
     numbers = ["" if value is None else f"{value:g}" for value in values]
     left = max(map(len, labels), default=0)
@@ -41,5 +41,5 @@ def chart(
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of a text that is too long, marked as such."""
+    """A text cut to this length, with a mark if it was cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"

@@ -1,4 +1,4 @@
-"""What Tab offers in the shell: commands, their options, values of some, and ids seen lately."""
+"""Completion in the shell: commands, their options, some values, and ids shown recently."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VALUES = {
     "--on-duplicate": ["return", "reject"],
 }
 TARGETS = ["http://", "https://", "task:", "stream:", "entity:"]
-# Where an id is wanted: as an argument of these, or as the value of these.
+# Commands that take an id as an argument, and options that take one as a value.
 TAKE_IDS = ("get", "why", "history", "cancel", "fire", "revive", "replay", "dead-letters")
 ID_OPTIONS = ("--intent", "-i", "--after")
 
@@ -48,13 +48,13 @@ class Completing(Completer):
             return  # inside quotes
         found = offers(before, word)
         for offer in found:
-            # The only one is complete, unless it is the beginning of a target.
+            # A single match is complete, unless it is the beginning of a target.
             end = " " if len(found) == 1 and not offer.endswith((":", "/")) else ""
             yield Completion(offer + end, -len(word), display=offer)
 
 
 def offers(before: list[str], word: str) -> list[str]:
-    """What may stand in this place, after these words."""
+    """The possible words after these words."""
     if not before:
         return _fitting(word, [*(name for name in COMMANDS if name not in LEFT_OUT), *WORDS])
     if before[0] == "help":
@@ -83,7 +83,7 @@ def _fitting(word: str, offers: Iterable[str]) -> list[str]:
 
 
 def _found(before: list[str]) -> tuple[Any, list[str]]:
-    """The command these words name, as far as they go down."""
+    """The innermost command that these words name."""
     path = [before[0]]
     command = _command(before[0])
     for word in before[1:]:

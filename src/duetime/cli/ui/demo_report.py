@@ -1,4 +1,4 @@
-"""What the demos have in common: how intents stand, how late each tier was, and how both are shown."""
+"""Shared by the demos: the states of the intents, the lateness of each tier, and their output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from duetime.protocol.intent import FINAL
 
 
 class TierFigures(Struct, rename="camel"):
-    """How late one tier was, in milliseconds."""
+    """The lateness of one tier, in milliseconds."""
 
     tier: str
     n: int
@@ -35,7 +35,7 @@ class TierFigures(Struct, rename="camel"):
 
 
 class Figures(Struct, rename="camel"):
-    """What the demo came to."""
+    """The result of the demo."""
 
     submitted: int
     earlier: int
@@ -49,13 +49,13 @@ class Figures(Struct, rename="camel"):
 
 
 class Board:
-    """Where the intents of a demo are, by tier, and how late they were."""
+    """The states of a demo's intents by tier, and their lateness."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
         self.late_ms: dict[str, list[int]] = {tier: [] for tier in TIER_NAMES}
         self.moves: Counter[tuple[str, Status]] = Counter()
-        """By tier and status: how many intents are there now."""
+        """The current number of intents by tier and status."""
         self.tier_of: dict[str, str] = {}
         self.problems: list[str] = []
 
@@ -73,12 +73,12 @@ class Board:
         return TierFigures(TIER_NAMES[index], n, p50, p99, most, bound_ms, p99 <= bound_ms)
 
 
-# What is seen while it runs.
+# Output while it runs.
 
 
 @contextlib.contextmanager
 def screen(board: Board) -> Iterator[None]:
-    """A table that moves on a terminal, a line a second elsewhere."""
+    """A live table on a terminal; otherwise one line per second."""
     loop = asyncio.get_running_loop()
     if sys.stderr.isatty():
         with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
@@ -126,7 +126,7 @@ def _picture(board: Board) -> Group:
     return Group(Text(counts), Text(), grid)
 
 
-# What is seen at the end.
+# Output at the end.
 
 
 def show(figures: Figures, ends: Mapping[str, Status], said: str) -> None:

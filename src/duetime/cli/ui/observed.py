@@ -1,4 +1,4 @@
-"""Ids that were shown lately, which the shell offers when one is wanted."""
+"""Ids that were shown recently, for completion in the shell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _ids: dict[str, None] = {}
 
 
 def add(id: str) -> None:
-    """This id was shown just now."""
+    """Remember that this id was shown."""
     _ids.pop(id, None)
     _ids[id] = None
     if len(_ids) > _KEPT:

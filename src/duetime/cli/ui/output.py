@@ -1,8 +1,7 @@
-"""What a person or a program sees of a command: data on stdout, words on stderr.
+"""The output of commands: data on stdout, messages on stderr.
 
-Whatever a script may want to read goes to stdout, as a table for people or as JSON with `--json`.
-Everything else (what is being done, warnings, errors) goes to stderr. Colours appear on a terminal
-only, and a table that is piped is never folded or cut to a width.
+Data goes to stdout, as a table or, with `--json`, as JSON. Everything else (progress, warnings, errors) goes
+to stderr. Colours are used only on a terminal, and a piped table is never wrapped or cut.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from duetime.plain import plain, plain_json
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-# Wide enough that no line is folded when nobody looks at it on a screen.
+# Wide enough that no line is wrapped if the output is not a terminal.
 PIPED_COLUMNS = 10_000
 
 
 def _console(stream: TextIO) -> Console:
-    # Made for each use: tests and callers may have put another stream in its place.
+    # Created for each use: tests and callers may replace the stream.
     on_screen = stream.isatty()
     return Console(
         file=stream,
@@ -44,12 +43,12 @@ def _console(stream: TextIO) -> Console:
 
 
 def width() -> int:
-    """How many signs a line of stdout may have: as many as one likes when nobody looks at it."""
+    """The width of a line on stdout; practically unlimited if stdout is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
 
 
 def json(value: Any) -> None:
-    """One JSON document on stdout, indented for people and on one line for programs."""
+    """One JSON document on stdout: indented on a terminal, otherwise on one line."""
     encoded = msgspec.json.encode(value)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
@@ -57,13 +56,13 @@ def json(value: Any) -> None:
 
 
 def json_line(value: Any) -> None:
-    """One of many JSON documents on stdout, each on a line of its own."""
+    """One of several JSON documents on stdout, each on its own line."""
     json_part(msgspec.json.encode(value) + b"\n")
-    sys.stdout.flush()  # somebody may be waiting for it behind a pipe
+    sys.stdout.flush()  # a reader may wait for it at the other end of a pipe
 
 
 def json_part(encoded: bytes) -> None:
-    """A piece of a JSON document on stdout, as it is encoded."""
+    """A part of an encoded JSON document on stdout."""
     sys.stdout.write(plain_json(encoded))
 
 
@@ -87,13 +86,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     console = _console(sys.stdout)
     with console.capture() as capture:
         console.print(grid, soft_wrap=False)
-    # Rich fills the last column with spaces, which only gets in the way of other tools.
+    # Rich pads the last column with spaces, which disturbs other tools.
     for line in capture.get().splitlines():
         sys.stdout.write(line.rstrip() + "\n")
 
 
 def facts(found: Mapping[str, str]) -> None:
-    """Names and values on stdout, one a line."""
+    """Names and values on stdout, one per line."""
     if sys.stdout.isatty():
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style="bold", no_wrap=True)
@@ -114,14 +113,14 @@ def title(name: str) -> None:
 
 
 def line(*parts: tuple[str, str] | str) -> None:
-    """One line of data on stdout, parts of it in a colour where there are colours."""
+    """One line of data on stdout, with colours on a terminal."""
     shown = [plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts]
     _console(sys.stdout).print(Text.assemble(*shown), soft_wrap=True)
-    sys.stdout.flush()  # somebody may be waiting for it behind a pipe
+    sys.stdout.flush()  # a reader may wait for it at the other end of a pipe
 
 
 def command() -> str:
-    """How this program was called, for lines that somebody may type."""
+    """The command with which this program was started, for suggested commands."""
     called = Path(sys.argv[0])
     if called.name != "duetime":
         return "duetime"
@@ -131,12 +130,12 @@ def command() -> str:
 
 
 def words(message: str, *, style: str | None = None) -> None:
-    """One line for the person, on stderr."""
+    """One message on stderr."""
     _console(sys.stderr).print(plain(message), style=style)
 
 
 def fail(error: DuetimeError) -> None:
-    """What went wrong and what to do about it, on stderr."""
+    """An error and its hint, on stderr."""
     console = _console(sys.stderr)
     console.print(Text.assemble(("error: ", "bold red"), plain(error.message)))
     if error.advice:

@@ -1,4 +1,4 @@
-"""Intents and other answers of a server as people read them."""
+"""Formats intents and other responses of a server for people."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from duetime.cli.ui import observed, output
 from duetime.client.http.models import Intent, Planned, Progress
 
 COLUMNS = ("intent", "status", "time", "tier", "target", "tries", "late ms")
-# What a narrow terminal shows.
+# The columns on a narrow terminal.
 COLUMNS_LESS = ("intent", "status", "time", "target")
 WIDE = 120
 
 
 def target(intent: Planned) -> str:
-    """Where it goes, as `duetime schedule` takes it."""
+    """The target in the notation of `duetime schedule`."""
     if intent.task is not None:
         queue = "" if intent.task.queue == "default" else f"@{intent.task.queue}"
         return f"task:{intent.task.name}{queue}"
@@ -31,7 +31,7 @@ def target(intent: Planned) -> str:
 
 
 def intents(found: Iterable[Intent], *, errors: bool = False) -> None:
-    """A table of many; of dead letters, with what went wrong."""
+    """A table of intents; of dead letters, with their errors."""
     columns = COLUMNS if output.width() >= WIDE else COLUMNS_LESS
     if errors:
         columns = (*columns, "error")
@@ -39,7 +39,7 @@ def intents(found: Iterable[Intent], *, errors: bool = False) -> None:
 
 
 def row(intent: Intent, columns: tuple[str, ...] = COLUMNS) -> list[object]:
-    """One intent under these columns. Without room, its time is without milliseconds."""
+    """One intent in these columns. On a narrow terminal, its time has no milliseconds."""
     observed.add(intent.intent_id)
     at, error = shown(intent.execute_at), intent.last_error
     cells: dict[str, object] = {
@@ -56,7 +56,7 @@ def row(intent: Intent, columns: tuple[str, ...] = COLUMNS) -> list[object]:
 
 
 def intent(found: Intent) -> None:
-    """Everything about one: what is not there is not shown."""
+    """All fields of an intent that have a value."""
     observed.add(found.intent_id)
     facts: dict[str, Any] = {"intent": found.intent_id, "status": found.status, "target": target(found)}
     known = ("intent_id", "status", "task", "entity", "stream", "redelivery", "last_error")
@@ -86,7 +86,7 @@ def intent(found: Intent) -> None:
 
 
 def progress(said: Progress) -> str:
-    """How far it is: 30 of 120 (25 %), a note, and since when."""
+    """The progress, such as 30 of 120 (25 %), with its note and time."""
     done, total = cell(said.done), said.total
     if total is not None:
         share = f" ({100 * said.done / total:.0f} %)" if total > 0 else ""
@@ -96,7 +96,7 @@ def progress(said: Progress) -> str:
 
 
 def words(name: str) -> str:
-    """A field's name as words: late_ms, nextAttemptAt. A constant stays as it is."""
+    """The name of a field (late_ms, nextAttemptAt) as words. A constant is unchanged."""
     return " ".join(part if part.isupper() else _apart(part) for part in name.split())
 
 
@@ -106,7 +106,7 @@ def _apart(name: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value in one cell: moments as such, data as JSON."""
+    """A value for one cell: times as text, data as JSON."""
     if isinstance(value, str):
         return value
     if hasattr(value, "astimezone"):
@@ -119,7 +119,7 @@ def cell(value: Any) -> str:
 
 
 def document(value: Mapping[str, Any], heading: str = "") -> None:
-    """Any JSON object: plain values as facts, lists of objects as tables, objects below their names."""
+    """Any JSON object: plain values as lines, lists of objects as tables, objects below their names."""
     plain = {words(name): cell(each) for name, each in value.items() if not _large(each)}
     if heading:
         output.text("")
@@ -155,7 +155,7 @@ def _large(value: Any) -> bool:
 
 
 def objects(rows: list[Mapping[str, Any]]) -> None:
-    """A table whose columns are the fields of its rows."""
+    """A table with the fields of its rows as columns."""
     flat = [dict(_flat(row)) for row in rows]
     columns = list(dict.fromkeys(name for row in flat for name in row))
     numbers = [name for name in columns if all(isinstance(row.get(name), int | float | None) for row in flat)]
