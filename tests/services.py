@@ -24,7 +24,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 INSTALL_S, START_S = 600, 60
 POSTGRES_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql*/bin")
-_guardians: list[subprocess.Popen[bytes]] = []
 
 
 class Missing(Exception):
@@ -91,10 +90,9 @@ def _start_postgres(fifo: Path, lock: Path) -> Path:
             list(map(str, guardian)), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=words, start_new_session=True,
         )  # fmt: skip
-    _guardians.append(guard)  # it outlives us, and Python would complain
-    assert guard.stdout is not None
-    ready = guard.stdout.readline()
-    guard.stdout.close()
+    with guard:  # ends at once: the guardian itself is a child of it, and outlives this process
+        assert guard.stdout is not None
+        ready = guard.stdout.readline()
     if ready != b"ready\n":
         raise Missing(f"PostgreSQL did not start: {(folder / 'words').read_text()}")
     return folder
@@ -214,5 +212,5 @@ def _wait_for_socket(service: subprocess.Popen[bytes], folder: Path) -> None:
             raise SystemExit(f"the service did not come up (exit code {code})") from None
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and os.fork() == 0:
     guard(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])
