@@ -75,7 +75,7 @@ class World:
             yield engine
         finally:
             self.disk.lose_power()
-            engine._failure = Fatal("killed")
+            engine._phase.fail(Fatal("killed"))
             await dispatcher.close()
             await engine._let_go()
             self.disk.restart(Random(1), survival)

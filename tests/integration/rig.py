@@ -55,8 +55,8 @@ def on_disk(app: App, disk: RealDisk, **log_options: Any) -> App:
         engine = make()
         assert isinstance(engine, Engine)
         assert isinstance(engine._log, FileLog)
-        engine._log = FileLog(Path(engine._log.directory), disk=disk, **log_options)
-        return engine
+        log = FileLog(Path(engine._log.directory), disk=disk, **log_options)
+        return Engine(log, engine._store, engine.clock, engine._dispatcher, engine.options)
 
     app._wired.make_backend = make_on_disk
     return app

@@ -154,7 +154,7 @@ def test_a_failed_engine_writes_no_more_checkpoints(tmp_path, monkeypatch):
         app = make(tmp_path)
         async with app:
             await is_well(app)
-            kernel = engine_of(app).pump.kernel
+            kernel = engine_of(app)._kernel
             monkeypatch.setattr(kernel, "apply", lambda record: 1 / 0)
             with pytest.raises(errors.Fatal):
                 await app.ok.schedule()

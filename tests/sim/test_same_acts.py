@@ -18,8 +18,7 @@ from msgspec import Struct
 from duetime.engine import engine as engine_module
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
-from duetime.engine.parts import settings_commands
+from duetime.engine.options import Options, settings_commands
 from duetime.engine.shell import Acts, Shell
 from duetime.errors import Damaged, DuetimeError, NoSpace
 from duetime.kernel.kernel import Answer

@@ -29,7 +29,6 @@ class LoopAlarm:
         self._ahead_of = ahead_of(clock)
         self._ahead_ms = 0
         self._ring = ring
-        self._loop = asyncio.get_running_loop()
         self._at_ms: int | None = None
         self._handle: asyncio.TimerHandle | None = None
 
@@ -49,8 +48,8 @@ class LoopAlarm:
     def _wait(self) -> None:
         assert self._at_ms is not None
         self._ahead_ms = self._ahead_of()
-        delay_s = (self._at_ms - self._clock.now_ms()) / 1000
-        self._handle = self._loop.call_later(max(0.0, min(delay_s, _LOOK_AGAIN_S)), self._look)
+        delay_s = max(0.0, min((self._at_ms - self._clock.now_ms()) / 1000, _LOOK_AGAIN_S))
+        self._handle = asyncio.get_running_loop().call_later(delay_s, self._look)
 
     def _look(self) -> None:
         leapt = abs(self._ahead_of() - self._ahead_ms) >= LEAP_MS
@@ -76,17 +75,15 @@ class TimerfdAlarm:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = self._libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self._fd = -1
         self._at_ms: int | None = None
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._fd, self._look)
 
     def set(self, at_ms: int | None) -> None:
         if at_ms == self._at_ms:
             return
         self._at_ms = at_ms
+        if self._fd < 0:
+            self._open()
         # A moment in the past rings at once; all zeros would disarm.
         seconds, millis = divmod(max(1, at_ms), 1000) if at_ms is not None else (0, 0)
         spec = _Itimerspec(0, 0, seconds, millis * 1_000_000)
@@ -96,9 +93,15 @@ class TimerfdAlarm:
 
     def close(self) -> None:
         if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
+            asyncio.get_running_loop().remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
+
+    def _open(self) -> None:
+        self._fd = self._libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        asyncio.get_running_loop().add_reader(self._fd, self._look)
 
     def _look(self) -> None:
         try:

@@ -12,7 +12,7 @@ from duetime.engine.meter import Meter
 from duetime.engine.pump import Pump
 from duetime.errors import NoSpace
 from duetime.limits import CHECKPOINT_BYTES
-from duetime.log.log import Log
+from duetime.log.log import Log, Position
 from duetime.store.store import CheckpointStore, Job, pause, settled
 
 # How often the checkpoint of a large backlog may be postponed: a restart has to read the log's tail.
@@ -45,7 +45,6 @@ class Checkpointer:
         self._every_s = every_ms / 1000
         self._changes_max = changes_max
         self._meter = meter
-        self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "duetime-checkpoint")
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -53,9 +52,15 @@ class Checkpointer:
         self._put_off = 0
         self._full = False
         """The disk was full: try again when the time has come, whatever changes until then."""
-        self._ended = pump.kernel.state.ended
-        self.position = pump.position
+        self._ended = 0
+        self.position: Position = 0
+        """What the store has: everything up to here."""
         self.count = 0
+
+    def start(self) -> None:
+        """Recovery is done: count changes from here."""
+        self._ended = self._pump.kernel.state.ended
+        self.position = self._pump.position
 
     def changed(self) -> None:
         """Something may have changed."""
@@ -74,14 +79,14 @@ class Checkpointer:
         if ended >= max(self._changes_max, most) or self._flooded():
             self._start()
         elif self._timer is None:
-            self._timer = self._loop.call_later(self._every_s, self._look)
+            self._timer = asyncio.get_running_loop().call_later(self._every_s, self._look)
 
     def _look(self) -> None:
         """The time has come; but a large backlog about to run would be written twice, so it may wait."""
         self._timer = None
         if self._is_backlog() and self._put_off < _PUT_OFF_MAX:
             self._put_off += 1
-            self._timer = self._loop.call_later(self._every_s, self._look)
+            self._timer = asyncio.get_running_loop().call_later(self._every_s, self._look)
         else:
             self._start()
 
@@ -144,7 +149,7 @@ class Checkpointer:
             self._timer.cancel()
             self._timer = None
         self._put_off, self._full = 0, False
-        self._task = self._loop.create_task(self._run())
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         began_s = perf_counter()
@@ -170,14 +175,14 @@ class Checkpointer:
         finally:
             self._task = None
             if self._full and not self._closed:
-                self._timer = self._loop.call_later(self._every_s, self._start)
+                self._timer = asyncio.get_running_loop().call_later(self._every_s, self._start)
             elif self._store.unwritten() and not self._closed:
                 self.changed()
 
     async def _take_steps(self, jobs: Generator[Job, None, None], job: Job | None) -> bool:
         """Run the jobs in their thread, one at a time, and make the next one meanwhile. False: given up."""
+        loop, slices = asyncio.get_running_loop(), 0
         last: asyncio.Future[None] | None = None
-        slices = 0
         try:
             while job is not None:
                 if self._closed:
@@ -190,7 +195,7 @@ class Checkpointer:
                 else:
                     if last is not None:
                         await last
-                    last = None if job is settled else self._loop.run_in_executor(self._thread, job)
+                    last = None if job is settled else loop.run_in_executor(self._thread, job)
                 job = next(jobs, None)
             return True
         finally:

@@ -16,6 +16,7 @@ class Dispatcher:
 
     def __init__(self, channels: dict[type[Target], Channel], meter: Meter | None = None) -> None:
         self._by_target = channels
+        self._settle: Settler = lambda settlements: None
         self.meter = meter
         # A channel may serve several targets; each channel is opened and closed once.
         self._channels = list({id(channel): channel for channel in channels.values()}.values())

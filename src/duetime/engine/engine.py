@@ -10,43 +10,39 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
 
-from duetime import errors
-from duetime.clock import Alarm, Clock
+from duetime.clock import Clock
 from duetime.engine.alarm import make_alarm
-from duetime.engine.catalog import Catalog
 from duetime.engine.checkpointer import Checkpointer
+from duetime.engine.commands import Commands
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.guard import Guard
-from duetime.engine.inbox import Counted, Inbox, Request, command_bytes
-from duetime.engine.options import Options
-from duetime.engine.parts import resolver, settings_commands
+from duetime.engine.inbox import Counted, Inbox
+from duetime.engine.intake import Submissions
+from duetime.engine.options import Options, settings_commands
+from duetime.engine.phase import Phase, not_running
 from duetime.engine.planner import Planner
-from duetime.engine.predictions.predictor import Expecting
+from duetime.engine.predictions.predictor import Predictor
 from duetime.engine.progress import Progresses
 from duetime.engine.pulse import Pulse
 from duetime.engine.pump import Pump
-from duetime.engine.recovery import recover
+from duetime.engine.reader import Reader
+from duetime.engine.recovery import recover_into
 from duetime.engine.shell import Acts, Shell
 from duetime.engine.syncer import Syncer
 from duetime.engine.waiters import Observer, Waiters
 from duetime.engine.window import Window
-from duetime.errors import Closed, DuetimeError, Fatal
+from duetime.errors import Closed, DuetimeError, Fatal, NoSuchIntent
 from duetime.kernel import query
-from duetime.kernel.kernel import Answer, Kernel
-from duetime.kernel.state import State
+from duetime.kernel.kernel import Kernel
 from duetime.log.log import Log, Position
-from duetime.protocol import bounds
-from duetime.protocol.command import Command, Drain, SetLane
-from duetime.protocol.intent import Intent
+from duetime.protocol.command import Advance, Drain, LaneSettings
 from duetime.protocol.outcome import Settlement
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.schedule import Timetable
 from duetime.protocol.terms import AckLevel
-from duetime.protocol.view import View
-from duetime.refusals import error_of
+from duetime.protocol.view import Progress, View
 from duetime.store.store import ReadStore, Store
 
 _logger = logging.getLogger("duetime")
@@ -57,88 +53,113 @@ FLUSH_MS_MAX = 5_000
 _FULL_RETRY_S = 0.5
 
 
-class Engine(Planner):
-    """One kernel, its log, its store, and the channels out."""
+class Engine:
+    """One kernel, its log, its store, and the channels out.
+
+    Its parts: `reads` (views of the state), `submissions` (new intents), `commands` (everything else that
+    callers ask for), `planner` (schedules), `predictor`.
+    """
 
     def __init__(
         self, log: Log, store: Store, clock: Clock, dispatcher: Dispatcher, options: Options | None = None
     ) -> None:
-        super().__init__()
-        self.options = options if options is not None else Options()
+        self.options = options = options if options is not None else Options()
         self.clock = clock
+        self.now_ms = clock.now_ms
+        self.meter = dispatcher.meter
+        self.wakeups = 0
+        self.on_failure: Callable[[Exception], None] = lambda error: None
         self._log = log
         self._store = store
         self._dispatcher = dispatcher
-        self.meter = dispatcher.meter
-        self.wakeups = 0
+        self._phase = phase = Phase()
+        self._kernel = kernel = Kernel(store)
         self._inbox = Inbox(self._wake)
-        self._catalog = Catalog()
-        self.expecting = Expecting(clock)
         self._waiters = Waiters()
-        self.progress = Progresses(store)
-        self._failure: Exception | None = None
-        self._started = self._closing = self._busy = False
+        self._pump = Pump(log, kernel, clock, 0, count(secrets.randbits(62)).__next__)
+        self._pump.watched = self._waiters.__bool__
+        self._shell = Shell(self._pump, self._inbox, clock)
+        self._syncer = Syncer(log, self._synced, self._fail, self.meter)
+        self._checkpointer = Checkpointer(
+            self._pump,
+            log,
+            store,
+            self._fail,
+            every_ms=options.checkpoint_ms,
+            changes_max=options.checkpoint_changes,
+            meter=self.meter,
+        )
+        self._alarm = make_alarm(clock, self._ring)
+        self._window = Window(kernel.state.timers, store, clock, options.horizon_ms, self._set_alarm)
+        self._pulse = Pulse(self._pump, clock)
+        self._guard = guard = Guard(log, store, kernel.state, options)
+        self._progress = Progresses(store)
+        self.predictor = predictor = Predictor(clock, store)
+        self.reads = Reader(kernel, phase, clock, self._progress, predictor.durations)
+        self.commands = commands = Commands(kernel.state, phase, clock, self._inbox, guard, predictor)
+        self.submissions = Submissions(
+            kernel.state, phase, clock, commands, self._inbox, guard, self._checkpointer, predictor
+        )
+        self.planner = Planner(kernel.state, phase, clock, commands)
+        # Called for every request, so without a call in between.
+        self.submit = self.submissions.submit
+        self.submit_one = self.submissions.submit_one
+        self.request = commands.request
+        self.ask = commands.ask
+        self.get = self.reads.get
+        self.why = self.reads.why
+        self.intent = self.reads.intent
+        self.history = self.reads.history
+        self.parents = self.reads.parents
+        self.log = self.reads.log
+        self.lanes = self.reads.lanes
+        self.lane = self.reads.lane
+        self.lane_settings = self.reads.lane_settings
+        self.lane_names = self.reads.lane_names
+        self.overview = self.reads.overview
+        self.put_schedule = self.planner.put
+        self.drop_schedule = self.planner.drop
+        self.pause_schedule = self.planner.pause
+        self.resume_schedule = self.planner.resume
+        self.trigger_schedule = self.planner.trigger
+        self._busy = False
         self._wake_up: asyncio.Future[None] | None = None
         self._pump_task: asyncio.Task[None] | None = None
         self._close_task: asyncio.Task[None] | None = None
         self._quiet: list[asyncio.Future[None]] = []
-        self._sync_within_s = {
-            AckLevel.ASYNC: self.options.flush_ms / 1000,
-            AckLevel.BATCH_DEFERRED: self.options.batch_deferred_ms / 1000,
-            AckLevel.DURABLE: 0.0,
-            AckLevel.REPLICATED: 0.0,
-        }
-        self.on_failure: Callable[[Exception], None] = lambda error: None
+        self._sync_within_s = _sync_within_s(options)
 
     # Lifecycle.
 
     async def start(self) -> None:
         """Recover, begin a new epoch, and hand out what is due."""
-        assert not self._started, "an engine is started once"
-        self._loop = asyncio.get_running_loop()
+        assert not self._phase.started, "an engine is started once"
+        loop, state = asyncio.get_running_loop(), self._kernel.state
         try:
-            began_s = self._loop.time()
+            began_s = loop.time()
             await self._log.open()
-            kernel, position = await recover(self._log, self._store)
+            self._pump.position = await recover_into(self._kernel, self._log, self._store)
             if self.meter is not None:
-                self.meter.begin(kernel.state, self._store, self.clock, self._loop.time() - began_s)
-            self.pump = Pump(self._log, kernel, self.clock, position, count(secrets.randbits(62)).__next__)
-            self.pump.watched = self._waiters.__bool__
-            self.guard = Guard(self._log, self._store, kernel.state, self.options)
-            self._shell = Shell(self.pump, self._inbox, self.clock)
-            self._syncer = Syncer(self._log, self._synced, self._fail, self.meter)
-            self._checkpointer = Checkpointer(
-                self.pump,
-                self._log,
-                self._store,
-                self._fail,
-                every_ms=self.options.checkpoint_ms,
-                changes_max=self.options.checkpoint_changes,
-                meter=self.meter,
-            )
-            self.expecting.durations.begin(self._store, self.clock)
+                self.meter.begin(state, self._store, self.clock, loop.time() - began_s)
+            self._checkpointer.start()
+            self._syncer.start()
             self._dispatcher.open(self.settle)
-            self._alarm: Alarm = make_alarm(self.clock, self._ring)
-            self._window = Window(
-                kernel.state.timers, self._store, self.clock, self.options.horizon_ms, self._set_alarm
-            )
-            self.pulse = Pulse(self.pump, self.clock)
             await self._window.reach()
-            self._started = True
-            self._carry_out(await self._shell.begin(settings_commands(kernel.state, self.options)))
+            self.submissions.start()
+            self._phase.start()
+            self._carry_out(await self._shell.begin(settings_commands(state, self.options)))
             self._window.extend()
-            self.expecting.start(kernel.state, self._store)
+            self.predictor.start(state)
         except BaseException:
-            self._started = False
             await self._let_go()
             raise
-        self._pump_task = self._loop.create_task(self._run())
+        self._pump_task = loop.create_task(self._run())
 
     async def drain(self, within_ms: int) -> bool:
         """Hand out nothing more, and wait until nothing runs; False if time ran out first."""
-        if not self._closing and self._failure is None:
+        if not self._phase.closing and self._phase.failure is None:
             self.request(Drain(), AckLevel.ASYNC, lambda answer: None)
-        self._closing = True
+        self._phase.drain()
         try:
             async with asyncio.timeout(within_ms / 1000):
                 await self.quiet()
@@ -148,8 +169,8 @@ class Engine(Planner):
 
     async def quiet(self) -> None:
         """Wait until nothing is in the inbox and nothing runs."""
-        while self._failure is None and self._at_work():
-            self._quiet.append(future := self._loop.create_future())
+        while self._phase.failure is None and self._at_work():
+            self._quiet.append(future := asyncio.get_running_loop().create_future())
             await future
 
     def _at_work(self) -> bool:
@@ -161,18 +182,18 @@ class Engine(Planner):
         Once begun it runs to its end, also if the caller is cancelled; a second call waits for the first.
         """
         if self._close_task is None:
-            if not self._started:
+            if not self._phase.started:
                 return
-            self._close_task = self._loop.create_task(self._close(drain_ms))
+            self._close_task = asyncio.get_running_loop().create_task(self._close(drain_ms))
         await asyncio.shield(self._close_task)
 
     async def _close(self, drain_ms: int | None) -> None:
-        self.expecting.release()
+        self.predictor.release()
         await self.drain(self.options.drain_ms if drain_ms is None else drain_ms)
-        self._started = False
+        self._phase.stop()
         self._alarm.set(None)
         await self._dispatcher.close()
-        if self._failure is None:
+        if self._phase.failure is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_MS_MAX / 1000):
                     await self._flush_outcomes()
@@ -181,27 +202,28 @@ class Engine(Planner):
 
     async def _flush_outcomes(self) -> None:
         """Write the outcomes that came in while closing, so that their deliveries are not repeated."""
-        while len(self._inbox) and self._failure is None:
+        while len(self._inbox) and self._phase.failure is None:
             self._wake()
             await asyncio.shield(self._turn_done())
 
     def _turn_done(self) -> asyncio.Future[None]:
-        future = self._loop.create_future()
+        future = asyncio.get_running_loop().create_future()
         self._quiet.append(future)
         return future
 
     async def _let_go(self) -> None:
-        self._closing = True
+        self._phase.stop()
         if self._pump_task is not None:
             self._pump_task.cancel()
             await asyncio.gather(self._pump_task, return_exceptions=True)
-        for part in ("expecting", "_window", "pulse", "_alarm", "_syncer", "_checkpointer"):
-            if hasattr(self, part):  # tidy: a start that failed did not make all parts
-                closed = getattr(self, part).close()
-                if closed is not None:
-                    await closed
+        await self.predictor.close()
+        self._window.close()
+        self._pulse.close()
+        self._alarm.close()
+        await self._syncer.close()
+        await self._checkpointer.close()
         try:
-            if self._failure is None:
+            if self._phase.failure is None:
                 await self._log.close()
             else:
                 await asyncio.gather(self._log.close(), return_exceptions=True)
@@ -213,18 +235,19 @@ class Engine(Planner):
 
     def _fail(self, error: Exception) -> None:
         """Stop for good: from now on every caller gets this error."""
-        if self._failure is not None:
+        if self._phase.failure is not None:
             return
-        self._failure = error if isinstance(error, DuetimeError) else Fatal(f"The engine failed: {error!r}.")
-        _logger.critical("The engine stopped itself: %s", self._failure, exc_info=error)
+        failure = error if isinstance(error, DuetimeError) else Fatal(f"The engine failed: {error!r}.")
+        self._phase.fail(failure)
+        _logger.critical("The engine stopped itself: %s", failure, exc_info=error)
         self._checkpointer.stop()  # the kernel may be half applied: it is not written down
         self._window.close()
-        self.expecting.release()
-        self._carry_out(self._shell.abandon(self._failure))
-        self._waiters.fail(self._failure)
+        self.predictor.release()
+        self._carry_out(self._shell.abandon(failure))
+        self._waiters.fail(failure)
         self._notify_quiet()
         self._wake()
-        self.on_failure(self._failure)
+        self.on_failure(failure)
 
     # The loop: append, apply, act.
 
@@ -235,11 +258,11 @@ class Engine(Planner):
 
     async def _run(self) -> None:
         try:
-            while self._failure is None:
+            while self._phase.failure is None:
                 if not len(self._inbox):
                     self._busy = False
                     self._notify_quiet()
-                    self._wake_up = self._loop.create_future()
+                    self._wake_up = asyncio.get_running_loop().create_future()
                     await self._wake_up
                     self._wake_up = None
                     continue
@@ -247,14 +270,14 @@ class Engine(Planner):
                 await self._step()
                 await asyncio.sleep(0)  # tidy: let handlers and callers have their turn
         except asyncio.CancelledError:
-            if not self._closing:
+            if not self._phase.closing:
                 self._fail(Fatal("The engine's task was cancelled from outside."))
             raise
         except Exception as error:
             self._fail(error)
 
     async def _step(self) -> None:
-        self.pulse.deaf(await self._window.reach())
+        self._pulse.deaf(await self._window.reach())
         acts = await self._shell.step()
         self._carry_out(acts)
         if acts.failure is not None:
@@ -285,20 +308,20 @@ class Engine(Planner):
             self._waiters.tell(acts.changes, self._view)
         self._set_alarm()
         self._window.plan()
-        self.pulse.plan()
-        self.rewind(turn)
-        self.guard.after()
+        self._pulse.plan()
+        self.planner.rewind(turn)
+        self._guard.after()
         if self.meter is not None:
             self.meter.turn(turn)
 
     def _ring(self) -> None:
         """The alarm rang: time must advance."""
-        if not self._closing and self._failure is None:
-            self.look()
+        if not self._phase.closing and self._phase.failure is None:
+            self.planner.look()
         self._inbox.time()
 
     def _set_alarm(self) -> None:
-        self._alarm.set(self.pump.kernel.next_ms())
+        self._alarm.set(self._kernel.next_ms())
 
     def _notify_quiet(self) -> None:
         waiting, self._quiet = self._quiet, []
@@ -311,51 +334,23 @@ class Engine(Planner):
     def settle(self, settlements: list[Settlement], counted: Counted | None = None) -> None:
         """Hand in outcomes of deliveries: of channels, and of workers. `counted` is called once: with whether
         each counted, or with an error. After `NoSpace` the outcomes are kept, and written later."""
-        if self._failure is not None:
+        if self._phase.failure is not None:
             if counted is not None:
-                counted(self._failure)
+                counted(self._phase.failure)
             return
-        if counted is not None and not self._started:
-            counted(Closed("The engine is not running."))
+        if counted is not None and not self._phase.started:
+            counted(not_running())
             return
         if self.meter is not None:
             self.meter.settled(settlements)
-        self.expecting.durations.settled(settlements)
+        self.predictor.durations.settled(settlements)
         self._inbox.settle(settlements, counted)
-
-    def request(
-        self, command: Command, ack: AckLevel, reply: Callable[[Answer | Exception], None], size: int = 128
-    ) -> None:
-        """Hand in a command; `reply` is called once."""
-        if self._failure is not None:
-            reply(self._failure)
-        elif not self._started or self._closing:
-            reply(Closed("The engine is not running."))
-        else:
-            self._inbox.put(Request(command, ack, reply, size))
-
-    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
-        """Hand in a command and wait for its answer; a refusal is raised."""
-        problem = bounds.command(command)
-        if problem is not None:
-            raise errors.InvalidField(problem)
-        self.guard.admit_command(command)
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        self.request(command, ack, resolver(future), command_bytes(command))
-        answer = await future
-        if isinstance(answer, Refusal):
-            raise error_of(answer)
-        if isinstance(command, SetLane):
-            self.expecting.look(self.settled_lanes)
-        if isinstance(answer, Existing):
-            return query.view(answer.intent, self.now_ms())
-        return query.view(answer, self.now_ms()) if isinstance(answer, Intent) else answer
 
     async def wait(self, id: str) -> View:
         """Wait until the intent has ended; returns its view."""
-        view = self.get(id)
+        view = self.reads.get(id)
         if view is None:
-            raise errors.NoSuchIntent(f"There is no intent with the id {id!r}.")
+            raise NoSuchIntent(f"There is no intent with the id {id!r}.")
         return view if view.final else await self._waiters.wait(id)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
@@ -363,35 +358,59 @@ class Engine(Planner):
         self._waiters.observers.append(observer)
         return lambda: self._waiters.observers.remove(observer)
 
+    async def advance(self) -> None:
+        """Write that time has passed, and wait until everything that follows at once is done."""
+        self.planner.look()
+        await self.ask(Advance(), AckLevel.ASYNC)
+
+    def report(self, consumer: str, words: Mapping[tuple[str, int], Progress]) -> int:
+        """Progress reports of running functions; gives how many were valid."""
+        self._phase.check()
+        return self._progress.put(self._kernel.state, consumer, words)
+
+    def stalled_lately(self) -> bool:
+        """Whether the event loop stood still just now: connections may have broken for that reason alone."""
+        return self._pulse.stalled_lately()
+
+    @property
+    def settled_lanes(self) -> Mapping[str, LaneSettings]:
+        return self.reads.settled_lanes()
+
+    async def schedule(self, id: str) -> Timetable:
+        return self.planner.get(id)
+
+    async def schedules(self) -> list[Timetable]:
+        return self.planner.all()
+
+    async def next_ticks(self, id: str, count: int) -> list[int]:
+        return self.planner.next_ticks(id, count)
+
     async def checkpoint(self) -> None:
         """Bring the store up to the log now."""
         await self._checkpointer.now()
 
-    def now_ms(self) -> int:
-        return self.clock.now_ms()
-
     @property
     def position(self) -> Position:
         """The position on the log after the newest record."""
-        return self.pump.position
+        return self._pump.position
 
     @property
     def store(self) -> ReadStore:
         """The store, for readers. Raises the reason if the engine is not running."""
-        self._kernel()
+        self._phase.check()
         return self._store
 
-    def _kernel(self) -> Kernel:
-        if self._failure is not None:
-            raise self._failure
-        if not self._started:
-            raise Closed("The engine is not running.")
-        return self.pump.kernel
-
-    def _last_state(self) -> State:
-        return self.pump.kernel.state
-
     def _view(self, id: str) -> View:
-        intent = self.pump.kernel.state.store.get(id)
+        intent = self._kernel.state.store.get(id)
         assert intent is not None, "it changed just now"
         return query.view(intent)
+
+
+def _sync_within_s(options: Options) -> dict[AckLevel, float]:
+    """How soon a batch must be synced; 0: at once."""
+    return {
+        AckLevel.ASYNC: options.flush_ms / 1000,
+        AckLevel.BATCH_DEFERRED: options.batch_deferred_ms / 1000,
+        AckLevel.DURABLE: 0.0,
+        AckLevel.REPLICATED: 0.0,
+    }

@@ -105,14 +105,19 @@ class Gauges(Struct, rename="camel"):
     store: StoreGauge
 
 
+def _state(engine: Engine) -> State:
+    engine._phase.check()
+    return engine._kernel.state
+
+
 def failure(engine: Engine) -> Exception | None:
     """Why the engine stopped itself, if it did."""
-    return engine._failure
+    return engine._phase.failure
 
 
 def is_ready(engine: Engine) -> bool:
     """Whether recovery is done and the engine has neither failed nor is closing."""
-    return engine._started and engine._failure is None and not engine._closing
+    return engine._phase.accepts
 
 
 def log_directory(engine: Engine) -> str | None:
@@ -122,7 +127,7 @@ def log_directory(engine: Engine) -> str | None:
 
 def credits(engine: Engine, lane: str) -> int:
     """How many more deliveries of a lane its consumers would take now."""
-    consumers = engine._kernel().state.consumers.values()
+    consumers = _state(engine).consumers.values()
     return sum(consumer.credits.get(lane, 0) for consumer in consumers)
 
 
@@ -136,7 +141,7 @@ class Hands(Struct):
 
 def hands(engine: Engine) -> dict[str, Hands]:
     """For each pulled lane, the connections that ask for it or hold deliveries of it."""
-    state = engine._kernel().state
+    state = _state(engine)
     found: dict[str, Hands] = {}
     looked_at = 0
     for consumer in state.consumers.values():
@@ -155,13 +160,12 @@ def hands(engine: Engine) -> dict[str, Hands]:
 
 def is_closing(engine: Engine) -> bool:
     """Whether the engine is closing or closed."""
-    return engine._closing
+    return engine._phase.closing
 
 
 def gauges(engine: Engine) -> Gauges:
     """The gauges of a running engine. Raises the error it failed with, or that it does not run."""
-    kernel = engine._kernel()
-    state = kernel.state
+    state = _state(engine)
     lanes, more = _lanes(state)
     return Gauges(
         at_ms=engine.now_ms(),
@@ -174,7 +178,7 @@ def gauges(engine: Engine) -> Gauges:
         entities=state.entities,
         cohorts=state.timers.cohorts,
         stale=state.stale,
-        next_ms=kernel.next_ms(),
+        next_ms=engine._kernel.next_ms(),
         inbox=len(engine._inbox),
         log=_log(engine),
         store=_store(engine),
@@ -183,12 +187,12 @@ def gauges(engine: Engine) -> Gauges:
 
 def tiers(engine: Engine) -> list[TierGauge]:
     """Every tier."""
-    state = engine._kernel().state
-    borrowed, tally = _borrowed(state), engine.tally()
+    state = _state(engine)
+    borrowed, tally = _borrowed(state), engine.reads.tally()
     found = []
     for number, permits in enumerate(state.tiers.all):
         counts = tally.standing(number)
-        late_ms = engine.guard.behind_ms(number, engine.now_ms())
+        late_ms = engine._guard.behind_ms(number, engine.now_ms())
         guarded = engine.options.lateness_guard
         found.append(
             TierGauge(
@@ -212,7 +216,7 @@ def oldest_due_ms(engine: Engine) -> int | None:
     """Since when the first ready intent waits: looks at the head of each queue, not at entities."""
     heads = [
         entry[2].due_at_ms
-        for lane in engine._kernel().state.queues.values()
+        for lane in _state(engine).queues.values()
         for track in lane.tracks
         if (entry := track.head()) is not None
     ]
@@ -264,7 +268,7 @@ def _ready(lane: Lane) -> int:
 
 
 def _log(engine: Engine) -> LogGauge:
-    log, position = engine._log, engine.pump.position
+    log, position = engine._log, engine.position
     disk = log if isinstance(log, DiskLog) else None
     start, segments = disk.extent() if disk is not None else (0, 0)
     return LogGauge(
@@ -278,12 +282,12 @@ def _log(engine: Engine) -> LogGauge:
 
 
 def _store(engine: Engine) -> StoreGauge:
-    store, state = engine._store, engine.pump.kernel.state
+    store, state = engine._store, engine._kernel.state
     position = engine._checkpointer.position
     hot = store.hot()
     return StoreGauge(
         checkpoint_position=position,
-        checkpoint_lag_bytes=engine.pump.position - position,
+        checkpoint_lag_bytes=engine.position - position,
         checkpoints=engine._checkpointer.count,
         unwritten=store.unwritten(),
         hot=hot,

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
+from duetime.clock import Clock
 from duetime.engine.catalog import Catalog, Known
 from duetime.engine.checkpointer import Checkpointer
+from duetime.engine.commands import Commands, resolver
 from duetime.engine.guard import Guard
 from duetime.engine.inbox import Inbox, Single, item_bytes
-from duetime.engine.parts import CHUNK_ITEMS, Chunk, chunks, resolver
-from duetime.engine.reader import Reader
-from duetime.errors import Closed, DuetimeError
-from duetime.kernel.kernel import Answer
+from duetime.engine.parts import CHUNK_ITEMS, Chunk, chunks
+from duetime.engine.phase import Phase
+from duetime.engine.predictions.predictor import Predictor
+from duetime.errors import DuetimeError
+from duetime.kernel.state import State
 from duetime.limits import LARGE_PAYLOAD_BYTES
-from duetime.protocol.command import Command, Submit
+from duetime.protocol.command import Submit
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Existing, Refusal
 from duetime.protocol.terms import AckLevel, Terms
@@ -25,24 +28,34 @@ from duetime.refusals import Submitted, error_of
 _CUT = 10 * CHUNK_ITEMS
 
 
-class Intake(Reader):
-    """Takes new intents. A subclass provides the parts named here."""
+class Submissions:
+    """Takes new intents, checks that there is room, and hands them to the inbox."""
 
-    guard: Guard
-    _catalog: Catalog
-    _checkpointer: Checkpointer
-    _closing: bool
-    _failure: Exception | None
-    _inbox: Inbox
-    _loop: asyncio.AbstractEventLoop
-
-    def request(
-        self, command: Command, ack: AckLevel, reply: Callable[[Answer | Exception], None], size: int = 128
+    def __init__(
+        self,
+        state: State,
+        phase: Phase,
+        clock: Clock,
+        commands: Commands,
+        inbox: Inbox,
+        guard: Guard,
+        checkpointer: Checkpointer,
+        predictor: Predictor,
     ) -> None:
-        raise AssertionError("the engine has the way in")
+        self._state = state
+        self._phase = phase
+        self._now_ms = clock.now_ms
+        self._commands = commands
+        self._inbox = inbox
+        self._guard = guard
+        self._checkpointer = checkpointer
+        self._predictor = predictor
+        self._catalog = Catalog()
+        self._new_future: Callable[[], asyncio.Future[Any]] = _new_future
 
-    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
-        raise AssertionError("the engine has the way in")
+    def start(self) -> None:
+        """The engine starts: all callers are on this loop from now on."""
+        self._new_future = asyncio.get_running_loop().create_future
 
     def submit(
         self, terms: tuple[Terms, ...], items: Iterable[Item], ack: AckLevel
@@ -51,43 +64,43 @@ class Intake(Reader):
         items = tuple(items)
         if len(items) == len(terms) == 1:
             return _listed(self.submit_one(terms[0], items[0], ack))
-        self._kernel()
-        self.guard.admit(terms, len(items))
+        self._phase.check()
+        self._guard.admit(terms, len(items))
         payloads = [len(item.payload) for item in items]
         if max(payloads, default=0) >= LARGE_PAYLOAD_BYTES:
-            self.guard.admit_large(sum(size for size in payloads if size >= LARGE_PAYLOAD_BYTES))
-        now_ms = self.now_ms()
-        late_ms = [self.guard.late_ms(each, now_ms) for each in terms]
+            self._guard.admit_large(sum(size for size in payloads if size >= LARGE_PAYLOAD_BYTES))
+        now_ms = self._now_ms()
+        late_ms = [self._guard.late_ms(each, now_ms) for each in terms]
         for item in items if any(late_ms) else ():
             if item.execute_at_ms < now_ms + late_ms[item.terms]:
-                self.guard.refuse_late(terms[item.terms], late_ms[item.terms])
+                self._guard.refuse_late(terms[item.terms], late_ms[item.terms])
         known = [self._catalog.find(each) for each in terms]
         return self._submit_many(known, items, ack)
 
     def submit_one(self, terms: Terms, item: Item, ack: AckLevel) -> asyncio.Future[Submitted]:
         """One new intent; its `terms` is 0. Intents that arrive together are written together."""
-        lanes = self._kernel().state.lane_settings
-        if self._closing:
-            raise Closed("The engine is not running.")
+        if not self._phase.accepts:
+            raise self._phase.refusal()
+        lanes = self._state.lane_settings
         known = self._catalog.find(terms)
-        self.guard.admit_one(known)
+        self._guard.admit_one(known)
         if len(item.payload) >= LARGE_PAYLOAD_BYTES:
-            self.guard.admit_large(len(item.payload))
-        late_ms = self.guard.late_ms(terms, now_ms := self.now_ms())
+            self._guard.admit_large(len(item.payload))
+        late_ms = self._guard.late_ms(terms, now_ms := self._now_ms())
         if late_ms and item.execute_at_ms < now_ms + late_ms:
-            self.guard.refuse_late(terms, late_ms)
-        future: asyncio.Future[Submitted] = self._loop.create_future()
+            self._guard.refuse_late(terms, late_ms)
+        future: asyncio.Future[Submitted] = self._new_future()
         single = Single(known.terms, item, ack, future, known.bytes + item_bytes(item))
         if lanes and (settings := lanes.get(terms.lane)) is not None and settings.order:
-            self.expecting.one(settings.order, single, self._put)
+            self._predictor.one(settings.order, single, self._put)
         else:
             self._inbox.put(single)
         return future
 
     def _put(self, single: Single) -> None:
         """Hand in an intent that waited for its prediction, unless the engine stopped in the meantime."""
-        if self._failure is not None:
-            single.reply(self._failure)
+        if self._phase.failure is not None:
+            single.reply(self._phase.failure)
         else:
             self._inbox.put(single)
 
@@ -95,9 +108,10 @@ class Intake(Reader):
         self, known: list[Known], items: tuple[Item, ...], ack: AckLevel
     ) -> list[Submitted]:
         await self._checkpointer.catch_up()
-        lanes = self._kernel().state.lane_settings
+        self._phase.check()
+        lanes = self._state.lane_settings
         if lanes:
-            items = await self.expecting.many(lanes, tuple(each.terms for each in known), items)
+            items = await self._predictor.many(lanes, tuple(each.terms for each in known), items)
         # In sequence, each would wait for the one before; all at once keeps the order and fills the batches.
         parts: list[Chunk] = []
         for start in range(0, len(items), _CUT):
@@ -122,10 +136,14 @@ class Intake(Reader):
     def _submit_chunk(
         self, known: list[Known], part: Chunk, ack: AckLevel
     ) -> asyncio.Future[list[Intent | Existing | Refusal]]:
-        future: asyncio.Future[Any] = self._loop.create_future()
+        future = self._new_future()
         terms = tuple(known[place].terms for place in part.terms)
-        self.request(Submit(terms, part.items), ack, resolver(future), part.bytes)
+        self._commands.request(Submit(terms, part.items), ack, resolver(future), part.bytes)
         return future
+
+
+def _new_future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
 
 
 async def _listed(future: asyncio.Future[Submitted]) -> list[Submitted]:

@@ -23,7 +23,7 @@ from duetime.engine.engine import Engine
 from duetime.errors import BadQuery
 from duetime.kernel import query
 from duetime.kernel.history import entries_of
-from duetime.kernel.state import LIVE, State
+from duetime.kernel.state import LIVE
 from duetime.limits import PAGE_BYTES_MAX, PAGE_LOOKS_MAX, PAGE_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
@@ -92,7 +92,7 @@ class Library:
     async def get(self, id: str) -> View | None:
         """One intent, as it is; or as it was at the last checkpoint while the engine recovers."""
         if self._engine is not None:
-            return self._engine.get(id)
+            return self._engine.reads.get(id)
         intent = await self._run(lambda: self._get(id))
         return None if intent is None else query.view(intent)
 
@@ -142,26 +142,24 @@ class Library:
         self, filter: Filter, order: Order, after: Key, limit: int
     ) -> tuple[list[tuple[Key, Intent]], Key | None]:
         """One search after a place, and how far it got; None: to the end."""
-        state = self._state()
-        changed = self._changed()
-        marks = state.marks if state is not None else None
+        changed, marks = self._changed(), self._marks()
         work = _Search(self._archive, filter, order, after, limit, changed, marks)
         return await self._run(work.run), work.end
 
     def _shown(self, found: list[tuple[Key, Intent]], filter: Filter, order: Order) -> list[View]:
         """Views of the intents found, as they are at this moment."""
-        state = self._state()
+        marks = self._marks()
         now_ms = 0 if self._engine is None else self._engine.now_ms()
         peek = None if self._engine is None else self._engine.store.peek
         shown = []
         for key, intent in found:
-            if state is not None and peek is not None:
+            if marks is not None and peek is not None:
                 live = peek(intent.id)
                 if live is not None:
                     if not filter.matches(live) or key_of(live, order) != key:
                         continue
                     intent = live
-                if forgotten(intent, state.marks):
+                if forgotten(intent, marks):
                     continue
             shown.append(query.view(intent, now_ms))
         return shown
@@ -238,8 +236,8 @@ class Library:
 
     # The sources.
 
-    def _state(self) -> State | None:
-        return None if self._engine is None else self._engine.state()
+    def _marks(self) -> Marks | None:
+        return None if self._engine is None else self._engine.reads.marks()
 
     def _changed(self) -> list[Intent]:
         """Intents that may be newer than their rows."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from duetime import limits
-from duetime.protocol.command import Settings
+from duetime.kernel.state import State
+from duetime.protocol.command import Command, Configure, Resize, Settings
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -21,3 +22,14 @@ class Options(Struct, frozen=True, kw_only=True):
     drain_ms: int = 30_000
     disk_reserve_bytes: int = limits.DISK_RESERVE_BYTES
     lateness_guard: bool = False
+
+
+def settings_commands(state: State, options: Options) -> list[Command]:
+    """Commands for settings that have changed since the state was written."""
+    commands: list[Command] = []
+    if state.settings != options.settings:
+        commands.append(Configure(options.settings))
+    for tier, permits in enumerate(options.permits):
+        if state.tiers.all[tier].max != permits:
+            commands.append(Resize(tier, permits))
+    return commands

@@ -1,36 +1,19 @@
-"""Chunks of a large submit, commands for changed settings, and replies that end a future."""
+"""Chunks of a large submit: each fits a frame."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.engine.inbox import item_bytes
-from duetime.engine.options import Options
-from duetime.kernel.kernel import Answer
-from duetime.kernel.state import State
 from duetime.limits import BATCH_BYTES_MAX
-from duetime.protocol.command import Command, Configure, Resize
 from duetime.protocol.intent import Item
 
 # Maximum intents of one submit that are written together, and their bytes.
 CHUNK_ITEMS = 1_000
 CHUNK_BYTES = BATCH_BYTES_MAX // 2
-
-
-def settings_commands(state: State, options: Options) -> list[Command]:
-    """Commands for settings that have changed since the state was written."""
-    commands: list[Command] = []
-    if state.settings != options.settings:
-        commands.append(Configure(options.settings))
-    for tier, permits in enumerate(options.permits):
-        if state.tiers.all[tier].max != permits:
-            commands.append(Resize(tier, permits))
-    return commands
 
 
 class Chunk(Struct, frozen=True):
@@ -67,17 +50,3 @@ def _chunk(items: tuple[Item, ...], places: dict[int, int], size: int) -> Chunk:
     if any(old != new for old, new in places.items()):
         items = tuple(replace(item, terms=places[item.terms]) for item in items)
     return Chunk(items, tuple(places), size)
-
-
-def resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:
-    """A reply that ends a future."""
-
-    def reply(answer: Answer | Exception) -> None:
-        if future.done():
-            return
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
-
-    return reply

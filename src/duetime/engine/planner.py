@@ -6,16 +6,17 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
+from duetime.clock import Clock
 from duetime.engine import calendar
+from duetime.engine.commands import Commands
 from duetime.engine.inbox import command_bytes
-from duetime.engine.intake import Intake
+from duetime.engine.phase import Phase
 from duetime.engine.pump import Turn
 from duetime.errors import InvalidField, NoSuchSchedule
 from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol import bounds
 from duetime.protocol.command import (
-    Advance,
     DropSchedule,
     Leap,
     PauseSchedule,
@@ -32,10 +33,14 @@ from duetime.protocol.view import View
 _logger = logging.getLogger("duetime")
 
 
-class Planner(Intake):
+class Planner:
     """Keeps schedules. Rules become moments here; the log has only the moments."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: State, phase: Phase, clock: Clock, commands: Commands) -> None:
+        self._state = state
+        self._phase = phase
+        self._now_ms = clock.now_ms
+        self._commands = commands
         self._ticking: set[tuple[str, int]] = set()
         """Ticks that are on their way to the log."""
         self._rewind = False
@@ -43,67 +48,63 @@ class Planner(Intake):
         self.charge: Callable[[str, int], None] = lambda owner, count: None
         """Called with the owner of a schedule and the number of intents that its ticks make."""
 
-    async def put_schedule(self, schedule: Schedule, revision: int = 0) -> Timetable:
+    async def put(self, schedule: Schedule, revision: int = 0) -> Timetable:
         """Create a schedule, or change its rule. The same again changes nothing."""
         problem = bounds.unreadable(schedule, Schedule) or bounds.schedule(schedule)
         problem = problem or calendar.problem(schedule)
         if problem is not None:
             raise InvalidField(problem)
-        next_ms = calendar.following(schedule, self.now_ms())
-        table: Timetable = await self.ask(PutSchedule(schedule, next_ms, revision))
+        next_ms = calendar.following(schedule, self._now_ms())
+        table: Timetable = await self._commands.ask(PutSchedule(schedule, next_ms, revision))
         return table
 
-    async def drop_schedule(self, id: str, revision: int = 0) -> Timetable:
+    async def drop(self, id: str, revision: int = 0) -> Timetable:
         """Delete a schedule. Its existing intents stay."""
-        table: Timetable = await self.ask(DropSchedule(id, revision))
+        table: Timetable = await self._commands.ask(DropSchedule(id, revision))
         return table
 
-    async def pause_schedule(self, id: str, revision: int = 0) -> Timetable:
+    async def pause(self, id: str, revision: int = 0) -> Timetable:
         """Stop its ticks until it is resumed."""
-        table: Timetable = await self.ask(PauseSchedule(id, revision))
+        table: Timetable = await self._commands.ask(PauseSchedule(id, revision))
         return table
 
-    async def resume_schedule(self, id: str, revision: int = 0) -> Timetable:
+    async def resume(self, id: str, revision: int = 0) -> Timetable:
         """Resume its ticks from now on. Ticks during the pause are not made up."""
-        seen = self._table(id)
-        next_ms = calendar.following(seen.schedule, self.now_ms())
+        seen = self.get(id)
+        next_ms = calendar.following(seen.schedule, self._now_ms())
         # The moment belongs to this rule: if another caller changes the rule meanwhile, this one is refused.
-        table: Timetable = await self.ask(ResumeSchedule(id, next_ms, revision or seen.revision))
+        table: Timetable = await self._commands.ask(ResumeSchedule(id, next_ms, revision or seen.revision))
         return table
 
-    async def trigger_schedule(self, id: str, name: str | None = None) -> View:
+    async def trigger(self, id: str, name: str | None = None) -> View:
         """Make an intent of it now, besides its ticks and whatever runs; once for each `name`."""
-        view: View = await self.ask(Trigger(id, name))
+        view: View = await self._commands.ask(Trigger(id, name))
         return view
 
-    async def schedule(self, id: str) -> Timetable:
-        return self._table(id)
-
-    async def schedules(self) -> list[Timetable]:
+    def all(self) -> list[Timetable]:
         """All schedules, by id."""
-        return sorted(self._kernel().state.timetables.all.values(), key=lambda table: table.id)
+        self._phase.check()
+        return sorted(self._state.timetables.all.values(), key=lambda table: table.id)
 
-    async def next_ticks(self, id: str, count: int) -> list[int]:
+    def next_ticks(self, id: str, count: int) -> list[int]:
         """Its next ticks, without jitter. None while it is paused."""
-        table = self._table(id)
+        table = self.get(id)
         if table.paused or not table.next_ms:
             return []
         return [table.next_ms, *calendar.ticks(table.schedule, table.next_ms, count - 1)]
 
-    def _table(self, id: str) -> Timetable:
-        table = self._kernel().state.timetables.all.get(id)
+    def get(self, id: str) -> Timetable:
+        """One schedule; raises `NoSuchSchedule` if there is none."""
+        self._phase.check()
+        table = self._state.timetables.all.get(id)
         if table is None:
             raise NoSuchSchedule(f"There is no schedule with the id {id[:128]!r}.")
         return table
 
-    async def advance(self) -> None:
-        """Write that time has passed, and wait until everything that follows at once is done."""
-        self.look()
-        await self.ask(Advance(), AckLevel.ASYNC)
-
     def look(self) -> None:
         """Write the ticks that are due."""
-        for table in due(self._kernel().state, self.now_ms()):
+        self._phase.check()
+        for table in due(self._state, self._now_ms()):
             key = (table.id, table.next_ms)
             if key in self._ticking:
                 continue
@@ -123,8 +124,8 @@ class Planner(Intake):
         def written(answer: Answer | Exception) -> None:
             self._rewind |= isinstance(answer, Exception)  # no space on the disk: again after the next turn
 
-        for command in rewound(self._kernel().state, self.now_ms()):
-            self.request(command, AckLevel.ASYNC, written, command_bytes(command))
+        for command in rewound(self._state, self._now_ms()):
+            self._commands.request(command, AckLevel.ASYNC, written, command_bytes(command))
 
     def _write(self, table: Timetable, key: tuple[str, int]) -> None:
         def written(answer: Answer | Exception) -> None:
@@ -135,13 +136,13 @@ class Planner(Intake):
 
         command: Tick | PauseSchedule
         try:
-            command = calendar.tick(table, self.now_ms())
+            command = calendar.tick(table, self._now_ms())
         except Exception:  # a zone that the system no longer knows
             _logger.exception(
                 "The schedule %r is paused: its cron expression or time zone cannot be resolved.", table.id
             )
             command = PauseSchedule(table.id, table.revision)
-        self.request(command, table.schedule.terms.ack, written, command_bytes(command))
+        self._commands.request(command, table.schedule.terms.ack, written, command_bytes(command))
 
 
 def _tell(leap: Leap) -> None:

@@ -23,7 +23,6 @@ class Pulse:
         self._beats_at_all = not isinstance(clock, AlarmClock)
         """A clock set by hand does not move with the event loop, so the loop is not watched."""
         pump.stood_still = self.stood_still
-        self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
         self._due_ms = 0
         self._still_ms = 0
@@ -60,7 +59,7 @@ class Pulse:
 
     def _arm(self) -> None:
         self._due_ms = _now_ms() + PULSE_MS
-        self._beat = self._loop.call_later(PULSE_MS / 1000, self._beats)
+        self._beat = asyncio.get_running_loop().call_later(PULSE_MS / 1000, self._beats)
 
     def _beats(self) -> None:
         self._look()

@@ -33,9 +33,16 @@ class Tape(Protocol):
 async def recover(
     log: Tape, store: Store, progress: Callable[[int], None] | None = None
 ) -> tuple[Kernel, Position]:
-    """The kernel as of the last record, and the position after it. Its effects need not be carried out: the
-    `Start` of a new epoch hands out again what was in flight."""
+    """The kernel as of the last record, and the position after it."""
     kernel = Kernel(store)
+    return kernel, await recover_into(kernel, log, store, progress)
+
+
+async def recover_into(
+    kernel: Kernel, log: Tape, store: Store, progress: Callable[[int], None] | None = None
+) -> Position:
+    """Bring a new kernel up to the last record; gives the position after it. Its effects need not be carried
+    out: the `Start` of a new epoch hands out again what was in flight."""
     checkpoint = store.load()
     _check_folder(log, store)
     position = await log.start()
@@ -61,7 +68,7 @@ async def recover(
             await asyncio.sleep(0)
         if progress is not None:
             progress(kernel.state.records)
-    return kernel, await log.tail()
+    return await log.tail()
 
 
 def _check_folder(log: Tape, store: Store) -> None:

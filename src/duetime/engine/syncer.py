@@ -29,14 +29,17 @@ class Syncer:
         self._reached = reached
         self._meter = meter
         self._failed = failed
-        self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_s = 0.0
         self._wanted = asyncio.Event()
         self._closing = False
         self._written: Position = 0
         self.synced: Position = 0
-        self._task = self._loop.create_task(self._run())
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin. The log is open."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
     def written(self, position: Position, within_s: float) -> None:
         """Everything up to here is written and must be synced within this time; 0: at once."""
@@ -44,20 +47,22 @@ class Syncer:
         if not within_s:
             self._wanted.set()
             return
-        at_s = self._loop.time() + within_s
+        loop = asyncio.get_running_loop()
+        at_s = loop.time() + within_s
         if self._timer is not None and self._timer_at_s <= at_s:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at_s = at_s
-        self._timer = self._loop.call_at(at_s, self._wanted.set)
+        self._timer = loop.call_at(at_s, self._wanted.set)
 
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._closing = True
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
         try:

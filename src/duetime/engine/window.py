@@ -38,7 +38,6 @@ class Window:
         self._clock = clock
         self._most_ms = horizon_ms
         self._moved = moved
-        self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._at_ms = 0
         self._closed = False
@@ -56,7 +55,7 @@ class Window:
             return
         if self._timers.extend(self._clock.now_ms() + self._horizon_ms, _ROWS):
             self._at_ms = 0
-            self._timer = self._loop.call_later(_REST_S, self.extend)
+            self._timer = asyncio.get_running_loop().call_later(_REST_S, self.extend)
             return
         self._moved()
         self.plan()
@@ -83,7 +82,7 @@ class Window:
             self._timer.cancel()
         self._at_ms = at_ms
         delay_ms = max(at_ms - self._clock.now_ms(), 0)
-        self._timer = self._loop.call_later(delay_ms / 1000, self.extend)
+        self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self.extend)
 
     def close(self) -> None:
         self._closed = True

@@ -79,7 +79,7 @@ def autoscale(
 
 
 def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming: int) -> QueueSignal:
-    sketch = engine.expecting.durations.lane(lane.name)
+    sketch = engine.predictor.durations.lane(lane.name)
     measured = sketch is not None and sketch.count > 0
     each_ms = sketch.mean_ms if sketch is not None and measured else _ASSUMED_MS
     # A paused queue delivers nothing, so more workers would not help.

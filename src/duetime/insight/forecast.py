@@ -198,7 +198,7 @@ def _times(meter: Meter, tier: int, now_ms: int) -> tuple[float, bool]:
 
 def _lane_times(engine: Engine, meter: Meter, seen: Gauges, lane: str) -> tuple[float, bool]:
     """The mean duration of the queue's deliveries; of all deliveries while the queue has none."""
-    sketch = engine.expecting.durations.lane(lane)
+    sketch = engine.predictor.durations.lane(lane)
     if sketch is not None and sketch.count:
         return max(sketch.mean_ms, 0.1), True
     return _all_times(meter, seen)

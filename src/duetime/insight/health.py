@@ -232,9 +232,9 @@ def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
     signs.checkpoint_lag_bytes = seen.store.checkpoint_lag_bytes
     signs.disk_free_bytes = seen.log.free_bytes
     signs.disk_reserve_bytes = engine.options.disk_reserve_bytes
-    signs.model = engine.expecting.model.trouble()
+    signs.model = engine.predictor.model.trouble()
     connected = meter.connected()
-    signs.idle = idle(engine, connected)
+    signs.idle = idle(engine.reads, connected)
     signs.paused = tuple(lane.name for lane in seen.lanes if lane.paused)
     signs.unserved = {
         lane.name: lane.ready
@@ -243,7 +243,7 @@ def _look(engine: Engine, meter: Meter, signs: Signs) -> None:
         and lane.name != "entity:"
         and not (lane.pushed or lane.paused or lane.consumers or lane.running)
     }
-    signs.unserved |= unserved(engine, connected)
+    signs.unserved |= unserved(engine.reads, connected)
 
 
 # Text.

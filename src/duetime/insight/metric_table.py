@@ -309,14 +309,14 @@ METRICS: tuple[Spec, ...] = (
         COUNTER,
         ("source",),
         "Durations predicted at submit, by source: model, sketch, none.",
-        lambda s: [((source,), count) for source, count in s.engine.expecting.told.items()],
+        lambda s: [((source,), count) for source, count in s.engine.predictor.told.items()],
     ),
     Spec(
         "duetime_prediction_model",
         GAUGE,
         ("state",),
         "1 for the current state of the duration model.",
-        lambda s: [((state,), int(state == s.engine.expecting.model.state)) for state in STATES],
+        lambda s: [((state,), int(state == s.engine.predictor.model.state)) for state in STATES],
     ),
     Spec(
         "duetime_workers",
@@ -330,7 +330,7 @@ METRICS: tuple[Spec, ...] = (
         GAUGE,
         (),
         "Connections that do not take the work that waits for them.",
-        _one(lambda s: len(idle(s.engine, s.meter.connected()))),
+        _one(lambda s: len(idle(s.engine.reads, s.meter.connected()))),
     ),
     Spec(
         "duetime_held_back_intents",

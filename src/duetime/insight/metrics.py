@@ -86,7 +86,7 @@ class Metrics:
             return None
         seen = inside.gauges(self._engine)
         queues = autoscale(self._engine, seen=seen).queues
-        return Source(self._engine, self._meter, self._engine.tally(), seen, queues)
+        return Source(self._engine, self._meter, self._engine.reads.tally(), seen, queues)
 
 
 def _family(spec: Spec) -> Any:

@@ -69,19 +69,19 @@ class Predictions(Struct, rename="camel"):
 
 def predictions(engine: Engine) -> Predictions:
     """The statistics now. The simulation of each ordered lane takes some milliseconds."""
-    expecting = engine.expecting
-    durations, model = expecting.durations, expecting.model
+    predictor = engine.predictor
+    durations, model = predictor.durations, predictor.model
     names = sorted(durations.functions, key=lambda name: (-durations.functions[name].added, name))
     known = [name for name in names if durations.functions[name].count]
     return Predictions(
         functions=[_function(name, durations.functions[name], model) for name in known[:_SHOWN_MAX]],
         more_functions=max(0, len(known) - _SHOWN_MAX),
         lanes=[
-            LaneForecast(lane, engine.lane_settings(lane).order.name, expecting.source(lane), gain_of(recent))
+            LaneForecast(lane, engine.lane_settings(lane).order.name, predictor.source(lane), gain_of(recent))
             for lane, recent in sorted(durations.watched.items())
         ],
         model=_model(model),
-        predicted=dict(expecting.told),
+        predicted=dict(predictor.told),
     )
 
 

@@ -16,31 +16,31 @@ from duetime.timefmt import plural
 _SILENT_MS = HEARTBEAT_MS + 2_000
 
 
-def idle(engine: Reader, connected: list[Connected]) -> dict[str, str]:
+def idle(reads: Reader, connected: list[Connected]) -> dict[str, str]:
     """The idle workers, each with a description."""
-    if not connected or engine.is_draining():
+    if not connected or reads.is_draining():
         return {}
     found: dict[str, str] = {}
     for worker in connected:
-        words = "" if worker.draining else _idle(engine, worker)
+        words = "" if worker.draining else _idle(reads, worker)
         if words:
             found[worker.name.partition("~")[0]] = words
     return found
 
 
-def unserved(engine: Reader, connected: list[Connected]) -> dict[str, int]:
+def unserved(reads: Reader, connected: list[Connected]) -> dict[str, int]:
     """Entity types with ready messages and no connected worker, each with the number of entities."""
     served = {lane.partition("/")[0] for worker in connected for lane in worker.sources}
     return {
         name: ready
-        for name, ready in engine.ready_entities().items()
+        for name, ready in reads.ready_entities().items()
         if name not in served and name.replace("entities:", "entity:", 1) not in served
     }
 
 
-def _idle(engine: Reader, worker: Connected) -> str:
+def _idle(reads: Reader, worker: Connected) -> str:
     name = repr(worker.name.partition("~")[0])
-    ready = [lane for lane in sorted(worker.sources) if engine.has_ready(lane)]
+    ready = [lane for lane in sorted(worker.sources) if reads.has_ready(lane)]
     if worker.silent_ms >= _SILENT_MS and (worker.held or ready):
         holds = f" and holds {plural(worker.held, 'delivery').replace('deliverys', 'deliveries')}"
         return f"{name} has given no sign of life for {span(worker.silent_ms)}{holds if worker.held else ''}"

@@ -87,7 +87,7 @@ async def pass_time(engine: Engine, clock: ManualClock, until_ms: int) -> None:
     """Let time pass for an engine on this clock: everything that is due on the way happens at its moment."""
     await engine.quiet()
     while True:
-        next_ms = engine.next_ms()
+        next_ms = engine.reads.next_ms()
         if next_ms is None or next_ms > until_ms:
             break
         clock.set_ms(max(next_ms, clock.now_ms()))

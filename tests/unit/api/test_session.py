@@ -165,13 +165,13 @@ def test_outcomes_of_workers_and_webhooks_are_one_record():
     async def main() -> None:
         async with world() as w:
             delivery = await both_out(w)
-            before = w.engine.pump.kernel.state.records
+            before = w.engine.reads.overview().records
             counted: list[list[bool] | Exception] = []
             done = Settlement(delivery.intent_id, delivery.delivery, Done(), consumer="w")
             w.webhooks.end()
             w.engine.settle([done, done], counted.append)
             await w.engine.advance()
             assert counted == [[True, False]]
-            assert w.engine.pump.kernel.state.records == before + 2, "the outcomes, and the passing of time"
+            assert w.engine.reads.overview().records == before + 2, "the outcomes, and the passing of time"
 
     run(main())

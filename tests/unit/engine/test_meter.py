@@ -178,7 +178,7 @@ def test_waiting_for_a_limit_is_counted_apart(tmp_path):
             await w.many("a", 2, limits=(Limit("k", concurrency=1),))
             await w.many("p", 3, target=Task("work", "q"), in_ms=1_000)
             await w.engine.ask(Pause("task:q"))
-            state = w.engine.state()
+            state = w.engine._kernel.state
             assert waiting(state) == 0 and state.counts[DUE] == 1
             await w.pass_ms(2_000)
             assert waiting(state) == 0 and state.counts[DUE] == 4
@@ -195,7 +195,7 @@ def test_waiting_for_a_limit_is_counted_apart(tmp_path):
 def test_what_waits_for_its_entity_or_a_paused_type_needs_no_more_workers(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            state = w.engine.state()
+            state = w.engine._kernel.state
             await w.many("a", 5, target=Entity("cart", "e1", "add"))
             await w.many("b", 1, target=Entity("cart", "e2", "add"))
             assert state.counts[DUE] == 6 and waiting(state) == 2
@@ -217,7 +217,7 @@ def test_a_snooze_is_not_a_second_first_time_but_a_revival_is(tmp_path):
             await w.engine.ask(Revive("a0"))
             await w.end()
             assert late.total().count == 2
-            tally = w.engine.tally()
+            tally = w.engine.reads.tally()
             assert tally.moves(Tier.STANDARD, DEAD_LETTERED, SCHEDULED) == 1
             assert tally.moves_to(DEAD_LETTERED) == 1
 
@@ -347,10 +347,10 @@ def test_the_tally_says_how_many_of_a_tier_have_a_status_also_after_a_restart(tm
             assert found[Tier.ULTRA][SCHEDULED], found[Tier.ULTRA][CANCELED] == (4, 1)
             counts = again.engine.overview().counts
             assert [sum(tier[s] for tier in found) for s in Status] == [counts[s.name] for s in Status]
-            assert again.engine.tally().moves_to(ACKED) == 0
+            assert again.engine.reads.tally().moves_to(ACKED) == 0
 
     def _standings(w):
-        tally = w.engine.tally()
+        tally = w.engine.reads.tally()
         return [tally.standing(tier) for tier in Tier]
 
     run(main())

@@ -16,7 +16,7 @@ def test_the_ticks_of_an_owner_are_charged(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             charged: list[tuple[str, int]] = []
-            w.engine.charge = lambda owner, count: charged.append((owner, count))
+            w.engine.planner.charge = lambda owner, count: charged.append((owner, count))
             await w.engine.put_schedule(Schedule("mine", TERMS, every_ms=1_000, owner="token"))
             await w.engine.put_schedule(Schedule("free", TERMS, every_ms=1_000))
             await w.pass_ms(1_000)
@@ -39,10 +39,10 @@ def test_schedules_are_looked_at_when_the_clock_was_set_and_not_when_the_engine_
     async def main():
         async with world(tmp_path) as w:
             monkeypatch.setattr(planner, "rewound", rewound)
-            w.engine.pump.stood_still = lambda: still_ms
-            w.engine.pump._ahead_ms -= by_ms
+            w.engine._pump.stood_still = lambda: still_ms
+            w.engine._pump._ahead_ms -= by_ms
             await w.engine.advance()
-            w.engine.pump.stood_still = lambda: 0
+            w.engine._pump.stood_still = lambda: 0
 
     run(main())
     assert len(looked) == looks

@@ -14,14 +14,15 @@ def test_what_a_consumer_holds_and_still_takes(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             engine = w.engine
-            assert not engine.held("worker")
-            assert not engine.credits("worker")
+            assert not engine.reads.held("worker")
+            assert not engine.reads.credits("worker")
             await engine.ask(Demand("worker", "stream:s", 3))
             before = engine.position
             await w.many("a", 1, target=Stream("s"))
             assert engine.position > before
-            assert [(id, intent.delivery) for id, intent in engine.held("worker").items()] == [("a0", 1)]
-            assert engine.credits("worker") == {"stream:s": 2}
+            held = engine.reads.held("worker")
+            assert [(id, intent.delivery) for id, intent in held.items()] == [("a0", 1)]
+            assert engine.reads.credits("worker") == {"stream:s": 2}
 
     run(main())
 
@@ -35,8 +36,9 @@ def test_after_a_failure_connections_still_read_what_they_hold(tmp_path):
             await engine.ask(Demand("worker", "stream:s", 3))
             await w.many("a", 1, target=Stream("s"))
             engine._fail(Fatal("The medium is gone."))
-            assert list(engine.held("worker")) == ["a0"]
-            for read in (engine.state, engine.next_ms, engine.tally, lambda: engine.store):
+            assert list(engine.reads.held("worker")) == ["a0"]
+            reads = engine.reads
+            for read in (reads.overview, reads.next_ms, reads.tally, lambda: engine.store):
                 with pytest.raises(Fatal):
                     read()
 

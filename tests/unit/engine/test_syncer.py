@@ -44,6 +44,7 @@ class Rig:
         self.reached = asyncio.Queue[Position]()
         self.failed = asyncio.Queue[Exception]()
         self.syncer = Syncer(self.log, self.reached.put_nowait, self.failed.put_nowait)
+        self.syncer.start()
 
     def write(self, position: Position, within_s: float) -> None:
         self.log.storage.tail = position
@@ -120,6 +121,7 @@ def test_a_sync_that_fails_is_told_and_not_tried_again():
             r.write(10, 0)
             assert isinstance(await r.failed.get(), Damaged)
             r.write(20, 0)
+            assert r.syncer._task is not None
             await asyncio.wait([r.syncer._task])
             assert r.log.begun.qsize() == 1
             assert r.reached.empty()
@@ -136,6 +138,7 @@ def test_a_task_that_is_cancelled_from_outside_is_a_failure():
         async with rig() as r:
             r.write(10, 0)
             await r.log.begun.get()
+            assert r.syncer._task is not None
             r.syncer._task.cancel()
             assert isinstance(await r.failed.get(), Fatal)
 

@@ -18,7 +18,8 @@ COUNT = 5_000
 
 
 def counts(w: World) -> list[int]:
-    return [w.engine.state().counts[status] for status in (SCHEDULED, DUE, DISPATCHING)]
+    found = w.engine.reads.overview().counts
+    return [found[status.name] for status in (SCHEDULED, DUE, DISPATCHING)]
 
 
 def test_what_came_due_while_the_engine_was_down_is_fetched_in_slices(tmp_path):
@@ -78,14 +79,14 @@ def test_a_long_fetch_counts_against_no_lease(tmp_path, monkeypatch):
 
     async def main():
         async with world(tmp_path) as w:
-            w.engine.pulse._beats_at_all = True  # as with a clock that nobody sets by hand
+            w.engine._pulse._beats_at_all = True  # as with a clock that nobody sets by hand
             await w.many("cold", 10, 24 * HOUR)
             await w.engine.checkpoint()
             await w.engine.ask(Demand("worker", "stream:s", 1))
             await w.many("held", 1, target=Stream("s"))
             w.clock.set_ms(w.clock.now_ms() + 25 * HOUR)
             await w.engine.ask(Beat("worker"))
-            held = w.engine.held("worker")
+            held = w.engine.reads.held("worker")
             assert [(intent.id, intent.delivery) for intent in held.values()] == [("held0", 1)]
 
     run(main())

@@ -209,7 +209,7 @@ def test_before_and_after_the_engine_runs_there_is_nothing_to_say(tmp_path):
 def test_a_thousand_queues_are_not_a_thousand_series(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            state = w.engine.state()
+            state = w.engine._kernel.state
             for number in range(1_000):
                 name = f"stream:{number}"
                 state.queues[name] = Lane(name, serial=False, pushed=False)

@@ -52,7 +52,7 @@ def test_the_model_s_error_stands_beside_the_sketch_s(tmp_path):
         async with world(tmp_path) as w:
             await w.many("a", 5)
             await w.end()
-            model = w.engine.expecting.model
+            model = w.engine.predictor.model
             model.trained = Trained(
                 "7", 1_800_000_000_000, 900, Score(9, 0.1, 0.4), {"task:work": Score(9, 0.2, 0.3)}
             )

@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from duetime.channels.pull import Connected
+from duetime.engine.phase import Phase
+from duetime.engine.predictions.durations import Durations
+from duetime.engine.progress import Progresses
 from duetime.engine.reader import Reader
 from duetime.insight.workers import idle, unserved
-from duetime.kernel.state import State
 from duetime.protocol.command import LaneSettings, Pause, SetLane
+from duetime.testing.time import ManualClock
 from tests.unit.kernel.bench import Bench, entity, queue
 
 LANE = "task:mail"
 
 
-class Reads(Reader):
+def reads(bench: Bench) -> Reader:
     """The reads of an engine, over a kernel driven by hand."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def _last_state(self) -> State:
-        return self._bench.state
+    clock = ManualClock()
+    durations = Durations(clock, bench.store)
+    return Reader(bench.kernel, Phase(), clock, Progresses(bench.store), durations)
 
 
 def seen(bench: Bench, **changes: Any) -> dict[str, str]:
@@ -31,7 +31,7 @@ def seen(bench: Bench, **changes: Any) -> dict[str, str]:
         "name": "w~1f", "sources": frozenset({LANE}), "credits": {}, "held": 0, "silent_ms": 100,
         "draining": False,
     }  # fmt: skip
-    return idle(Reads(bench), [Connected(**(base | changes))])
+    return idle(reads(bench), [Connected(**(base | changes))])
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_entities_are_work_too():
 
 def test_types_for_which_nobody_is_connected():
     bench = Bench(pushed=())
-    engine = Reads(bench)
+    engine = reads(bench)
     assert unserved(engine, []) == {}
     bench.submit("a", "b", on=entity("e1"))
     bench.submit("c", on=entity("e2"))

@@ -19,9 +19,9 @@ _UNHELD = Lost("the connection broke before it arrived")
 class Earlier:
     """The names of a client's earlier connections, and what it has of theirs."""
 
-    def __init__(self, names: tuple[str, ...], hello: pb.Hello, engine: Reader) -> None:
+    def __init__(self, names: tuple[str, ...], hello: pb.Hello, reads: Reader) -> None:
         self._names = names
-        self._engine = engine
+        self._reads = reads
         self._told = hello.HasField("holding")
         """Whether the client said what it has. If not, it keeps no lease alive."""
         self._has = {(each.intent_id, each.delivery) for each in hello.holding.held}
@@ -29,7 +29,7 @@ class Earlier:
     def names(self) -> tuple[str, ...]:
         """Those that still hold something."""
         if self._names:
-            self._names = tuple(name for name in self._names if self._engine.held(name))
+            self._names = tuple(name for name in self._names if self._reads.held(name))
         return self._names
 
     def alive(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class Earlier:
     def settled(self, settlement: Settlement) -> Settlement:
         """An outcome in the name of the connection that holds its delivery, if this client had that one."""
         for name in self.names():
-            intent = self._engine.held(name).get(settlement.id)
+            intent = self._reads.held(name).get(settlement.id)
             if intent is not None and intent.delivery == settlement.delivery:
                 return replace(settlement, consumer=name)
         return settlement
@@ -50,7 +50,7 @@ class Earlier:
         found: list[Settlement] = []
         for name in self.alive():
             written = channel.supersede(name)
-            for intent in self._engine.held(name).values():
+            for intent in self._reads.held(name).values():
                 place = (intent.id, intent.delivery)
                 if place not in self._has and (written is None or place in written):
                     found.append(Settlement(*place, _UNHELD, consumer=name))

@@ -19,8 +19,8 @@ from duetime.api.grpc.earlier_connections import Earlier
 from duetime.api.grpc.errors import Context
 from duetime.api.grpc.reading import read
 from duetime.channels.pull import StreamChannel, source_of
+from duetime.engine.commands import resolver
 from duetime.engine.engine import Engine
-from duetime.engine.parts import resolver
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
 from duetime.kernel.kernel import Answer
 from duetime.limits import (
@@ -82,7 +82,7 @@ class Session:
         credits = delivery_codec.credits_of(hello.credits)
         if not credits:
             raise InvalidField("Hello must name at least one stream or queue.")
-        self._earlier = Earlier(earlier, hello, self._engine)
+        self._earlier = Earlier(earlier, hello, self._engine.reads)
         self._subscriber = self._channel.join(name, auto=hello.ack_mode == pb.ACK_MODE_AUTO)
         tasks: list[asyncio.Future[None]] = []
         try:
@@ -259,21 +259,21 @@ class Session:
 
     def _reconcile(self) -> None:
         """Drop what the kernel took back because the client was silent for too long."""
-        held = self._engine.held(self._subscriber.name)
+        held = self._engine.reads.held(self._subscriber.name)
         if len(self._subscriber) > len(held):
             self._subscriber.keep({(intent.id, intent.delivery) for intent in held.values()})
 
     async def _renew(self) -> None:
         """Credits are void when a lease runs out; a client that lives after all has them again."""
         subscriber = self._subscriber
-        standing = self._engine.credits(subscriber.name)
+        standing = self._engine.reads.credits(subscriber.name)
         if subscriber.draining or all(
             standing.get(lane, 0) >= credits for lane, credits in subscriber.credits.items()
         ):
             return
         ours = subscriber.places()
         coming: dict[str, int] = {}  # used up already, and on the way to us
-        for intent in self._engine.held(subscriber.name).values():
+        for intent in self._engine.reads.held(subscriber.name).values():
             if (intent.id, intent.delivery) not in ours:
                 lane = source_of(intent.terms, subscriber.credits)
                 coming[lane] = coming.get(lane, 0) + 1
@@ -292,7 +292,7 @@ class Session:
 
     def _leave(self) -> None:
         engine, subscriber = self._engine, self._subscriber
-        goes_on = subscriber.superseded or engine.pulse.stalled_lately()
+        goes_on = subscriber.superseded or engine.stalled_lately()
         if self._stops and not goes_on:
             subscriber.stopped()
         held = len(subscriber)
@@ -317,7 +317,7 @@ def _ignore(answer: Answer | Exception) -> None:
 
 def leave_empty(engine: Engine, name: str) -> None:
     """Tell the engine that a consumer is gone, once it holds nothing any more."""
-    if engine.held(name):
+    if engine.reads.held(name):
         asyncio.get_running_loop().call_later(LEASE_MS / 1000, leave_empty, engine, name)
     else:
         leave(engine, name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from duetime.clock import Clock
 from duetime.engine.predictions.sketch import Sketch
@@ -37,13 +37,31 @@ class Ended(Struct, frozen=True, gc=False):
     expected_ms: int
 
 
+class Sketches(Struct):
+    """The durations of functions and lanes."""
+
+    functions: dict[str, Sketch] = field(default_factory=dict)
+    lanes: dict[str, Sketch] = field(default_factory=dict)
+    """By queue as shown to users: all entities of a type are one queue."""
+
+    def of(self, terms: Terms) -> tuple[Sketch, Sketch]:
+        """The sketches of the function and the lane, created if missing."""
+        return _found(self.functions, function_of(terms.target)), _found(self.lanes, queue_of(terms.lane))
+
+    def merge(self, other: Sketches) -> None:
+        for mine, more in ((self.functions, other.functions), (self.lanes, other.lanes)):
+            for name, sketch in more.items():
+                _found(mine, name).merge(sketch)
+
+
 class Durations:
     """Sketches of everything that ended."""
 
-    def __init__(self) -> None:
-        self.functions: dict[str, Sketch] = {}
-        self.lanes: dict[str, Sketch] = {}
-        """By queue as shown to users: all entities of a type are one queue."""
+    def __init__(self, clock: Clock, store: ReadStore) -> None:
+        self._clock = clock
+        self._store = store
+        self._sketches = Sketches()
+        self.functions, self.lanes = self._sketches.functions, self._sketches.lanes
         self.watched: dict[str, deque[Ended]] = {}
         """The newest ended intents of each watched lane."""
         self.guesses: dict[str, int] = {}
@@ -54,10 +72,6 @@ class Durations:
         """The sketches of those terms: the next outcome mostly has the same."""
 
     # Called by the engine.
-
-    def begin(self, store: ReadStore, clock: Clock) -> None:
-        """Recovery is done; this is the store from now on."""
-        self._store, self._clock = store, clock
 
     def settled(self, settlements: list[Settlement]) -> None:
         """Outcomes came back; not yet written, so that the intents still have the time of their hand-over."""
@@ -80,7 +94,7 @@ class Durations:
                 continue  # stale, or of another consumer
             if intent.terms is not terms:  # outcomes that come together mostly share them
                 terms = self._terms = intent.terms
-                function, lane = self._both = self._sketches(terms)
+                function, lane = self._both = self._sketches.of(terms)
             took_ms = now_ms - intent.dispatched_at_ms
             function.add(took_ms)
             lane.add(took_ms)
@@ -126,24 +140,18 @@ class Durations:
 
     # Storage.
 
-    def _sketches(self, terms: Terms) -> tuple[Sketch, Sketch]:
-        function = _found(self.functions, function_of(terms.target))
-        return function, _found(self.lanes, queue_of(terms.lane))
-
-    def take_in(self, other: Durations) -> None:
-        """Add the durations that another object found."""
+    def take_in(self, sketches: Sketches) -> None:
+        """Add the durations of earlier runs."""
         self._terms = None  # if there are too many, its sketches may be dropped
-        for mine, more in ((self.functions, other.functions), (self.lanes, other.lanes)):
-            for name, sketch in more.items():
-                _found(mine, name).merge(sketch)
+        self._sketches.merge(sketches)
 
 
-def rebuilt(archive: Archive, rows: int) -> Durations:
+def rebuilt(archive: Archive, rows: int) -> Sketches:
     """The durations of the newest rows on disk. Runs in a thread: nothing waits for it."""
-    found = Durations()
+    found = Sketches()
     with archive.moment():
         for intent in archive.finished(rows):
-            for sketch in found._sketches(intent.terms):
+            for sketch in found.of(intent.terms):
                 sketch.add(intent.finished_at_ms - intent.dispatched_at_ms)
     return found
 

@@ -29,15 +29,16 @@ from duetime.store.store import ReadStore
 MODEL, SKETCH, NONE = "model", "sketch", "none"
 
 
-class Expecting:
+class Predictor:
     """The predictions for new intents."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.durations = Durations()
+    def __init__(self, clock: Clock, store: ReadStore) -> None:
+        self.durations = Durations(clock, store)
         self.model = Model()
         self.told = {MODEL: 0, SKETCH: 0, NONE: 0}
         """Predictions by source; `none`: nothing was known."""
         self._clock = clock
+        self._store = store
         self._path: Path | None = None
         self._waiting: dict[int, Callable[[int], None]] = {}
         self._numbers = 0
@@ -45,16 +46,16 @@ class Expecting:
 
     # Lifecycle.
 
-    def start(self, state: State, store: ReadStore) -> None:
+    def start(self, state: State) -> None:
         """Recovery is done: learn from what is on disk, and find the lanes that ask for predictions."""
-        self._path = store.archive().path
+        self._path = self._store.archive().path
         if state.ended and self._path is not None:
-            self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild(store))
+            self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild())
         self.look(state.lane_settings)
 
-    async def _rebuild(self, store: ReadStore) -> None:
+    async def _rebuild(self) -> None:
         """In a thread with its own connection; if it fails, less is known for a while."""
-        archive = store.archive()
+        archive = self._store.archive()
         try:
             self.durations.take_in(await asyncio.to_thread(rebuilt, archive, PREDICT_REBUILD_ROWS))
         finally:

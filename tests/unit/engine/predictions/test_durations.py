@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from duetime.engine.predictions import durations as module
-from duetime.engine.predictions.durations import Durations
+from duetime.engine.predictions.durations import Durations, Sketches
 from duetime.limits import PREDICT_RECENT_MAX
 from duetime.protocol.command import Demand, LaneSettings, Order, SetLane, Settings
 from duetime.protocol.outcome import Done, Failed, Settlement
 from duetime.protocol.terms import Callback, Entity, Stream, Task, Terms, lane_of
+from duetime.store.memory import MemoryStore
+from duetime.testing.time import ManualClock
 from tests.unit.insight.rig import World, run, world
 
 
@@ -23,7 +25,7 @@ async def took(w: World, ms: int, count: int, target: Any, outcome: Any = None, 
 
 
 def known(w: World) -> dict[str, Any]:
-    found = w.engine.expecting.durations.functions
+    found = w.engine.predictor.durations.functions
     return {name: (sketch.added, round(sketch.quantile(0.5) or 0)) for name, sketch in found.items()}
 
 
@@ -38,7 +40,7 @@ def test_they_are_kept_by_function_and_by_lane(tmp_path):
                 "task:slow": (5, pytest.approx(1_000, rel=0.05)),
                 "callback:shop.example": (5, pytest.approx(300, rel=0.05)),
             }
-            lane = w.engine.expecting.durations.lane("task:mail")
+            lane = w.engine.predictor.durations.lane("task:mail")
             assert lane is not None and lane.added == 10
             assert lane.mean_ms == pytest.approx(550, rel=0.05)
 
@@ -50,7 +52,7 @@ def test_entities_of_a_type_share_one(tmp_path):
         async with world(tmp_path, settings=Settings()) as w:
             await took(w, 40, 1, Entity("cart", "1", "add"), prefix="a")
             await took(w, 40, 1, Entity("cart", "2", "add"), prefix="b")
-            assert list(w.engine.expecting.durations.lanes) == ["entity:cart"]
+            assert list(w.engine.predictor.durations.lanes) == ["entity:cart"]
             assert known(w)["entity:cart.add"][0] == 2
 
     run(main())
@@ -60,7 +62,7 @@ def test_what_failed_or_came_too_late_does_not_count(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await took(w, 100, 3, Task("work"), Failed("x", "no"))
-            w.engine.expecting.durations.settled([Settlement("nobody", 1, Done())])
+            w.engine.predictor.durations.settled([Settlement("nobody", 1, Done())])
             assert known(w) == {}
 
     run(main())
@@ -72,7 +74,7 @@ def test_a_restart_knows_them_again(tmp_path):
             await took(w, 100, 20, Task("work", "mail"))
             await w.engine.checkpoint()
         async with world(tmp_path, w.clock) as w:
-            await w.engine.expecting.rebuilt()
+            await w.engine.predictor.rebuilt()
             assert known(w) == {"task:work": (20, pytest.approx(100, rel=0.05))}
 
     run(main())
@@ -95,10 +97,10 @@ def test_of_a_large_batch_some_are_looked_at(tmp_path, monkeypatch):
 
 def test_there_are_not_more_of_them_than_there_may_be(monkeypatch):
     monkeypatch.setattr(module, "PREDICT_FUNCTIONS_MAX", 10)
-    durations = Durations()
+    durations = Sketches()
     for n in range(100):
         target = Task(f"f{n}", f"q{n}")
-        for sketch in durations._sketches(Terms(target, lane_of(target))):
+        for sketch in durations.of(Terms(target, lane_of(target))):
             for _ in range(1 if n else 1_000):
                 sketch.add(5)
     assert len(durations.functions) <= 10 and len(durations.lanes) <= 10
@@ -106,7 +108,7 @@ def test_there_are_not_more_of_them_than_there_may_be(monkeypatch):
 
 
 def test_guesses_do_not_pile_up():
-    durations = Durations()
+    durations = Durations(ManualClock(), MemoryStore())
     for n in range(20 * PREDICT_RECENT_MAX):
         durations.guess(f"i{n}", 5)
     assert len(durations.guesses) <= 8 * PREDICT_RECENT_MAX
@@ -120,7 +122,7 @@ def test_what_is_expected_is_the_function_s_mean_else_the_lane_s_else_nothing(tm
 
     async def main():
         async with world(tmp_path) as w:
-            expected = w.engine.expecting.durations.expected_ms
+            expected = w.engine.predictor.durations.expected_ms
             assert expected(terms("work", "mail")) == 0
             await took(w, 100, 4, Task("work", "mail"))
             assert expected(terms("work", "mail")) == 0, "four say nothing"
@@ -147,7 +149,7 @@ def test_what_somebody_else_says_of_a_delivery_is_not_noted(tmp_path):
         async with world(tmp_path) as w:
             await w.engine.ask(Demand("mine", "stream:news", 1))
             await w.many("a", 1, target=Stream("news"))
-            w.engine.expecting.durations.settled([Settlement("a0", 1, Done(), consumer="another")])
+            w.engine.predictor.durations.settled([Settlement("a0", 1, Done(), consumer="another")])
             assert known(w) == {}
 
     run(main())

@@ -43,7 +43,7 @@ def test_who_is_expected_to_take_longer_has_more_ahead(tmp_path):
         async with world(tmp_path) as w:
             await w.engine.ask(SetLane("stream:news", LaneSettings(order=Order.EXPECTED)))
             await busy(w)
-            lane = w.engine.state().lanes["stream:news"]
+            lane = w.engine._kernel.state.lanes["stream:news"]
             intent = w.engine.intent("now2")
             assert intent is not None
             assert eta.ahead_of(lane, intent) == 0

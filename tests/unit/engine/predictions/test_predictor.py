@@ -69,8 +69,8 @@ def test_in_order_of_arrival_nothing_is_expected(tmp_path):
             await w.many("plain", 2, target=SLOW_ONE)
             await w.submit(Item("single", 0, w.clock.now_ms()), target=SLOW_ONE)
             assert [expected(w, id) for id in ("plain0", "plain1", "single")] == [0, 0, 0]
-            assert w.engine.expecting.model.state is OFF
-            assert sum(w.engine.expecting.told.values()) == 0
+            assert w.engine.predictor.model.state is OFF
+            assert sum(w.engine.predictor.told.values()) == 0
 
     run(main())
 
@@ -86,7 +86,7 @@ def test_a_lane_that_asks_has_them_on_the_record(tmp_path):
             assert expected(w, "many0") == expected(w, "many1") == pytest.approx(1_000, rel=0.05)
             assert expected(w, "single") == pytest.approx(10, abs=1)
             assert expected(w, "elsewhere") == 0
-            assert w.engine.expecting.told == {"model": 0, "sketch": 3, "none": 0}
+            assert w.engine.predictor.told == {"model": 0, "sketch": 3, "none": 0}
             await order(w, Order.FIFO)
             await w.many("again", 1, target=SLOW_ONE)
             assert expected(w, "again0") == 0
@@ -116,10 +116,10 @@ def test_in_the_shadow_they_are_only_remembered(tmp_path):
             assert [expected(w, id) for id in ("many0", "single")] == [0, 0]
             await w.pass_ms(700)
             await w.end()
-            recent = list(w.engine.expecting.durations.watched["task:default"])
+            recent = list(w.engine.predictor.durations.watched["task:default"])
             assert [each.took_ms for each in recent] == [700, 700, 700]
             assert [each.expected_ms > 500 for each in recent] == [True, True, False]
-            assert w.engine.expecting.durations.guesses == {}
+            assert w.engine.predictor.durations.guesses == {}
 
     run(main())
 
@@ -130,7 +130,7 @@ def test_where_nothing_is_known_the_order_is_that_of_arrival(tmp_path):
             await order(w, Order.EXPECTED, "stream:news")
             await w.many("a", 3, target=Stream("news"))
             assert [expected(w, f"a{n}") for n in range(3)] == [0, 0, 0]
-            assert w.engine.expecting.told["none"] == 3
+            assert w.engine.predictor.told["none"] == 3
             await w.engine.ask(Demand("w1", "stream:news", 3))
             assert [each.id for each in w.channel.out] == ["a0", "a1", "a2"]
 
@@ -144,7 +144,7 @@ def test_lanes_that_ask_are_known_after_a_restart(tmp_path):
             await order(w, Order.EXPECTED)
             await w.engine.checkpoint()
         async with world(tmp_path, w.clock) as w:
-            await w.engine.expecting.rebuilt()
+            await w.engine.predictor.rebuilt()
             await w.many("many", 1, target=SLOW_ONE)
             assert expected(w, "many0") == pytest.approx(1_000, rel=0.05)
 
@@ -157,7 +157,7 @@ def test_lanes_that_ask_are_known_after_a_restart(tmp_path):
 def test_the_model_is_asked_and_the_answer_is_on_the_record(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            model = w.engine.expecting.model = Said()
+            model = w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.submit(Item("one", 0, w.clock.now_ms(), b'{"n": 7}')))
             several = asyncio.ensure_future(w.many("many", 2))
@@ -170,7 +170,7 @@ def test_the_model_is_asked_and_the_answer_is_on_the_record(tmp_path):
                 told(5)  # only the first word counts
             await asyncio.gather(submitting, several)
             assert [expected(w, id) for id in ("one", "many0", "many1")] == [77, 78, 79]
-            assert w.engine.expecting.told["model"] == 3
+            assert w.engine.predictor.told["model"] == 3
 
     run(main())
 
@@ -185,7 +185,7 @@ def test_a_large_batch_is_asked_for_slice_by_slice(tmp_path):
 
     async def main():
         async with world(tmp_path) as w:
-            model = w.engine.expecting.model = Said()
+            model = w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.many("many", 2 * PREDICT_SLICE + 100, 3_600_000))
             for end in (PREDICT_SLICE, 2 * PREDICT_SLICE, 2 * PREDICT_SLICE + 100):
@@ -202,7 +202,7 @@ def test_a_large_batch_is_asked_for_slice_by_slice(tmp_path):
 def test_when_the_model_is_late_for_a_slice_the_rest_is_not_asked_for(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            model = w.engine.expecting.model = Said()
+            model = w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.many("many", 3 * PREDICT_SLICE, 3_600_000))
             await asked_for(model, PREDICT_SLICE)
@@ -218,13 +218,13 @@ def test_when_the_model_is_late_for_a_slice_the_rest_is_not_asked_for(tmp_path):
 def test_in_the_shadow_nobody_waits_for_the_model(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            model = w.engine.expecting.model = Said()
+            model = w.engine.predictor.model = Said()
             await order(w, Order.SHADOW)
             await w.many("many", 2)
             await w.submit(Item("one", 0, w.clock.now_ms()))
             for ms, (_, told) in enumerate(model.asked, 70):
                 told(ms)
-            assert w.engine.expecting.durations.guesses == {"many0": 70, "many1": 71, "one": 72}
+            assert w.engine.predictor.durations.guesses == {"many0": 70, "many1": 71, "one": 72}
 
     run(main())
 
@@ -233,14 +233,14 @@ def test_without_an_answer_the_sketch_says_it(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await learn(w)
-            model = w.engine.expecting.model = Said()
+            model = w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.submit(Item("one", 0, w.clock.now_ms()), target=SLOW_ONE))
             await asyncio.sleep(0)  # tidy: lets it begin
             model.asked[0][1](0)
             await submitting
             assert expected(w, "one") == pytest.approx(1_000, rel=0.05)
-            assert w.engine.expecting.told == {"model": 0, "sketch": 1, "none": 0}
+            assert w.engine.predictor.told == {"model": 0, "sketch": 1, "none": 0}
 
     run(main())
 
@@ -248,7 +248,7 @@ def test_without_an_answer_the_sketch_says_it(tmp_path):
 def test_what_is_too_long_is_cut(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            model = w.engine.expecting.model = Said()
+            model = w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.submit(Item("one", 0, w.clock.now_ms())))
             await asyncio.sleep(0)  # tidy: lets it begin
@@ -262,7 +262,7 @@ def test_what_is_too_long_is_cut(tmp_path):
 def test_who_waits_for_the_model_is_not_left_behind_when_the_engine_stops(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            w.engine.expecting.model = Said()
+            w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.submit(Item("one", 0, w.clock.now_ms())))
             await asyncio.sleep(0)  # tidy: lets it begin
@@ -275,7 +275,7 @@ def test_who_waits_for_the_model_is_not_left_behind_when_the_engine_stops(tmp_pa
 def test_who_waits_for_the_model_is_told_when_the_engine_fails(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            w.engine.expecting.model = Said()
+            w.engine.predictor.model = Said()
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.submit(Item("one", 0, w.clock.now_ms())))
             await asyncio.sleep(0)  # tidy: lets it begin
