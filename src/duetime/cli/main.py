@@ -1,7 +1,7 @@
-"""The `duetime` command: which subcommands there are, how errors are shown, what the exit code says.
+"""The `duetime` command: the list of subcommands, the output of errors, the exit codes.
 
-A subcommand lives in a module of its own, and only the one that is called is imported, so that
-`duetime --help` does not wait for an engine.
+Each subcommand has its own module. Only the module that is called is imported, so that `duetime --help` does
+not load an engine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXIT_CODES: Final = (
 
 
 class Command(NamedTuple):
-    """Where a subcommand lives. `help` is what the list shows; the module's own text is shown by --help."""
+    """The location of a subcommand. `help` is its line in the list; its docstring is shown by --help."""
 
     module: str
     attribute: str
@@ -116,11 +116,11 @@ def _root(
 
 
 def build(called: Collection[str]) -> typer.Typer:
-    """The application; of its subcommands, those in `called` are real, the others are only listed."""
+    """The application. Only the subcommands in `called` are imported; the others are just listed."""
     app = typer.Typer(
         name="duetime",
         no_args_is_help=True,
-        pretty_exceptions_enable=False,  # an error is shown by `main`; a bug deserves a plain traceback
+        pretty_exceptions_enable=False,  # `main` prints errors; a bug gets a plain traceback
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog=EXIT_CODES)(_root)
@@ -141,14 +141,14 @@ def _listed() -> None:
 
 
 def _called(arguments: Sequence[str]) -> Collection[str]:
-    # While the shell completes a line its words stand elsewhere: then every subcommand is wanted.
+    # During completion the words are not in the arguments: import all subcommands.
     if "_DUETIME_COMPLETE" in os.environ:  # tidy: set by the shell's completion, not a setting
         return COMMANDS
     return {argument for argument in arguments if not argument.startswith("-")}
 
 
 def exit_code(error: DuetimeError) -> int:
-    """What a failed command leaves with."""
+    """The exit code of a failed command."""
     if isinstance(error, Damaged):
         return EXIT_DAMAGED
     if isinstance(error, NoSpace | DiskFailed | Held):

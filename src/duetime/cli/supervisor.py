@@ -1,4 +1,4 @@
-"""Worker processes, watched over: one that dies is restarted, signals are passed on, changes are seen."""
+"""Supervises worker processes: restarts dead ones, forwards signals, reloads after changes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 
 from duetime.errors import BadConfig
 
-# How long to wait before a process that died is restarted; it doubles while it dies young.
+# The delay before a dead process is restarted. It doubles while processes die young.
 _AGAIN_S, _AGAIN_S_MAX = 0.5, 30.0
 _YOUNG_S = 10.0
 _SKIPPED = ("__pycache__", "node_modules")
 _logger = logging.getLogger("duetime.worker")
 
-# `awatch` of watchfiles: the changed files below a folder, one set after the other.
+# `awatch` of watchfiles: an iterator over sets of changed files.
 Awatch = Callable[..., AsyncGenerator[set[tuple[Any, str]], None]]
 
 
 def supervise(command: list[str], processes: int, *, reload: bool) -> int:
-    """Run so many of this command until a signal stops them; the exit code."""
+    """Run this many processes of the command until a signal stops them. Returns the exit code."""
     return asyncio.run(Supervisor(command, processes, reload=reload).run())
 
 
 class Supervisor:
-    """Some processes of one command."""
+    """The processes of one command."""
 
     def __init__(self, command: list[str], processes: int, *, reload: bool) -> None:
         self._command = command
@@ -56,11 +56,11 @@ class Supervisor:
                 child.send_signal(signal.SIGTERM)
 
     async def _keep(self, number: int) -> None:
-        """One place: as long as nobody stops it, a process is in it."""
+        """Keep one process running until the supervisor is stopped."""
         loop, wait_s = asyncio.get_running_loop(), _AGAIN_S
         while not self._stopping.is_set():
             began_s = loop.time()
-            # In a group of its own: what the terminal says, it hears from here, and once.
+            # In its own process group: signals of the terminal reach it only from here, and once.
             child = await asyncio.create_subprocess_exec(
                 *self._command, stdin=asyncio.subprocess.PIPE, start_new_session=True
             )
@@ -103,7 +103,7 @@ class Supervisor:
 
 
 def is_source(change: object, path: str) -> bool:
-    """True for a Python file of the project: not hidden, not a cache, not in a virtual environment."""
+    """Whether it is a Python file of the project: not hidden, not in a cache or a virtual environment."""
     root = Path.cwd()
     parts = Path(path).relative_to(root).parts
     if not path.endswith(".py") or any(name.startswith(".") or name in _SKIPPED for name in parts):
@@ -119,5 +119,5 @@ def _load_awatch() -> Awatch:
             "--reload needs watchfiles, which is not installed.",
             hint="Install it with `pip install 'duetime[reload]'`.",
         ) from None
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it counts the changes aloud
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it logs every change
     return awatch

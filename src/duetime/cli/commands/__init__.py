@@ -1,1 +1,1 @@
-"""The subcommands of `duetime`, one a file."""
+"""The subcommands of `duetime`, one per file."""

@@ -1,4 +1,4 @@
-"""`duetime backup`: a copy of a data folder that can be started from, taken while its server runs."""
+"""`duetime backup`: copies a data folder, even while its server runs."""
 
 from __future__ import annotations
 

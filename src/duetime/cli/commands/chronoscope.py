@@ -1,4 +1,4 @@
-"""`duetime chronoscope`: the engine from inside: tiers, permits, lateness, lanes, log and store."""
+"""`duetime chronoscope`: engine internals: tiers, permits, lateness, lanes, log and store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from duetime.cli.args import server
 from duetime.cli.ui import output, render
 
-# The columns of a tier, and those that a narrow terminal goes without.
+# The columns of a tier, and those that a narrow terminal does not show.
 COLUMNS = (
     "tier", "pending", "ready", "running", "permits", "borrowed", "lent",
     "p50 ms", "p95 ms", "p99 ms", "bound ms", "backpressure",
@@ -47,17 +47,17 @@ def show_tiers(tiers: list[dict[str, Any]]) -> None:
 
 
 def columns_for(width: int) -> tuple[str, ...]:
-    """The columns there is room for."""
+    """The columns that fit."""
     return COLUMNS if width >= WIDE else tuple(name for name in COLUMNS if name not in LESS)
 
 
 def titles_of(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """What stands above them; the unit only where there is room."""
+    """The headings; with units if they fit."""
     return columns if columns == COLUMNS else tuple(name.removesuffix(" ms") for name in columns)
 
 
 def tier_row(tier: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> list[str]:
-    """One tier as a row under these columns."""
+    """One tier as a row with these columns."""
     permits, late = tier.get("permits", {}), tier.get("lateness", {})
     used = permits.get("max", 0) - permits.get("available", 0)
     cells: dict[str, Any] = {
@@ -78,7 +78,7 @@ def tier_row(tier: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> list[s
 
 
 def is_late(tier: dict[str, Any]) -> bool:
-    """Whether a tier's p99 is beyond its bound."""
+    """Whether the p99 of a tier exceeds its bound."""
     late = tier.get("lateness", {})
     p99 = late.get("p99Ms")
     return p99 is not None and p99 > late.get("boundMs", 0)

@@ -1,4 +1,4 @@
-"""`duetime config`: the settings in force and where each came from."""
+"""`duetime config`: the effective settings and their origins."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check(
 
 
 def _visible(setting: config.Setting, value: object) -> object:
-    """A secret is never printed; whether there is one, is."""
+    """The value to print. For a secret, only whether it is set."""
     return "(set, not shown)" if setting.secret and value else value
 
 
@@ -65,7 +65,7 @@ def _show_defaults(as_json: bool) -> None:
 
 
 def shown(value: object) -> str:
-    """As one would write it in the file, without the quotes."""
+    """The value as in the file, without quotes."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:_}" if isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""`duetime dead-letters`: look through what failed for good, try many again, or let go of them."""
+"""`duetime dead-letters`: lists, revives and purges dead letters."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def purge(
 
 
 def _check(ids: list[str] | None, filter: Filter, every: bool) -> None:
-    """Which ones must be said: by their ids, by a filter, or all of them; one of the three."""
+    """Check that exactly one of ids, filter and --all is given."""
     if bool(ids) + bool(filter) + every != 1:
         raise typer.BadParameter("select dead letters by id, by a filter such as --queue, or with --all")
 

@@ -1,7 +1,7 @@
-"""`duetime demo`: a few seconds of everything, with an account at the end.
+"""`duetime demo`: shows all features in a few seconds, and checks the result.
 
-Thousands of intents over all tiers: most succeed, some fail first, some fail for good, some are rejected,
-cancelled or too late. The demo knows how each must end, and counts whether it did.
+Thousands of intents in all tiers: most succeed; some are retried, dead-lettered, rejected, cancelled or
+expire. The demo knows how each must end and checks that it did.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ACCOUNTS = 5
 CLOSED_QUEUE = "closed"
-# How each kind ends, and how many of a hundred are of it.
+# How each kind ends, and its share in percent.
 ENDS = {
     "plain": Status.ACKED,
     "flaky": Status.ACKED,
@@ -47,9 +47,9 @@ ENDS = {
 SHARES = {"flaky": 8, "account": 6, "once": 4, "doomed": 3, "refused": 2, "missed": 2, "cancelled": 2}
 KINDS = [kind for kind, share in SHARES.items() for _ in range(share)]
 KINDS = ["plain"] * (100 - len(KINDS)) + KINDS
-# Intents handed in together: enough to share their syncs, few enough to keep the loop awake.
+# Intents submitted together: enough to share a sync, few enough not to block the event loop.
 TOGETHER = 500
-# A demo that has not ended this long after its last intent was due has failed.
+# The demo fails if it has not ended this long after its last intent was due.
 PATIENCE_S = 30.0
 
 
@@ -75,7 +75,7 @@ def demo(
     with contextlib.ExitStack() as stack:
         logger = logging.getLogger("duetime")
         stack.callback(logger.setLevel, logger.level)
-        logger.setLevel(logging.CRITICAL)  # these failures are meant
+        logger.setLevel(logging.CRITICAL)  # these failures are intended
         folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="duetime-demo-")))
         run = _over_http(folder, count, seconds) if server else Demo(str(folder), count, seconds)
         figures = asyncio.run(run.run(quiet=as_json))
@@ -99,7 +99,7 @@ def _over_http(folder: Path, count: int, seconds: float) -> ServerDemo:
 
 
 class Demo(Board):
-    """One run: what was asked for, what happened, and whether the two agree."""
+    """One run: compares the results with what was submitted."""
 
     ends = ENDS
     said = "none lost, none early, none repeated, all entities in order"
@@ -116,7 +116,7 @@ class Demo(Board):
         self._ran_once: set[str] = set()
         self._register()
 
-    # What is done.
+    # The functions.
 
     def _register(self) -> None:
         app = self.app
@@ -208,7 +208,7 @@ class Demo(Board):
         return self._figures(views)
 
     async def _submit_all(self) -> None:
-        # The first is due when all are handed in: what is measured is punctuality, not submitting.
+        # The first is due after all are submitted, so that lateness is measured and not the submits.
         first_ms = self.clock.now_ms() + 300 + self.count // 4
         step_ms = self.seconds * 1000 / self.count
         for start in range(0, self.count, TOGETHER):
@@ -216,7 +216,7 @@ class Demo(Board):
             await asyncio.gather(*(self._submit(n, first_ms + round(n * step_ms)) for n in numbers))
 
     async def _submit(self, number: int, at_ms: int) -> None:
-        # Well mixed, and with a few hundred every kind meets every tier.
+        # Kinds and tiers are mixed: with a few hundred intents, every combination occurs.
         tier = TIER_NAMES[(number + number // 100) % len(TIER_NAMES)]
         kind = KINDS[number * 37 % 100]
         id = f"{self.run_id}.{number}"
@@ -242,7 +242,7 @@ class Demo(Board):
         while _live(await self.app.overview()) and self.clock.now_ms() < until_ms:
             await asyncio.sleep(0.05)
 
-    # The account.
+    # The result.
 
     def _figures(self, views: list[View]) -> Figures:
         mine = [view for view in views if view.id in self.submitted]

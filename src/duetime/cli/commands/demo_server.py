@@ -1,7 +1,7 @@
-"""`duetime demo --server`: a server in a process of its own, webhooks to a receiver in this one, an account.
+"""`duetime demo --server`: a server in a separate process, webhooks to a receiver in this one, and a check.
 
-Everything goes the way it goes for users: intents are made over HTTP, in batches and one by one, webhooks
-arrive over HTTP, and what is shown while it runs comes from the server's events.
+The demo uses the server as users do: it creates intents over HTTP, in batches and one by one, receives
+webhooks over HTTP, and shows the events of the server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from duetime.errors import BadConfig
 from duetime.limits import TIER_NAMES
 from duetime.protocol.intent import FINAL
 
-# How each kind ends, and how many of a hundred are of it.
+# How each kind ends, and its share in percent.
 ENDS = {
     "plain": Status.ACKED,
     "batched": Status.ACKED,
@@ -48,18 +48,18 @@ SHARES = {"batched": 20, "flaky": 8, "patient": 2, "twice": 3, "revived": 2, "do
           "missed": 2, "cancelled": 2}  # fmt: skip
 KINDS = [kind for kind, share in SHARES.items() for _ in range(share)]
 KINDS = ["plain"] * (100 - len(KINDS)) + KINDS
-# How the receiver answers the first delivery, and every later one.
+# The responses of the receiver to the first delivery and to the later ones.
 ANSWERS = {
     "flaky": (503, 200), "patient": (429, 200), "revived": (410, 200), "doomed": (500, 500),
     "refused": (410, 410), "missed": (503, 503),
 }  # fmt: skip
-# Of a hundred intents so many are made one by one, the others in batches of this size.
+# The percentage of intents that are created one by one; the others are created in batches of this size.
 SINGLE, TOGETHER = 5, 250
 START_S, PATIENCE_S, STOP_S = 30.0, 20.0, 40.0
 
 
 class ServerDemo(Board):
-    """One run: what was asked for, what arrived, and whether the server's own account agrees."""
+    """One run: compares the webhooks that arrived, and the server's data, with what was submitted."""
 
     ends = ENDS
     said = "none lost, none early, no delivery repeated, and the server stopped cleanly"
@@ -94,10 +94,10 @@ class ServerDemo(Board):
             found = [each async for each in client.every(tags={"demo": self.run_id})]
         return self._figures(found)
 
-    # Asking.
+    # Submitting.
 
     async def _submit_all(self, client: Client, receiver: str) -> None:
-        # The first is due when all are handed in: what is measured is punctuality, not submitting.
+        # The first is due after all are submitted, so that lateness is measured and not the submits.
         first_ms = self.clock.now_ms() + 1_000 + self.count // 2
         step_ms = self.seconds * 1000 / self.count
         news = [
@@ -123,7 +123,7 @@ class ServerDemo(Board):
         kind = KINDS[number * 37 % 100]
         id = f"{self.run_id}.{number}"
         self.tier_of[id], self.kind_of[id] = tier, kind
-        # What fails for ever has a path of its own: a path that fails is slowed down, with all who go there.
+        # Intents that always fail have their own path, because a failing path is slowed down.
         path = f"{kind}/{number}" if kind in ("doomed", "missed") else kind
         new: NewIntent = {
             "intent_id": id,
@@ -136,17 +136,17 @@ class ServerDemo(Board):
         }
         if kind == "twice":
             new["idempotency_key"] = id
-        elif kind == "missed":  # its first try fails, and the next one would be too late
+        elif kind == "missed":  # its first attempt fails, and the retry would be too late
             new["deadline"] = moment_of(at_ms + 1_000)
             new["redelivery"] = {"initial_delay_ms": 60_000}
         elif kind == "cancelled":
             new["execute_at"] = moment_of(at_ms + 3_600_000)
         return new
 
-    # Listening.
+    # Receiving.
 
     def _answer(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> int:
-        """What a webhook is answered with; every one is held against what was asked for."""
+        """The response to a webhook. Each webhook is compared with what was submitted."""
         status = 200
         for body in bodies:
             id, delivery = body["intentId"], body["delivery"]
@@ -167,7 +167,7 @@ class ServerDemo(Board):
     async def _follow(self, client: Client) -> None:
         async with contextlib.aclosing(client.events(reconnect_s=PATIENCE_S)) as events:
             async for event in events:
-                if event.gap:  # too fast for us: look again instead
+                if event.gap:  # events were dropped: read the state instead
                     for each in [each async for each in client.every(tags={"demo": self.run_id})]:
                         self._moved(client, each.intent_id, Status[each.status])
                 else:
@@ -191,7 +191,7 @@ class ServerDemo(Board):
             async with asyncio.timeout(self.seconds + PATIENCE_S):
                 await self._all_ended.wait()
 
-    # The account.
+    # The result.
 
     def _figures(self, found: list[Intent]) -> Figures:
         statuses = Counter(each.status for each in found)
@@ -223,7 +223,7 @@ async def _revive(client: Client, id: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _receiving(answer: Any) -> AsyncIterator[str]:
-    """A receiver of webhooks on a free port, for the time of the demo."""
+    """A receiver of webhooks on a free port, while the demo runs."""
 
     async def arrive(request: web.Request) -> web.Response:
         body = msgspec.json.decode(await request.read())
@@ -245,7 +245,7 @@ async def _receiving(answer: Any) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
-    """`duetime serve` on free ports, for the time of the demo; stopped as a service is."""
+    """`duetime serve` on free ports, while the demo runs. It is stopped with SIGTERM, like a service."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "duetime", "serve", "--data", str(folder), "--host", "127.0.0.1",
         "--port", "0", "--grpc-port", "0", stderr=asyncio.subprocess.PIPE,
@@ -275,7 +275,7 @@ async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
 async def _listening(
     process: asyncio.subprocess.Process, words: list[str], *, to_the_end: bool = False
 ) -> str | None:
-    """Read what the server says, up to where it listens; or to the end, so that it never waits for us."""
+    """Read the server's output up to its address; or to the end, so that the pipe never blocks the server."""
     assert process.stderr is not None
     async for line in process.stderr:
         words.append(line.decode("utf-8", "replace").rstrip())

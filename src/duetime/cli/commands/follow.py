@@ -1,4 +1,4 @@
-"""`duetime follow`: transitions as they happen, until Ctrl-C. A cut connection is taken up where it broke."""
+"""`duetime follow`: transitions as they happen, until Ctrl-C. After a lost connection it resumes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def follow(
         async with contextlib.aclosing(events):
             async for event in events:
                 if event.gap:
-                    output.words("Some events were not kept: this is not all that happened.", style="yellow")
+                    output.words("Some events were dropped: the output is incomplete.", style="yellow")
                     continue
                 _show(event, as_json)
                 number += 1
@@ -73,7 +73,7 @@ def _show(event: Transition, as_json: bool) -> None:
         output.json_line(event)
         return
     before = event.previous_status or ""
-    # Late is what is handed out; what waits (again) has not been, or was before.
+    # Lateness belongs to a delivery; a waiting intent has none, or that of an earlier delivery.
     waits = event.status in ("SCHEDULED", "DUE", "BLOCKED")
     late = "" if waits or event.late_ms is None else f"  {event.late_ms} ms late"
     if late and event.limited_ms:

@@ -1,4 +1,4 @@
-"""`duetime functions`: what the workers of a server can run."""
+"""`duetime functions`: the functions of a server's workers."""
 
 from __future__ import annotations
 

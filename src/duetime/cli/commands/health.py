@@ -1,4 +1,4 @@
-"""`duetime health`: whether a server is on time, in a sentence and in numbers."""
+"""`duetime health`: whether a server is on time, as a sentence and as numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def health(
 
 
 def show(found: Health, everything: dict[str, Any]) -> None:
-    """The sentence, what is wrong, and the numbers."""
+    """Print the sentence, the problems, and the numbers."""
     output.line((found.status, COLOURS.get(found.status, "bold")), f"  {found.narrative}")
     for anomaly in everything.get("anomalies", []):
         output.text("")

@@ -1,4 +1,4 @@
-"""`duetime get`, `list`, `why`, `history`, `cancel`, `fire`, `revive`: one call of the API each."""
+"""`duetime get`, `list`, `why`, `history`, `logs`, `cancel`, `fire`, `revive`: one call of the API each."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def logs(
     for line in found.lines:
         output.text(line)
     if not found.lines:
-        output.words("Its newest attempt logged nothing, or has not ended.")
+        output.words("The newest attempt logged nothing, or has not ended.")
 
 
-# Many.
+# Lists.
 
 _PAGE_MAX = 500
 
@@ -162,7 +162,7 @@ def show_list(
     *,
     errors: bool = False,
 ) -> None:
-    """Ask for page after page and show them all."""
+    """Fetch and show all pages."""
 
     async def pages(client: Client) -> AsyncIterator[_Page]:
         left, cursor = (1 << 62 if limit is None else limit), None
@@ -183,9 +183,9 @@ def show_list(
 
 
 async def _print_pages(pages: AsyncIterator[_Page]) -> None:
-    """All pages as one document of the API's shape, written as they come."""
+    """Write all pages as one document with the form of the API, each page as it arrives."""
     cursor, separator = None, b'{"items":['
-    async for page in pages:  # the first one may fail: then nothing is written
+    async for page in pages:  # the first page may fail: then nothing is written
         for item in page.items:
             output.json_part(separator + bytes(item))
             separator = b","
@@ -284,7 +284,7 @@ def _each(
     url: str | None,
     token: str | None,
 ) -> None:
-    """Change one after the other. What fails is said, and the others are still done."""
+    """Change the intents one by one. An error is printed, and the others continue."""
 
     async def run(client: Client) -> None:
         failure, failures = None, 0
@@ -301,7 +301,7 @@ def _each(
                 output.json_line(found)
             else:
                 output.text(f"{found.intent_id}  {found.status}")
-        if failure is not None:  # each has been told: what is left is their number and the hint
+        if failure is not None:  # each error was printed: this one has their number and a hint
             failure.message = f"{failures} of {len(ids)} could not be changed."
             raise failure
 

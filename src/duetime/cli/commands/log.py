@@ -1,4 +1,4 @@
-"""`duetime log`: a look into a data folder, also beside a running engine. Holds nothing, changes nothing."""
+"""`duetime log`: inspects a data folder, even while an engine runs. It locks and changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DATA = Path("duetime-data")
 
 
 class SegmentLine(Struct, rename="camel"):
-    """One segment as it is shown."""
+    """One segment, for the output."""
 
     file: str
     first: int
@@ -62,13 +62,13 @@ def segments(data: DataOption = _DATA, as_json: output.JsonFlag = False) -> None
 
 
 def _fill(lines: list[SegmentLine], folder: Path, until: int) -> Damaged | None:
-    """Count the records and find the times; the damage that ended it, if there is any."""
+    """Count the records and find their times. Returns the damage at which it stopped, if any."""
     firsts = [line.first for line in lines]
     try:
         for position, frame in inspect.scan(folder):
             place = bisect_right(firsts, position) - 1
             if place < 0 or position >= until:
-                continue  # a running engine trimmed or wrote it since they were listed
+                continue  # a running engine has trimmed or written it in the meantime
             line = lines[place]
             line.records += frame.count
             line.from_ms = frame.at_ms if line.from_ms is None else min(line.from_ms, frame.at_ms)
@@ -115,7 +115,7 @@ def _records(folder: Path, start: int, intent: str | None) -> Iterator[tuple[int
 
 
 def _of(command: Command, intent: str) -> Command | None:
-    """The part of a command that is about one intent."""
+    """The part of a command that concerns one intent."""
     if isinstance(command, Submit):
         items = [item for item in command.items if item.id == intent or intent in item.after]
         numbers = sorted({item.terms for item in items})
@@ -155,11 +155,11 @@ def _log_folder(data: Path) -> Path:
     return folder
 
 
-# Records as people read them.
+# Records as text.
 
 
 def readable(value: Any) -> Any:
-    """Fields by name without those at their defaults, enums by name, payloads as the JSON they are."""
+    """Fields by name, without defaults; enums by name; payloads as JSON."""
     if isinstance(value, Struct):
         return _fields(value)
     if isinstance(value, list | tuple):

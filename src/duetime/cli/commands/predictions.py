@@ -1,4 +1,4 @@
-"""`duetime predictions` and `duetime autoscale`: how long things take, and how many workers that needs."""
+"""`duetime predictions` and `duetime autoscale`: durations of functions, and the number of workers needed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def predictions(
 
 
 def show(found: Predictions) -> None:
-    """The functions, then the lanes that ask, then the model."""
+    """Print the functions, the lanes that use predictions, and the model."""
     if not found.functions:
-        output.text("Nothing was done yet, so nothing is known of how long it takes.")
+        output.text("No durations were measured yet.")
     else:
         columns = ("function", "count", "p50 ms", "p90 ms", "p99 ms", "off by", "model", "timeout ms")
         rows = [
@@ -53,9 +53,9 @@ def show(found: Predictions) -> None:
 
 
 def gained(gain: Gain | None) -> str:
-    """What the order by prediction did to the newest jobs, or would have done."""
+    """The effect of ordering by prediction on the newest jobs, or the effect it would have."""
     if gain is None:
-        return "Too little ended yet to tell a gain."
+        return "Too few intents have ended to compute a gain."
     return (
         f"By the last {gain.jobs:,} jobs, {gain.servers} at a time: the mean {_change(gain.mean_gain)}"
         f" and the p99 {_change(gain.p99_gain)} than with FIFO order"
@@ -64,7 +64,7 @@ def gained(gain: Gain | None) -> str:
 
 
 def model(found: ModelForecast) -> str:
-    """How it is with the model."""
+    """The state of the model."""
     if found.state == "OFF":
         return "The model is off: no lane's order is EXPECTED or SHADOW."
     words = f"The model is {found.state}"
@@ -100,7 +100,7 @@ def autoscale(
         return
     found = msgspec.json.decode(answer, type=Autoscale)
     if not found.queues:
-        output.text("No queue is asked for, and nothing waits in one.")
+        output.text("No queue has workers or waiting intents.")
         return
     columns = ("queue", "waiting", "running", "workers", "work s", "risk", "wanted")
     rows = [

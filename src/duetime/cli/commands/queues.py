@@ -1,4 +1,4 @@
-"""`duetime queues`: what waits in each queue, and what it allows, changed while the server runs."""
+"""`duetime queues`: lists queues, and changes their limits while the server runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def list_(
     elif shown:
         _table(msgspec.convert(shown, list[Lane]))
     else:
-        output.words("No queue holds anything, is asked for, or has limits of its own.")
+        output.words("No queue has intents, workers or limits.")
 
 
 async def _shown(client: Client, every: bool) -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ def resume(
 
 
 def lane_of(name: str) -> str:
-    """The lane that is meant: a name without a kind is a task queue's."""
+    """The lane of a name. A name without a kind is a task queue."""
     return name if name.partition(":")[0] in KINDS and ":" in name else f"task:{name}"
 
 

@@ -1,6 +1,6 @@
-"""`duetime receive`: something that listens for webhooks on this machine and shows what arrives.
+"""`duetime receive`: listens for webhooks on this machine and prints them.
 
-For trying things out, so it needs nothing but Python: what a real receiver does with a webhook is its own.
+A tool for first steps. It needs only Python, and does nothing else with a webhook.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from duetime.clock import SystemClock
 from duetime.errors import BadConfig
 
 PORT = 9_000
-# What is shown of a body; the whole of it is in `--json`.
+# Characters of a body in the output; `--json` has the whole body.
 _SHOWN_CHARS = 500
 
 
 class Arrival(Struct, rename="camel"):
-    """One request that came in."""
+    """One received request."""
 
     at: str
     method: str
@@ -37,7 +37,7 @@ class Arrival(Struct, rename="camel"):
     batch_size: str | None
     headers: dict[str, str]
     body: Any
-    """JSON as such, anything else as text."""
+    """The body, decoded if it is JSON; otherwise as text."""
 
 
 def receive(
@@ -66,7 +66,7 @@ def receive(
 
 
 class Receiver:
-    """The listening socket, and what is done with each request."""
+    """The listening socket and its handler."""
 
     def __init__(self, host: str, port: int, status: int, count: int | None, as_json: bool) -> None:
         self._status = status
@@ -83,12 +83,12 @@ class Receiver:
         self.url = f"http://{host}:{self._server.server_port}"
 
     def run(self) -> None:
-        """Until it is stopped, or until enough has arrived."""
+        """Run until it is stopped, or until enough webhooks have arrived."""
         with self._server:
             self._server.serve_forever()
 
     def _arrived(self, arrival: Arrival) -> None:
-        with self._lock:  # each request has its own thread, and lines are not mixed
+        with self._lock:  # each request has its own thread: lines must not be mixed
             if self._left == 0:
                 return
             _show(arrival, self._as_json)
@@ -116,7 +116,7 @@ class Receiver:
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = take
 
             def log_message(self, format: str, *args: Any) -> None:
-                """What arrives is shown by `_show`."""
+                """Handles requests; `_show` prints them."""
 
         return Handler
 
@@ -126,7 +126,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def server_bind(self) -> None:
-        # Not HTTPServer's: that asks the name service for a name nobody needs.
+        # Does not call HTTPServer's method, which makes a name lookup that is not needed.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 

@@ -1,4 +1,4 @@
-"""`duetime relay`: hands the rows of an outbox to a server."""
+"""`duetime relay`: sends the rows of an outbox to a server."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def relay(
 ) -> None:
     """Send the rows of an outbox to a server, until SIGTERM or Ctrl-C.
 
-    The outbox is a table in an application's own database, written by duetime.contrib.sqlalchemy or
-    duetime.contrib.django. Several relays may run at once. Refused rows are kept with the reason.
+    The outbox is a table in an application's database, written by duetime.contrib.sqlalchemy or
+    duetime.contrib.django. Several relays can run at the same time. Refused rows are kept with the reason.
     The relay waits for an unreachable server; with --once this is an error.
 
     Examples:
@@ -60,7 +60,7 @@ def relay(
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """A database that does not answer, or has no outbox, is a sentence and not a traceback."""
+    """Inside, a database that does not answer or has no outbox raises an error with a hint."""
     from sqlalchemy.exc import DBAPIError
 
     try:

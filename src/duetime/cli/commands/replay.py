@@ -1,4 +1,4 @@
-"""`duetime replay`: an intent, or the whole system, as it was at a moment."""
+"""`duetime replay`: an intent, or the whole system, at a point in time."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from duetime.api.http.server import Listening
 
 _EVERYWHERE = ("0.0.0.0", "[::]")
-# Where commands go by themselves.
+# The default address of the commands.
 _DEFAULTS = (URL_DEFAULT, f"http://127.0.0.1:{HTTP_PORT}")
 
 
@@ -73,8 +73,8 @@ def serve(
 
 
 def _collect_seldom() -> None:
-    """Look for cycles of garbage seldom: a request makes thousands of objects that go without it, and each
-    look walks through every table of intents in memory."""
+    """Collect garbage rarely: a request creates thousands of objects that are freed without the collector,
+    and each collection visits all intents in memory."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
@@ -91,12 +91,12 @@ def _say(at: Listening, folder: str) -> None:
 
 
 def _to_try(url: str, asks_for_tokens: bool) -> list[str]:
-    """Commands that work as they stand here, on whatever port it is."""
+    """Print commands that can be copied, with the right port."""
     command, receiver = output.command(), f"http://localhost:{RECEIVER_PORT}"
     body = f'{{"delayMs": 5000, "payload": "hello", "callback": {{"url": "{receiver}"}}}}'
     token = ' -H "x-duetime-token: $DUETIME_TOKEN"' if asks_for_tokens else ""
     words = [
-        "Try it in two other terminals: one that receives, and one that asks for a webhook in 5 seconds.",
+        "Try it in two other terminals: one receives webhooks, the other schedules one in 5 seconds.",
         f"  {command} receive --port {RECEIVER_PORT}",
     ]
     if asks_for_tokens:
@@ -112,7 +112,7 @@ def _to_try(url: str, asks_for_tokens: bool) -> list[str]:
 
 
 def _reachable(url: str) -> str:
-    """All addresses are none that one can go to; this machine's is one of them."""
+    """The URL for clients on this machine. The wildcard address becomes loopback."""
     scheme, _, place = url.partition("://")
     host, _, port = place.rpartition(":")
     return f"{scheme}://localhost:{port}" if host in _EVERYWHERE else url

@@ -13,10 +13,10 @@ from duetime.cli.ui import output
 from duetime.client.http.address import url_of
 from duetime.errors import BadConfig
 
-# These words are the shell's own.
+# Commands of the shell itself.
 ENDS = ("exit", "quit")
 WORDS = ("help", *ENDS)
-# A shell in a shell has no use.
+# Commands that are not available in the shell.
 LEFT_OUT = ("shell",)
 
 
@@ -42,7 +42,7 @@ def shell(url: server.UrlOption = None, token: server.TokenOption = None) -> Non
 
 
 def _piped(lines: Iterable[str]) -> bool:
-    """Line after line, as a script; whether one of them failed."""
+    """Run all lines, as a script. Returns whether one of them failed."""
     failed = False
     for line in lines:
         code = run(line)
@@ -59,7 +59,7 @@ def _interactive() -> bool:
         try:
             line = ask()
         except KeyboardInterrupt:
-            continue  # the line is forgotten
+            continue  # Ctrl-C: the line is discarded
         except EOFError:
             return False
         if run(line) is None:
@@ -82,10 +82,10 @@ def _prompt() -> Callable[[], str]:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = folder / "history"
-        file.touch(mode=0o600)  # lines may hold payloads
+        file.touch(mode=0o600)  # lines may contain payloads
         history = FileHistory(str(file))
     except OSError:
-        history = InMemoryHistory()  # a home that cannot be written is no reason not to work
+        history = InMemoryHistory()  # the shell also works if the home folder is read-only
     session: PromptSession[str] = PromptSession(
         history=history, completer=Completing(), complete_while_typing=False
     )
@@ -93,7 +93,7 @@ def _prompt() -> Callable[[], str]:
 
 
 def run(line: str) -> int | None:
-    """Do what one line says; its exit code, or None to leave."""
+    """Run one line. Returns its exit code, or None to quit."""
     from duetime.cli.main import COMMANDS, EXIT_USAGE, main
 
     try:
@@ -120,5 +120,5 @@ def run(line: str) -> int | None:
         return 130
     except Exception:
         for each in traceback.format_exc().splitlines():
-            output.words(each)  # a bug, which is no reason to lose the shell
+            output.words(each)  # a bug must not end the shell
         return 1

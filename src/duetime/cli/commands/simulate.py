@@ -1,4 +1,4 @@
-"""`duetime simulate`: the engine under seeded faults, on this machine, as often as one likes."""
+"""`duetime simulate`: runs the engine under seeded faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from duetime.cli.ui import output
 from duetime.testing.sim.simulator import EXPECTED, STEPS, Report, Violation, run_seed, run_seeds
 
-# From so many seeds on, everything the simulator can do must have been done.
+# With at least this many seeds, every command and fault of the simulator must have occurred.
 _COMPLETE_FROM = 200
 
 

@@ -1,4 +1,4 @@
-"""`duetime timeline`: what will fire, slot by slot, and whether it will be on time."""
+"""`duetime timeline`: upcoming intents by time slot, and whether they will be on time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from duetime.clock import SystemClock
 from duetime.duration_text import span
 from duetime.plain import plain
 
-# How wide it is where nobody says it.
+# The width if the output is not a terminal.
 PIPED_COLUMNS = 80
 _DAY = len("2030-01-31")
 
@@ -52,7 +52,7 @@ def timeline(
 
 
 def show(found: dict[str, Any]) -> None:
-    """The sentence, then the slots in which something fires, then what can be done."""
+    """Print the sentence, the slots with intents, and the capacity."""
     narrative = found.get("narrative", "")
     if narrative:
         output.text(narrative)
@@ -74,7 +74,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
-    """A line for each slot in which something fires, and one for all that are empty in between."""
+    """One line for each slot with intents, and one for each gap."""
     busy = [slot for slot in slots if slot["count"]]
     if not busy:
         return []
@@ -90,13 +90,13 @@ def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
 
 
 def _busiest(slot: dict[str, Any]) -> str:
-    """The tier and the queue that most of a slot is for."""
+    """The tier and the queue with the most intents of a slot."""
     groups = (slot.get("byTier", {}), slot.get("byQueue", {}))
     return plain(" ".join(max(group, key=group.__getitem__) for group in groups if group))
 
 
 def labels(slots: list[dict[str, Any]]) -> list[str]:
-    """When each slot begins; the day only where it changes."""
+    """The start of each slot; with the day where it changes."""
     shown, day = [], ""
     for slot in slots:
         at = str(slot.get("at", ""))

@@ -1,4 +1,4 @@
-"""`duetime token`: tokens for a server, made and taken back beside its data folder."""
+"""`duetime token`: creates, lists and revokes the tokens of a server, in its data folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`duetime top`: a server's tiers, lateness and lanes on a screen that moves."""
+"""`duetime top`: a live view of a server's tiers, lateness and lanes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LANES_SHOWN = 15
 
 
 class Frame(Struct):
-    """What is known at one moment."""
+    """The data of one refresh."""
 
     at_ms: int
     health: dict[str, Any] = {}
@@ -94,7 +94,7 @@ async def _watch(client: Client, every_s: float, count: int | None) -> None:
 
 
 async def _look(client: Client, patient: bool = False) -> Frame:
-    """One look. Once it has worked, a server that is away for a while is waited for."""
+    """Fetch the data. After the first success, wait for an unreachable server."""
     now_ms = SystemClock().now_ms()
     try:
         asked: list[Any] = [client.health(), client.chronoscope()]
@@ -132,11 +132,11 @@ def _keys() -> Iterator[asyncio.Future[None]]:
         termios.tcsetattr(file, termios.TCSADRAIN, before)
 
 
-# What is seen.
+# Output.
 
 
 def rates(frame: Frame, last: Frame | None) -> tuple[float, float]:
-    """Intents that came and ended in a second, since the last look."""
+    """Intents created and ended per second since the last refresh."""
     if last is None or frame.at_ms <= last.at_ms:
         return 0.0, 0.0
     seconds = (frame.at_ms - last.at_ms) / 1000

@@ -105,7 +105,7 @@ def worker(
     token = token_of(token)
     if not supervised and (processes > 1 or reload):
         if not reload:
-            targets.sources_of(targets.load(target), _names(queues), _names(entities))  # said once, and here
+            targets.sources_of(targets.load(target), _names(queues), _names(entities))  # reported once, here
         code = supervisor.supervise(_command(sys.argv[1:]), processes, reload=reload)
         raise typer.Exit(code)
     app = targets.load(target)
@@ -128,7 +128,7 @@ def worker(
 
 async def _run(worker: Worker, supervised: bool) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Not by the loop: a function may block it.
+        # Does not use the event loop, because a function may block it.
         signal.signal(number, lambda *_: worker.stop())
     if supervised:
         threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
@@ -137,13 +137,13 @@ async def _run(worker: Worker, supervised: bool) -> int:
 
 
 def _watch_parent(worker: Worker) -> None:
-    """Whoever watches over this process holds the other end of its stdin: when that is gone, it leaves."""
+    """Exit when stdin closes: the supervisor holds its other end."""
     sys.stdin.buffer.read()
     worker.stop()
 
 
 def _exit(code: int) -> None:
-    """At once: a thread that does not end is not waited for."""
+    """Exit immediately, without waiting for threads."""
     sys.stdout.flush()
     sys.stderr.flush()
     logging.shutdown()
@@ -171,7 +171,7 @@ def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: 
     urls = servers or [app.where if remote else config.client_url()]
     addresses = [address_of(url, grpc_port) for url in urls]
     first = urls[0]
-    if first.startswith("http"):  # functions schedule where the work comes from
+    if first.startswith("http"):  # functions schedule on the server that sent their delivery
         app.rewire(url_of(first), token=token)
         remote = True
     return WorkerOptions(
@@ -185,12 +185,12 @@ def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: 
 
 
 def _shown(options: WorkerOptions) -> str:
-    """What it works on."""
+    """The queues and entities that it serves, as text."""
     found = [f"queues {', '.join(options.queues)}"] if options.queues else []
     found += [f"entities {', '.join(options.entities)}"] if options.entities else []
     return "; ".join(found)
 
 
 def _command(arguments: list[str]) -> list[str]:
-    """This command line, for one process of several."""
+    """The command line of one of several processes."""
     return [sys.executable, "-m", "duetime", *arguments, "--supervised"]

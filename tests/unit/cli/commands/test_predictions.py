@@ -36,10 +36,10 @@ def test_functions_lanes_and_the_model(capsys):
 def test_nothing_known_yet(capsys):
     show(Predictions(model=ModelForecast("OFF")))
     said = capsys.readouterr().out
-    assert "nothing is known" in said and "no lane's order is EXPECTED or SHADOW" in said
+    assert "No durations were measured yet" in said and "no lane's order is EXPECTED or SHADOW" in said
 
 
 @pytest.mark.parametrize("detail", ["", "its process is gone"])
 def test_what_is_wrong_is_said(detail):
     assert model(ModelForecast("DOWN", detail)) == f"The model is DOWN{'; ' + detail if detail else ''}."
-    assert gained(None).startswith("Too little")
+    assert gained(None).startswith("Too few intents")
