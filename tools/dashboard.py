@@ -1,7 +1,7 @@
 """The Grafana dashboard: rows of panels in a table, written to deploy/grafana/dashboard.json by `make docs`.
 
-By hand a dashboard is a thousand lines in which a metric that was renamed is never found again. Here each
-panel is a line, and tests hold its expressions against the metrics there are.
+A dashboard written by hand has a thousand lines, and a renamed metric is easily missed. Here each panel is
+one entry, and tests compare its expressions with the existing metrics.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ FILE: Final = Path(__file__).parent.parent / "deploy" / "grafana" / "dashboard.j
 COLUMNS: Final = 24
 HEIGHT: Final = 7
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
-# The server, and the span of a rate, are chosen in the dashboard.
+# The user of the dashboard chooses the server and the interval of a rate.
 _SERVER: Final = 'instance=~"$instance"'
 _RATE: Final = "$__rate_interval"
 
 
 class Panel(NamedTuple):
-    """A picture: what it shows, in which unit, and expressions with their legends."""
+    """A panel: title, description, unit, and expressions with their legends."""
 
     title: str
     says: str
@@ -31,7 +31,7 @@ class Panel(NamedTuple):
 
 
 def rate(metric: str, by: str = "", **labels: str) -> str:
-    """How often a second."""
+    """The rate per second."""
     return f"sum by ({by or 'instance'}) (rate({_of(metric, **labels)}[{_RATE}]))"
 
 
@@ -47,7 +47,7 @@ def mean(metric: str, by: str = "instance") -> str:
 
 
 def now(metric: str, by: str = "", **labels: str) -> str:
-    """A gauge as it is."""
+    """The current value of a gauge."""
     return f"sum by ({by or 'instance'}) ({_of(metric, **labels)})"
 
 
@@ -60,37 +60,36 @@ TIER: Final = "{{tier}}"
 _LIVE: Final = "SCHEDULED|DUE|DISPATCHING|BLOCKED"
 
 ROWS: Final[dict[str, tuple[Panel, ...]]] = {
-    "Whether the server is on time": (
+    "Lateness": (
         Panel(
             "Lateness, p99",
-            "From the moment it was due to its first hand-over. Bounds: ULTRA 10 ms, FAST 50,"
-            " HIGH 100, STANDARD 500, ECONOMY 1000.",
+            "From due to the first call. Bounds: ULTRA 10 ms, FAST 50, HIGH 100, STANDARD 500, ECONOMY 1000.",
             "s",
             ((quantile(0.99, "duetime_lateness_seconds", "tier"), TIER),),
         ),
         Panel(
             "Lateness, p50",
-            "The same for the one in the middle.",
+            "The median of the same time.",
             "s",
             ((quantile(0.5, "duetime_lateness_seconds", "tier"), TIER),),
         ),
         Panel(
             "Due and waiting, by lane",
-            "What could go and has not gone yet.",
+            "Due intents that are not delivered yet.",
             "short",
             ((now("duetime_ready", "queue"), "{{queue}}"),),
         ),
         Panel(
             "Refused, by error code",
-            "429..: too much at a time; 4....: wrong requests; 503..: not now.",
+            "429..: overload; other 4....: wrong requests; 503..: temporarily unavailable.",
             "reqps",
             ((rate("duetime_rejected_total", "reason"), "{{reason}}"),),
         ),
     ),
-    "What happens": (
+    "Intents": (
         Panel(
-            "Intents a second",
-            "Accepted, and how they ended.",
+            "Intents per second",
+            "Accepted, and by final status.",
             "ops",
             (
                 (rate("duetime_intents_submitted_total"), "accepted"),
@@ -104,19 +103,19 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         ),
         Panel(
             "Unfinished, by status",
-            "All that is still to end.",
+            "Intents that have not ended.",
             "short",
             ((now("duetime_intents", "status", status=_LIVE), "{{status}}"),),
         ),
         Panel(
-            "Deliveries a second, by outcome",
-            "One intent may take several.",
+            "Deliveries per second, by outcome",
+            "An intent may need several deliveries.",
             "ops",
             ((rate("duetime_deliveries_total", "channel, outcome"), "{{channel}} {{outcome}}"),),
         ),
         Panel(
-            "Failing",
-            "Deliveries that failed, intents that wait for another try, outcomes too late.",
+            "Failures",
+            "Failed deliveries, scheduled retries, stale outcomes.",
             "ops",
             (
                 (rate("duetime_intents_failed_total", "tier"), "failed {{tier}}"),
@@ -127,26 +126,26 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
     ),
     "Deliveries": (
         Panel(
-            "Under way, by tier",
-            "Deliveries without an outcome yet.",
+            "Running, by tier",
+            "Deliveries without an outcome.",
             "short",
             ((now("duetime_running", "tier"), TIER),),
         ),
         Panel(
             "Workers",
-            "Connections of workers and subscribers; those that do nothing while there is work for them.",
+            "Connections of workers and subscribers; those that are idle while work waits for them.",
             "short",
             ((now("duetime_workers"), "connected"), (now("duetime_workers_idle"), "idle")),
         ),
         Panel(
             "Permits in use",
-            "A tier at 100% borrows from those below it; when that is used up, it waits.",
+            "A tier at 100% borrows from lower tiers; if none is left, its intents wait.",
             "percentunit",
             ((f"{now('duetime_permits_used', 'tier')} / {now('duetime_permits_max', 'tier')}", TIER),),
         ),
         Panel(
             "Permits borrowed and lent",
-            "Now, and how often.",
+            "Current numbers, and borrowings per second.",
             "short",
             (
                 (now("duetime_permits_borrowed", "tier"), "borrowed by {{tier}}"),
@@ -155,32 +154,32 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             ),
         ),
         Panel(
-            "How long a delivery takes, p95",
-            "From the hand-over to the outcome, by tier.",
+            "Duration of a delivery, p95",
+            "From delivery to outcome, by tier.",
             "s",
             ((quantile(0.95, "duetime_delivery_duration_seconds", "tier"), TIER),),
         ),
         Panel(
-            "How long a channel takes, p95",
-            "The other side's time: hosts, workers, subscribers.",
+            "Duration in a channel, p95",
+            "The time of hosts, workers and subscribers.",
             "s",
             ((quantile(0.95, "duetime_execution_duration_seconds", "channel"), "{{channel}}"),),
         ),
         Panel(
-            "Waiting of every delivery, p95",
-            "Retries included, after it was due.",
+            "Waiting time of deliveries, p95",
+            "From due to delivery, including retries.",
             "s",
             ((quantile(0.95, "duetime_queue_wait_seconds", "tier"), TIER),),
         ),
         Panel(
             "Waiting for limits, p95",
-            "Rates, concurrency, paused queues, busy entities: asked for, and no lateness.",
+            "Rates, concurrency, paused queues, busy entities. Not part of the lateness.",
             "s",
             ((quantile(0.95, "duetime_limit_wait_seconds", "tier"), TIER),),
         ),
         Panel(
             "Held back",
-            "Handed out and not called yet.",
+            "Delivered intents that are not called yet.",
             "short",
             ((now("duetime_held_back_intents"), "{{instance}}"),),
         ),
@@ -188,7 +187,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
     "Log and store": (
         Panel(
             "Append and sync",
-            "Writing a batch; making it durable.",
+            "Time to write a batch, and to make it durable.",
             "s",
             (
                 (quantile(0.99, "duetime_append_seconds"), "append p99"),
@@ -197,8 +196,8 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             ),
         ),
         Panel(
-            "Commands in a batch",
-            "More under load: they share a sync.",
+            "Commands per batch",
+            "Grows under load: the commands of a batch share a sync.",
             "short",
             (
                 (mean("duetime_batch_size"), "mean"),
@@ -207,13 +206,13 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         ),
         Panel(
             "Checkpoint",
-            "How long one takes; what a restart would read.",
+            "Duration of a checkpoint.",
             "s",
             ((quantile(0.99, "duetime_checkpoint_seconds"), "duration p99"),),
         ),
         Panel(
             "Bytes",
-            "Of the log, behind the checkpoint, and free on the disk.",
+            "Size of the log, log after the checkpoint, and free disk space.",
             "bytes",
             (
                 (now("duetime_log_bytes"), "log"),
@@ -231,18 +230,18 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
                 (now("duetime_unwritten_intents"), "changed since the checkpoint"),
             ),
         ),
-        Panel("Memory", "Resident.", "bytes", ((now("duetime_memory_bytes"), "{{instance}}"),)),
+        Panel("Memory", "Resident memory.", "bytes", ((now("duetime_memory_bytes"), "{{instance}}"),)),
     ),
     "Workers": (
         Panel(
-            "Work that waits, by queue",
-            "What is ready and half of what runs, in seconds of work as expected.",
+            "Expected work, by queue",
+            "Expected duration of ready intents and half of the running ones, in seconds of work.",
             "s",
             ((now("duetime_queue_work_seconds", "queue"), "{{queue}}"),),
         ),
         Panel(
-            "Workers, and how many would do",
-            "Connected ones, and those that would be done within a minute.",
+            "Workers, connected and suggested",
+            "The suggested number would finish the backlog within a minute.",
             "short",
             (
                 (now("duetime_queue_workers", "queue"), "{{queue}}"),
@@ -250,8 +249,8 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             ),
         ),
         Panel(
-            "At one time, by queue",
-            "Under way, and what all workers of it take together.",
+            "Concurrency, by queue",
+            "Running deliveries, and the total concurrency of the workers.",
             "short",
             (
                 (now("duetime_queue_running", "queue"), "{{queue}}"),
@@ -259,35 +258,35 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             ),
         ),
         Panel(
-            "Risk of being late",
-            "The time its workers need for what waits, as a share of a minute.",
+            "Risk of lateness",
+            "The time that the workers need for the backlog, divided by a minute.",
             "percentunit",
             ((now("duetime_queue_lateness_risk", "queue"), "{{queue}}"),),
         ),
         Panel(
             "Predicted durations, by source",
-            "Of lanes whose order is EXPECTED or SHADOW.",
+            "In lanes with the order EXPECTED or SHADOW.",
             "ops",
             ((rate("duetime_predictions_total", "source"), "{{source}}"),),
         ),
         Panel(
-            "The model of durations",
-            "1 for the state it is in.",
+            "Duration model",
+            "1 for its current state.",
             "short",
             ((now("duetime_prediction_model", "state"), "{{state}}"),),
         ),
     ),
-    "The process": (
+    "Process": (
         Panel("Log files", "Segments.", "short", ((now("duetime_log_segments"), "{{instance}}"),), "stat"),
         Panel(
-            "Last recovery", "How long.", "s", ((now("duetime_recovery_seconds"), "{{instance}}"),), "stat"
+            "Last recovery", "Duration.", "s", ((now("duetime_recovery_seconds"), "{{instance}}"),), "stat"
         ),
         Panel(
-            "Epoch", "One more with each start.", "short", ((now("duetime_epoch"), "{{instance}}"),), "stat"
+            "Epoch", "Increases with each start.", "short", ((now("duetime_epoch"), "{{instance}}"),), "stat"
         ),
         Panel(
             "Wake-ups",
-            "A second; none when idle.",
+            "Per second; none when idle.",
             "ops",
             ((rate("duetime_wakeups_total"), "{{instance}}"),),
             "stat",
@@ -297,12 +296,12 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
 
 
 def expressions() -> list[str]:
-    """Every expression of the dashboard."""
+    """All expressions of the dashboard."""
     return [expression for panels in ROWS.values() for panel in panels for expression, _ in panel.series]
 
 
 def text() -> str:
-    """The file."""
+    """The text of the file."""
     return json.dumps(_dashboard(), indent=2) + "\n"
 
 
