@@ -12,14 +12,14 @@ balances: dict[str, int] = {}
 
 
 class Account:
-    """Made with its id for each message; keep its state where you keep state."""
+    """Created with its id for each message. Store its state in your own database."""
 
     def __init__(self, id: str) -> None:
         self.id = id
 
     async def deposit(self, cents: int) -> int:
         balance = balances.get(self.id, 0)
-        await asyncio.sleep(0.001)  # somebody else's turn; but no other message of this account
+        await asyncio.sleep(0.001)  # other functions run, but no other message of this account
         balances[self.id] = balance + cents
         return balances[self.id]
 

@@ -1,6 +1,6 @@
-"""A trial ends in 30 days: charge the card then, whatever happens to this process in between.
+"""A trial ends in 30 days: charge the card then, even if this process crashes in between.
 
-Run it twice: the second run finds the charge of the first by its key, instead of making another one.
+Run it twice: the second run finds the charge of the first run by its key and creates no other one.
 
     python examples/charge_in_30_days.py
 """
@@ -14,7 +14,7 @@ app = App("example-data")
 
 @app.task(retry=Retry(max_attempts=8, initial_delay="1h", max_delay="1d"), timeout="1m")
 async def charge(customer: str, cents: int) -> str:
-    # The bank sees the same number however often it has to be asked.
+    # Every attempt sends the same number to the bank.
     return f"charged {customer} {cents / 100:.2f}, request {current().intent_id}"
 
 
@@ -24,7 +24,7 @@ async def main() -> None:
         handle = await trial.schedule("ada", 1900)
         if await handle.status() is Status.SCHEDULED:
             print("planned:", (await handle.why()).sentence)
-            await handle.fire()  # she buys today: no need to wait
+            await handle.fire()  # she buys today: charge now
         print(await handle.result("10s"))
 
 

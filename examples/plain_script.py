@@ -1,4 +1,4 @@
-"""A program without asyncio: `with app`, and `.wait()` where async code says `await`.
+"""A program without asyncio: `with app`, and `.wait()` instead of `await`.
 
 python examples/plain_script.py
 """

@@ -1,6 +1,6 @@
-"""A subscriber of a stream over gRPC: takes what is due, ten at a time, and answers for each.
+"""A subscriber of a stream over gRPC: takes due intents, ten at a time, and acknowledges each.
 
-Needs a server (`duetime serve`, or `make run` in a clone) at localhost:7929, or where the argument says:
+Needs a server (`duetime serve`, or `make run` in a clone) at localhost:7929, or at this address:
 
     python examples/server_stream.py localhost:7929
 """
@@ -19,7 +19,7 @@ STREAM = "readings"
 
 
 async def produce(duetime: DuetimeStub, count: int) -> None:
-    """Readings that are due over the next second."""
+    """Create readings that are due within the next second."""
     news = [
         intents_pb2.NewIntent(
             delay_ms=number * 50,
@@ -32,7 +32,7 @@ async def produce(duetime: DuetimeStub, count: int) -> None:
 
 
 async def consume(duetime: DuetimeStub, count: int) -> list[int]:
-    """Handle so many. Credits are how many more may come: given back with the answers."""
+    """Handle `count` deliveries. A credit allows one more delivery; each acknowledgement returns one."""
     source = pb.Source(stream=STREAM)
     call = duetime.Deliveries()
     hello = pb.Hello(consumer="example", ack_mode=pb.ACK_MODE_MANUAL)

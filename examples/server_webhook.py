@@ -1,4 +1,4 @@
-"""A webhook from a server: the receiver is down at first, the server tries again, and can say how it went.
+"""A webhook from a server: the receiver fails first, the server retries, and shows the history.
 
 Needs a server (`duetime serve`, or `make run` in a clone) at DUETIME_URL or http://localhost:7928:
 
@@ -13,7 +13,7 @@ from duetime.client.http.client import Client
 
 
 class Shop(BaseHTTPRequestHandler):
-    """Answers 503 to the first delivery, then does its work and says what came of it."""
+    """Answers 503 to the first delivery, and the later ones with a result."""
 
     def do_POST(self) -> None:
         webhook = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -1,4 +1,4 @@
-"""Testing what takes a month in a few milliseconds: the real engine on virtual time.
+"""Tests a month in a few milliseconds: the real engine on virtual time.
 
 pytest examples/test_thirty_days.py
 """

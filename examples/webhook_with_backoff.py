@@ -1,4 +1,4 @@
-"""Telling somebody else's server: delays that grow, the server's own wish to wait, and giving up.
+"""Notifies another server: with back-off, with the delay that the server asks for, and with a final refusal.
 
 python examples/webhook_with_backoff.py
 """
@@ -13,7 +13,7 @@ ANSWERS = {"shop": [503, 429, 200], "closed": [410]}
 
 
 def post(url: str) -> int:
-    """In place of a real request."""
+    """Stands for a real request."""
     answers = ANSWERS[url]
     return answers.pop(0) if len(answers) > 1 else answers[0]
 
@@ -23,7 +23,7 @@ def notify(url: str, event: str) -> int:  # a plain function: it may block its t
     status = post(url)
     print(f"attempt {current().attempt}: {url} answers {status}")
     if status == 429:
-        raise RetryAfter("100ms", "the server asks for patience")
+        raise RetryAfter("100ms", "the server asks to wait")
     if status == 410:
         raise Reject("the server is gone for good")
     if status >= 500:
