@@ -21,8 +21,8 @@ from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
 from duetime.log import inspect
 from duetime.log.identity import IDENTITY_NAME
 from duetime.log.inspect import SegmentInfo
-from duetime.log.mark import MARK_NAME
 from duetime.log.segment import SEGMENT_HEADER_BYTES
+from duetime.log.synced_marker import MARK_NAME
 from duetime.store.sqlite.store import SqliteStore
 from duetime.trouble import of_system
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
 from duetime.engine.library import Library, status_at
-from duetime.log.seek import Place, Span, seek, spans
+from duetime.log.time_index import Place, Span, seek, spans
 from duetime.protocol.intent import Entry
 from duetime.timefmt import iso
 

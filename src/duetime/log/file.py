@@ -28,12 +28,12 @@ from duetime.errors import Closed, Damaged, DuetimeError, Fatal, InDoubt, Moved,
 from duetime.limits import LOG_HISTORY_BYTES, SEGMENT_BYTES_MAX
 from duetime.log.disk import Disk, RealDisk
 from duetime.log.folder import ALLOCATE_BYTES, Folder
+from duetime.log.folder_lock import LOCK_NAME, hold
 from duetime.log.frame import END, Frame, encode_header, frame_bytes
-from duetime.log.holder import LOCK_NAME, hold
 from duetime.log.identity import identify
 from duetime.log.log import Position
-from duetime.log.mark import Mark
 from duetime.log.segment import SEGMENT_HEADER_BYTES, Segment, walk
+from duetime.log.synced_marker import Mark
 from duetime.trouble import FULL, SHORT, of_system
 
 # Logs that this process holds. A forked child has a copy of each object but holds none of the locks.

@@ -17,7 +17,6 @@ from msgspec import Struct
 from duetime.errors import Damaged
 from duetime.log.disk import Disk, RealDisk
 from duetime.log.frame import Frame, frame_bytes
-from duetime.log.mark import read_mark
 from duetime.log.segment import (
     SEGMENT_HEADER_BYTES,
     check_header,
@@ -28,6 +27,7 @@ from duetime.log.segment import (
     segment_name,
     walk,
 )
+from duetime.log.synced_marker import read_mark
 from duetime.log.tail import find_end, headers_behind, is_unfinished, judge
 
 Directory = str | os.PathLike[str]

@@ -12,7 +12,7 @@ import pytest
 
 from duetime.errors import Held
 from duetime.log.disk import RealDisk
-from duetime.log.holder import hold
+from duetime.log.folder_lock import hold
 from duetime.testing.disk import FaultyDisk
 
 

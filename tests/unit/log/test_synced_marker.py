@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from duetime.log.mark import Mark, read_mark
+from duetime.log.synced_marker import Mark, read_mark
 from duetime.testing.disk import FaultyDisk
 
 

@@ -12,7 +12,7 @@ import pytest
 from duetime.log.disk import RealDisk
 from duetime.log.file import FileLog
 from duetime.log.frame import MAGIC, Frame
-from duetime.log.seek import seek, spans
+from duetime.log.time_index import seek, spans
 
 
 class CountingDisk(RealDisk):
