@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from duetime.protocol.said import PROGRESS_MS
+from duetime.limits import PROGRESS_MS
 
 # A fresh interpreter: a fork would copy locks that threads of this process hold.
 _SPAWN = get_context("spawn")

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from duetime.client.app.control import Context, current_context
 from duetime.errors import Closed, InvalidField
+from duetime.limits import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
 from duetime.plain import LOG_FORMAT
 from duetime.protocol.outcome import Settlement
-from duetime.protocol.said import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
 
 if TYPE_CHECKING:
     from duetime.client.app.call import Call

@@ -15,7 +15,7 @@ import msgspec
 from duetime.client.app.payload import PLAIN_SCHEMAS, Signature, wrong_for
 from duetime.client.execution.functions import Functions
 from duetime.client.worker.worker_options import Listed
-from duetime.protocol.said import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX
+from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX
 
 # These mean the same to msgspec and to a validator; everything else is left out.
 _KEPT = frozenset(

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from duetime.client.execution.reports import Place, Word, words_of
+from duetime.limits import PROGRESS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Expired, Failed, Lost, Rejected, Returned, Settlement, Snoozed
-from duetime.protocol.said import PROGRESS_MAX
 from duetime.protocol.terms import Entity, Redelivery, Task, Terms, Tier, lane_of
 from duetime.v1 import deliveries_pb2 as pb
 from duetime.v1 import intents_pb2

@@ -20,9 +20,9 @@ from duetime.client.execution.reports import Place, Word
 from duetime.client.worker.worker_connection import Link
 from duetime.client.worker.worker_options import Running, WorkerOptions
 from duetime.errors import DuetimeError
+from duetime.limits import PROGRESS_MS
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
-from duetime.protocol.said import PROGRESS_MS
 from duetime.protocol.terms import Entity, type_lane
 
 # How long a delivery that cannot begin is kept from others.

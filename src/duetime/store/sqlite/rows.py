@@ -1,4 +1,4 @@
-"""Intents as rows of the SQLite file, and how they are written."""
+"""Intents as rows of the SQLite file: how they are written and read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from zlib import crc32
 
 import msgspec
 
+from duetime.errors import Damaged
 from duetime.protocol.intent import Intent
+from duetime.protocol.terms import Terms
 from duetime.store.sqlite import schema
 from duetime.store.store import HOT, Job, claim_of
 from duetime.trouble import store_told
@@ -26,7 +28,11 @@ WIDTH = len(schema.COLUMNS)
 _ONE = f"({','.join('?' * WIDTH)})"
 _UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
 _UPSERT_FULL = _UPSERT + ",".join([_ONE] * AT_ONCE)
+# Terms shared by many intents. A full table is cleared.
+_TERMS_KEPT = 4_096
+
 _encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Intent).decode
 
 
 def columns(intent: Intent) -> Columns:
@@ -80,3 +86,30 @@ def write(writer: sqlite3.Connection, rows: list[Value]) -> None:
 def commit(writer: sqlite3.Connection, body: bytes) -> None:
     writer.execute("INSERT OR REPLACE INTO checkpoint (one, body, crc) VALUES (1, ?, ?)", (body, crc32(body)))
     writer.execute("COMMIT")
+
+
+class Decoder:
+    """Turns rows into intents. Damage is raised with its place, never returned."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._terms: dict[bytes, Terms] = {}
+
+    def intent(self, row: Row) -> Intent:
+        body = row[14]
+        intent = _decode(body) if type(body) is bytes and crc32(body) == row[13] else None
+        if intent is None or columns(intent) != row[:13]:
+            raise Damaged(f"{self._path}: the row {row[0]} of the table intents does not match its checksum.")
+        intent.armed = intent.cycle = 0
+        if intent.wake_at_ms == intent.execute_at_ms:
+            intent.wake_at_ms = intent.execute_at_ms  # one object for both
+        # Many intents share their terms: one object serves all of them.
+        key = _encode(intent.terms)
+        known = self._terms.get(key)
+        if known is None:
+            if len(self._terms) >= _TERMS_KEPT:
+                self._terms.clear()
+            self._terms[key] = intent.terms
+        else:
+            intent.terms = known
+        return intent

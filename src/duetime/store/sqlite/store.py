@@ -29,10 +29,8 @@ from duetime.protocol.intent import Intent, Status
 from duetime.store.archive import Archive
 from duetime.store.claims import Claims
 from duetime.store.sqlite import rows, schema
-from duetime.store.sqlite.large import Large
 from duetime.store.sqlite.purge import purge
 from duetime.store.sqlite.rows import Value
-from duetime.store.sqlite.warming import Warming
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
 from duetime.trouble import UNREADABLE, of_store, store_told
 
@@ -68,7 +66,7 @@ class SqliteStore:
         self._absent_keys: set[str] = set()
         """Keys that were just looked up and are not on disk, for the same reason."""
         self._claims = Claims()
-        self._large = Large()
+        self._large = _LargePayloads()
         self._changed: dict[str, Intent] = {}
         self._frozen: dict[str, Intent] = {}
         """The intents that the current checkpoint is writing, until they are on disk."""
@@ -76,7 +74,7 @@ class SqliteStore:
         """While a checkpoint is made: intents last touched in this cycle belong to it and have no row yet."""
         self._rows: list[Value] = []
         self._marks = Marks()
-        self._warm = Warming(path).intent
+        self._warm = rows.Decoder(path).intent
         self._deferred: dict[str, Intent] = {}
         """Changed intents that wake after the edge and may not be on disk yet."""
 
@@ -392,3 +390,24 @@ class SqliteStore:
 
 def _matches(intent: Intent, statuses: tuple[Status, ...] | None, lane: str | None) -> bool:
     return (statuses is None or intent.status in statuses) and (lane is None or intent.terms.lane == lane)
+
+
+class _LargePayloads:
+    """The size of the large payloads in memory. Subtracts what was added for an intent, because a payload may
+    be patched in between."""
+
+    __slots__ = ("_sizes", "bytes")
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self.bytes = 0
+
+    def note(self, intent: Intent) -> None:
+        """This intent is in memory."""
+        size = len(intent.payload)
+        self.bytes += size - self._sizes.get(intent.id, 0)
+        self._sizes[intent.id] = size
+
+    def drop(self, id: str) -> None:
+        """This intent is no longer in memory."""
+        self.bytes -= self._sizes.pop(id, 0)

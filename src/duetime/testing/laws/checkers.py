@@ -6,6 +6,8 @@ are left. Nothing here calls the kernel; each law is a second, different stateme
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from duetime.kernel.kernel import Applied
 from duetime.limits import TIER_PERMITS
 from duetime.protocol.command import (
@@ -49,7 +51,6 @@ from duetime.testing.laws.delays import check_dead, check_retry
 from duetime.testing.laws.fairness import Shares
 from duetime.testing.laws.groups import Groups
 from duetime.testing.laws.leaps import Leaps
-from duetime.testing.laws.logs import check_logs
 from duetime.testing.laws.order import Peek, check_order
 from duetime.testing.laws.rates import Rates
 from duetime.testing.laws.ticks import Ticks
@@ -142,7 +143,7 @@ class History:
         self._check_permits(used, lent)
         self._check_effects(applied)
         check_order(applied, self.seen, self.rows, peek)
-        check_logs(command, answer, peek)
+        _check_logs(command, answer, peek)
 
     # Commands.
 
@@ -398,3 +399,16 @@ class History:
                 seen.holder = effect.consumer
                 assert effect.attempt == seen.attempt, f"{effect.id!r}: attempt {effect.attempt}"
                 assert effect.late_ms >= 0, f"{effect.id!r} is {-effect.late_ms} ms early"
+
+
+def _check_logs(command: Command, answer: object, peek: Callable[[str], Intent | None]) -> None:
+    """After outcomes that counted, each intent has the log output of that attempt, and nothing older."""
+    if not isinstance(command, Settle):
+        return
+    assert isinstance(answer, Sequence)
+    for settlement, counted in zip(command.settlements, answer, strict=True):
+        intent = peek(settlement.id) if counted else None
+        if intent is None:
+            continue
+        kept = None if intent.rare is None else intent.rare.log
+        assert kept == settlement.log, f"{intent.id!r} has {kept!r}, its attempt logged {settlement.log!r}"
