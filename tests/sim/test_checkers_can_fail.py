@@ -245,20 +245,20 @@ def test_durable_is_answered_before_the_medium_has_it(monkeypatch):
     def offer(self, sent):
         self.inbox.put(Request(sent.command, AckLevel.ASYNC, sent))
 
-    monkeypatch.setattr(engine_run.Life, "offer", offer)
+    monkeypatch.setattr(engine_run.EngineRun, "offer", offer)
     assert "answered DURABLE before it was synced" in first_violation()
 
 
 def test_the_log_is_not_synced_before_a_checkpoint(monkeypatch):
     """After power loss the store is ahead of the log, and they do not fit."""
-    real = engine_run.Life.checkpoint_step
+    real = engine_run.EngineRun.checkpoint_step
 
     def checkpoint_step(self):
         self._log_synced = True
         real(self)
         self._log_synced = True
 
-    monkeypatch.setattr(engine_run.Life, "checkpoint_step", checkpoint_step)
+    monkeypatch.setattr(engine_run.EngineRun, "checkpoint_step", checkpoint_step)
     assert re.search("belong together", first_violation())
 
 
@@ -301,7 +301,7 @@ def test_a_final_intent_is_moved(monkeypatch):
 
 
 def test_a_random_order_leaks_into_effects(monkeypatch):
-    """As a set of strings would: within a process the twin, which came another way, sees it."""
+    """As a set of strings would: within a process the replica, which came another way, sees it."""
     real = Kernel.apply
     flips = itertools.count()
 

@@ -15,7 +15,7 @@ def test_a_unique_key_has_two_holders(monkeypatch):
 
 
 def test_a_claim_for_a_time_ends_with_its_intent(monkeypatch):
-    """The kernel's bug alone: the store, which twin and engine share, finds what it should."""
+    """The kernel's bug alone: the store, which replica and engine share, finds what it should."""
     real = claims._holder
 
     def holder(state, key):

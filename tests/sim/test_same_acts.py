@@ -32,10 +32,10 @@ from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Failed, Outcome, Settlement
 from duetime.protocol.terms import AckLevel, Guarantee, Task
 from duetime.store.memory import MemoryStore
-from duetime.testing.sim.engine_run import Life
+from duetime.testing.sim.engine_run import EngineRun
 from duetime.testing.sim.faults import Ledger
 from duetime.testing.sim.replica import plain
-from duetime.testing.sim.told import Outside, Sent
+from duetime.testing.sim.told import Sent, Told
 from duetime.testing.time import EPOCH_MS, ManualClock
 from tests.unit.insight.rig import SETTINGS, HandChannel, run
 from tests.unit.kernel.bench import terms
@@ -152,23 +152,25 @@ class Simulated:
     def __init__(self) -> None:
         self.seen, self.clock, self.log = Seen(), ManualClock(), ScriptedLog(at_once=True)
         self.out: dict[str, int] = {}
-        self.life = Life(self.log, MemoryStore(), self.clock, count(1).__next__, self._act, lambda turn: None)
-        self.life.begin(settings_commands(self.life.state, OPTIONS))
-        self.life.sync()
+        self.engine = EngineRun(
+            self.log, MemoryStore(), self.clock, count(1).__next__, self._act, lambda turn: None
+        )
+        self.engine.begin(settings_commands(self.engine.state, OPTIONS))
+        self.engine.sync()
 
     def play(self, step: Step) -> None:
         self.clock.set_ms(self.clock.now_ms() + step.passed_ms)
         self.log.error = step.append_fails
-        self.life.inbox.settle(list(step.outcomes))
+        self.engine.inbox.settle(list(step.outcomes))
         for command, ack in step.asked:
-            self.life.offer(_Told(command, ack, self.seen))
+            self.engine.offer(_Told(command, ack, self.seen))
         try:
-            while len(self.life.inbox):
-                self.life.turn()
+            while len(self.engine.inbox):
+                self.engine.turn()
         except DuetimeError as error:
             assert error is step.append_fails
         if step.sync:
-            self.life.sync()
+            self.engine.sync()
 
     def _act(self, effect: Effect, position: Position) -> None:
         self.seen.effect(effect)
@@ -182,7 +184,7 @@ class _Told(Sent):
     """A request of a script; notes its answer."""
 
     def __init__(self, command: Command, ack: AckLevel, seen: Seen) -> None:
-        super().__init__(Outside(Ledger()), command, ack)
+        super().__init__(Told(Ledger()), command, ack)
         self._seen = seen
 
     def __call__(self, answer: Answer | Exception) -> None:

@@ -98,7 +98,7 @@ def _show(total: Report, seconds: float, missing: list[str], as_json: bool) -> N
                 "steps": total.steps,
                 "records": total.records,
                 "intents": total.intents,
-                "starts": total.lives,
+                "starts": total.starts,
                 "simulated_ms": total.simulated_ms,
                 "seconds": round(seconds, 3),
                 **{group: _counts(total, group) for group in EXPECTED},
@@ -114,7 +114,7 @@ def _show(total: Report, seconds: float, missing: list[str], as_json: bool) -> N
     output.table(("what", "name", "count"), rows, right=("count",))
     days = total.simulated_ms // 86_400_000
     output.words(
-        f"{total.seeds} seeds, {total.records} records, {total.intents} intents, {total.lives} starts,"
+        f"{total.seeds} seeds, {total.records} records, {total.intents} intents, {total.starts} starts,"
         f" {days} simulated days in {seconds:.1f} s ({total.seeds / max(seconds, 0.001):.1f} seeds/s)."
         " No guarantee was violated."
     )

@@ -41,7 +41,7 @@ def sent_of(request: Asked) -> Sent:
     return request.reply
 
 
-class Life:
+class EngineRun:
     """From a start to a crash."""
 
     def __init__(

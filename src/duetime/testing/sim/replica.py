@@ -25,7 +25,7 @@ from duetime.store.memory import MemoryStore
 from duetime.store.store import SEQ_MAX
 
 
-class Twin:
+class Replica:
     """A kernel by full replay."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ class Report(Struct):
     seeds: int = 0
     steps: int = 0
     records: int = 0
-    lives: int = 0
+    starts: int = 0
     """Starts of the engine: one for each seed, and one after each crash."""
     intents: int = 0
     simulated_ms: int = 0
@@ -40,7 +40,7 @@ class Report(Struct):
     """By seed: a hash over every record, effect and reply in order."""
 
     def merge(self, other: Report) -> None:
-        for name in ("seeds", "steps", "records", "lives", "intents", "simulated_ms"):
+        for name in ("seeds", "steps", "records", "starts", "intents", "simulated_ms"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("commands", "transitions", "outcomes", "faults", "refusals"):
             mine: dict[str, int] = getattr(self, name)

@@ -9,9 +9,9 @@ from duetime.engine.planner import due, rewound
 from duetime.limits import DAY_MS, HOUR_MS, LEAP_MS
 from duetime.protocol.command import Cancel, DropSchedule
 from duetime.protocol.terms import AckLevel
-from duetime.testing.sim.engine_run import Life
+from duetime.testing.sim.engine_run import EngineRun
 from duetime.testing.sim.faults import Dice, Fault
-from duetime.testing.sim.told import Outside, Sent
+from duetime.testing.sim.told import Sent, Told
 
 BEGIN_MS = 1_700_000_000_000
 
@@ -53,7 +53,7 @@ class Passing:
         self._began = (0, 0, 0)
         """At the start of this run: the kernel's steady clock, the true one, and how often it was set."""
 
-    def time(self, life: Life, next_ms: int | None) -> str:
+    def time(self, engine: EngineRun, next_ms: int | None) -> str:
         """Let some time pass, or set the clock; returns a description of the fault."""
         clock, dice, random = self._clock, self._dice, self._dice.random
         if self._moment_ms and random.random() < 0.3:
@@ -73,7 +73,7 @@ class Passing:
         if dice.strikes(Fault.STALL):
             still_ms = random.choice((700, 4_000, 35_000, HOUR_MS))
             clock.move(still_ms + random.choice((0, 3)))
-            life.still_ms += still_ms
+            engine.still_ms += still_ms
             return f"it stands still for {still_ms} ms"
         if random.random() < 0.01:
             clock.move(random.choice((HOUR_MS, DAY_MS, 9 * DAY_MS)))
@@ -83,44 +83,44 @@ class Passing:
             clock.move(random.choice((0, 0, 1, 4, 20, 75, 500, 2_000, 30_000)))
         return ""
 
-    def begin(self, life: Life) -> None:
+    def begin(self, engine: EngineRun) -> None:
         """A new run has written its first frame."""
-        self._began = (life.state.flow.now_ms, self._clock.passed_ms, self._clock.leaps)
+        self._began = (engine.state.flow.now_ms, self._clock.passed_ms, self._clock.leaps)
 
-    def check(self, life: Life) -> None:
+    def check(self, engine: EngineRun) -> None:
         """However the clock was set: the kernel's own clock, used for leases and rates, is the true one."""
         flow_ms, passed_ms, leaps = self._began
-        wrong_ms = life.state.flow.now_ms - flow_ms - (self._clock.passed_ms - passed_ms)
+        wrong_ms = engine.state.flow.now_ms - flow_ms - (self._clock.passed_ms - passed_ms)
         allowed_ms = LEAP_MS * (self._clock.leaps - leaps)  # smaller jumps are not noticed
         assert abs(wrong_ms) <= allowed_ms, f"the kernel's steady clock is wrong by {wrong_ms} ms"
 
 
-def offer_ticks(life: Life, outside: Outside, now_ms: int, random: Random | None = None) -> None:
+def offer_ticks(engine: EngineRun, told: Told, now_ms: int, random: Random | None = None) -> None:
     """What the engine does when a tick is due; with a `random`, not always at once."""
-    for command in rewound(life.state, now_ms):
-        life.offer(Sent(outside, command, AckLevel.ASYNC))
-    for table in due(life.state, now_ms):
+    for command in rewound(engine.state, now_ms):
+        engine.offer(Sent(told, command, AckLevel.ASYNC))
+    for table in due(engine.state, now_ms):
         if random is None or random.random() < 0.7:
-            life.offer(Sent(outside, calendar.tick(table, now_ms), table.schedule.terms.ack))
+            engine.offer(Sent(told, calendar.tick(table, now_ms), table.schedule.terms.ack))
 
 
-def end_groups(life: Life, outside: Outside, unfilled: list[str]) -> None:
+def end_groups(engine: EngineRun, told: Told, unfilled: list[str]) -> None:
     """Cancel groups whose missing members will never be sent."""
     for id in unfilled:
-        life.offer(Sent(outside, Cancel(id), AckLevel.ASYNC))
+        engine.offer(Sent(told, Cancel(id), AckLevel.ASYNC))
 
 
-def end_schedules(life: Life, outside: Outside, now_ms: int) -> None:
+def end_schedules(engine: EngineRun, told: Told, now_ms: int) -> None:
     """Check that no tick is owed once faults have stopped, then drop the schedules."""
-    life.turn()
-    offer_ticks(life, outside, now_ms)
-    life.turn()
-    offer_ticks(life, outside, now_ms)  # those of schedules that were set back to now
-    life.turn()
-    for table in life.state.timetables.all.values():
+    engine.turn()
+    offer_ticks(engine, told, now_ms)
+    engine.turn()
+    offer_ticks(engine, told, now_ms)  # those of schedules that were set back to now
+    engine.turn()
+    for table in engine.state.timetables.all.values():
         next_ms = calendar.following(table.schedule, max(now_ms, table.last_ms))
         assert table.paused or not table.next_ms or table.next_ms <= next_ms, f"{table.id!r} makes no ticks"
-    owed = [table.id for table in due(life.state, now_ms)]
+    owed = [table.id for table in due(engine.state, now_ms)]
     assert not owed, f"ticks are owed: {owed}"
-    for id in life.state.timetables.all:
-        life.offer(Sent(outside, DropSchedule(id), AckLevel.ASYNC))
+    for id in engine.state.timetables.all:
+        engine.offer(Sent(told, DropSchedule(id), AckLevel.ASYNC))

@@ -34,9 +34,9 @@ from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel
 from duetime.testing.disk import PowerLost
 from duetime.testing.laws.checkers import History
-from duetime.testing.sim.engine_run import Life, run_now
+from duetime.testing.sim.engine_run import EngineRun, run_now
 from duetime.testing.sim.faults import Crash, Dice, Fault, FaultyLog, FileMedium, Ledger, Medium, MemoryMedium
-from duetime.testing.sim.replica import Twin, check_same, compare, plain
+from duetime.testing.sim.replica import Replica, check_same, compare, plain
 from duetime.testing.sim.report import Report
 from duetime.testing.sim.simulated import (
     BEGIN_MS,
@@ -46,8 +46,8 @@ from duetime.testing.sim.simulated import (
     end_schedules,
     offer_ticks,
 )
-from duetime.testing.sim.stores import MemoryShelf, Shelf, SqliteShelf
-from duetime.testing.sim.told import Outside, Sent
+from duetime.testing.sim.stores import DurableMemoryStore, DurableSqliteStore, DurableStore
+from duetime.testing.sim.told import Sent, Told
 from duetime.testing.sim.workers import NAMES, Workers
 from duetime.testing.sim.workload import Workload, stuck
 
@@ -67,16 +67,17 @@ class Simulation:
         self.passing = Passing(self.clock, self.dice)
         self.ledger = Ledger()
         self.medium: Medium = FileMedium() if self.random.random() < 0.2 else MemoryMedium()
-        self.shelf: Shelf = SqliteShelf() if self.random.random() < 0.1 else MemoryShelf()
-        self.twin = Twin()
+        on_disk = self.random.random() < 0.1
+        self.storage: DurableStore = DurableSqliteStore() if on_disk else DurableMemoryStore()
+        self.replica = Replica()
         self.history = History()
-        self.outside = Outside(self.ledger)
+        self.told = Told(self.ledger)
         self.workers = Workers(self.dice)
         self.workload = Workload(self.random)
-        self.life: Life | None = None
-        self.zombie: Life | None = None
+        self.engine: EngineRun | None = None
+        self.zombie: EngineRun | None = None
         self.step = 0
-        self.lives = 0
+        self.starts = 0
         self.shown: deque[str] = deque(maxlen=_SHOWN)
         self._tell = tell
         self._trace = sha256()
@@ -91,20 +92,20 @@ class Simulation:
         for self.step in range(1, steps + 1):
             self.workers.step = self.step
             self._guarded(self._step)
-            if self.life is not None:
+            if self.engine is not None:
                 if self.step % _CHECK_EVERY:
-                    invariants.check_quick(self.life.state)
+                    invariants.check_quick(self.engine.state)
                 else:
-                    invariants.check(self.life.state)
-                    self.history.leaps.check_kept(self.history.seen, self.life.store.get)
+                    invariants.check(self.engine.state)
+                    self.history.leaps.check_kept(self.history.seen, self.engine.store.get)
         self.dice.calm()
         self._finish()
 
     def close(self) -> None:
         """Release what is on the host's disk."""
-        if self.life is not None:
-            self.life.abandon_checkpoint()
-        self.shelf.close()
+        if self.engine is not None:
+            self.engine.abandon_checkpoint()
+        self.storage.close()
 
     def note(self, text: str) -> None:
         line = f"{self.step:>4} {self.clock.ms - BEGIN_MS:>+9} ms  {text}"
@@ -124,113 +125,113 @@ class Simulation:
         except PowerLost:
             self._crash("the power went off", power=True)
         except DuetimeError as error:
-            broken = self.life.pump.broken if self.life is not None else None
-            if self.life is None or (broken is not None and not isinstance(broken, DuetimeError)):
+            broken = self.engine.pump.broken if self.engine is not None else None
+            if self.engine is None or (broken is not None and not isinstance(broken, DuetimeError)):
                 raise  # recovery or the kernel failed: no fault explains that
             self._crash(f"stopped by {type(error).__name__}", power=self.dice.strikes(Fault.POWER_LOSS))
 
     def _step(self) -> None:
         dice, random = self.dice, self.random
-        if self.life is None:
+        if self.engine is None:
             self._start()
             return
-        life = self.life
-        if life.state.draining and random.random() < 0.2:
+        engine = self.engine
+        if engine.state.draining and random.random() < 0.2:
             self._crash("stopped", power=False)
             return
         if random.random() < 0.5:
-            self._pass_time(life)
-        offer_ticks(life, self.outside, self.clock.ms, random)
+            self._pass_time(engine)
+        offer_ticks(engine, self.told, self.clock.ms, random)
         roll = random.random()
         if roll < 0.35:
             for _ in range(random.randint(1, 3)):
                 command, ack = self.workload.next(self.clock.ms, self.history)
-                life.offer(Sent(self.outside, command, ack))
+                engine.offer(Sent(self.told, command, ack))
         elif roll < 0.55:
-            life.inbox.settle(self.workers.outcomes(self.clock.ms))
+            engine.inbox.settle(self.workers.outcomes(self.clock.ms))
         elif roll < 0.65:
-            lanes = [name for name in self.workload.lanes if self._pulled(life, name)]
+            lanes = [name for name in self.workload.lanes if self._pulled(engine, name)]
             word = self.workers.words(lanes)
             if word is not None:
-                life.offer(Sent(self.outside, word, AckLevel.ASYNC))
+                engine.offer(Sent(self.told, word, AckLevel.ASYNC))
         elif roll < 0.75:
-            life.sync()
+            engine.sync()
         elif roll < 0.9:
-            life.checkpoint_step()
+            engine.checkpoint_step()
         elif roll < 0.902:
-            life.offer(Sent(self.outside, Drain(), AckLevel.ASYNC))
+            engine.offer(Sent(self.told, Drain(), AckLevel.ASYNC))
         elif roll < 0.94:
-            life.state.timers.extend(self.clock.ms + 300_000, random.choice((3, 1_000)))
-        if life.checkpointing and dice.strikes(Fault.CHECKPOINT_ABANDONED):
-            life.abandon_checkpoint()
-        if len(life.inbox) and random.random() < 0.8:
+            engine.state.timers.extend(self.clock.ms + 300_000, random.choice((3, 1_000)))
+        if engine.checkpointing and dice.strikes(Fault.CHECKPOINT_ABANDONED):
+            engine.abandon_checkpoint()
+        if len(engine.inbox) and random.random() < 0.8:
             self.medium.fuse(dice)
             try:
-                life.turn()
+                engine.turn()
             finally:
                 self.medium.unfuse()
-        if life.checkpointing and dice.strikes(Fault.CRASH_IN_CHECKPOINT):
+        if engine.checkpointing and dice.strikes(Fault.CRASH_IN_CHECKPOINT):
             raise Crash
         if dice.strikes(Fault.CRASH):
             raise Crash
         if self.zombie is not None and dice.strikes(Fault.STALE_WRITER):
             self._write_stale(self.zombie, must_fail=True)
 
-    def _pulled(self, life: Life, lane: str) -> bool:
-        return lane.partition(":")[0] not in life.state.settings.pushed or self.random.random() < 0.02
+    def _pulled(self, engine: EngineRun, lane: str) -> bool:
+        return lane.partition(":")[0] not in engine.state.settings.pushed or self.random.random() < 0.02
 
-    def _pass_time(self, life: Life) -> None:
-        next_ms = life.pump.kernel.next_ms()
-        told = self.passing.time(life, next_ms)
+    def _pass_time(self, engine: EngineRun) -> None:
+        next_ms = engine.pump.kernel.next_ms()
+        told = self.passing.time(engine, next_ms)
         if told:
             self.note(told)
         if next_ms is not None and next_ms <= self.clock.ms and self.random.random() < 0.9:
-            life.inbox.time()
+            engine.inbox.time()
 
     # Starts and crashes.
 
     def _start(self) -> None:
         """Recover until it succeeds, then write the first frame of a new epoch."""
-        self.lives += 1
+        self.starts += 1
         log = FaultyLog(self.medium.open(), self.dice, self.ledger)
-        life = Life(log, self.shelf.open(), self.clock, self._nonce, self._act, self._turned)
-        self._reconcile(life)
+        engine = EngineRun(log, self.storage.open(), self.clock, self._nonce, self._act, self._turned)
+        self._reconcile(engine)
         if self.dice.strikes(Fault.CRASH_IN_RECOVERY):
-            self.life = life
+            self.engine = engine
             raise Crash
         if self.zombie is not None and self.dice.strikes(Fault.STALE_WRITER):
             # No successor has written yet: if the old process writes now, the new one must recover again.
             self._write_stale(self.zombie, must_fail=False)
-        self.life = life
+        self.engine = engine
         commands, self._first = self._first, []
-        life.begin(commands)
-        self.passing.begin(life)
+        engine.begin(commands)
+        self.passing.begin(engine)
 
     def _nonce(self) -> int:
         return self.random.getrandbits(63)
 
-    def _reconcile(self, life: Life) -> None:
+    def _reconcile(self, engine: EngineRun) -> None:
         """After recovery: the log has what it must have, and the state is what the log leads to."""
 
         async def read() -> list[tuple[Position, Frame]]:
-            return [found async for found in life.log.read(start)]
+            return [found async for found in engine.log.read(start)]
 
-        start, tail = run_now(life.log.start()), run_now(life.log.tail())
+        start, tail = run_now(engine.log.start()), run_now(engine.log.tail())
         lost = self.ledger.reconcile(run_now(read()), start, tail)
         if lost:
-            self.twin, self.history = Twin(), History()
+            self.replica, self.history = Replica(), History()
             self._known = len(self.ledger.frames)
         self._catch_up(None)
-        check_same(life.state, self.twin.kernel.state)
-        invariants.check(life.state)
-        self.outside.recovered(life.store, self.history)
-        self.note(f"recovered {self.twin.kernel.state.records} records, the log ends at {tail}")
+        check_same(engine.state, self.replica.kernel.state)
+        invariants.check(engine.state)
+        self.told.recovered(engine.store, self.history)
+        self.note(f"recovered {self.replica.kernel.state.records} records, the log ends at {tail}")
 
     def _crash(self, reason: str, *, power: bool) -> None:
         self.note(f"{reason}{', power lost' if power else ''}")
-        life, self.life = self.life, None
-        if life is not None and life.checkpointing:
-            life.abandon_checkpoint()
+        engine, self.engine = self.engine, None
+        if engine is not None and engine.checkpointing:
+            engine.abandon_checkpoint()
         if power:
             if not self.medium.shared:
                 self.dice.note(Fault.TORN_TAIL)
@@ -239,11 +240,11 @@ class Simulation:
         else:
             self.medium.kill()
             # The process may not be dead, only slow: then it wakes up after its successor has started.
-            keep = life is not None and life.pump.broken is None and self.medium.shared
-            self.zombie = life if keep and isinstance(self.shelf, MemoryShelf) else None
+            keep = engine is not None and engine.pump.broken is None and self.medium.shared
+            self.zombie = engine if keep and isinstance(self.storage, DurableMemoryStore) else None
         self.workers.crashed()
         tail = self._tail_left()
-        self.outside.crashed(tail, power)
+        self.told.crashed(tail, power)
 
     def _tail_left(self) -> Position:
         """Where the log ends now, as a new reader sees it."""
@@ -253,9 +254,9 @@ class Simulation:
         self.medium.kill()
         return tail
 
-    def _write_stale(self, zombie: Life, *, must_fail: bool) -> None:
+    def _write_stale(self, zombie: EngineRun, *, must_fail: bool) -> None:
         command, ack = self.workload.next(self.clock.ms, self.history)
-        zombie.offer(Sent(self.outside, command, ack))
+        zombie.offer(Sent(self.told, command, ack))
         tail = self.ledger.tail
         try:
             zombie.turn()
@@ -268,25 +269,25 @@ class Simulation:
     def _turned(self, turn: Turn) -> None:
         """A turn was made: the replica must get the same result."""
         self._catch_up(turn)
-        if self.life is not None and not isinstance(turn.batch.commands[0], Start):
-            self.passing.check(self.life)
+        if self.engine is not None and not isinstance(turn.batch.commands[0], Start):
+            self.passing.check(self.engine)
 
     def _catch_up(self, turn: Turn | None) -> None:
         """Let the replica and the history see the new frames of the log."""
-        ledger, twin, history = self.ledger, self.twin, self.history
-        get = twin.kernel.state.store.get
-        frames = ledger.frames[twin.frames :]
+        ledger, replica, history = self.ledger, self.replica, self.history
+        get = replica.kernel.state.store.get
+        frames = ledger.frames[replica.frames :]
         if turn is not None:
             assert len(frames) == 1 and turn.position == ledger.tail, "a turn is one frame at the log's end"
         for position, frame in frames:
-            records = twin.records(frame)
+            records = replica.records(frame)
             applied = []
             for record in records:
-                each = twin.kernel.apply(record)
+                each = replica.kernel.apply(record)
                 history.observe(record, each, get)
                 applied.append(each)
-            twin.frames += 1
-            if twin.frames <= self._known:
+            replica.frames += 1
+            if replica.frames <= self._known:
                 continue
             if turn is not None:
                 assert turn.at_ms == frame.at_ms
@@ -315,7 +316,7 @@ class Simulation:
 
     def _act(self, effect: Effect, position: Position) -> None:
         if isinstance(effect, Deliver):
-            self.outside.started(effect, position)
+            self.told.started(effect, position)
             self.workers.deliver(effect)
         else:
             self.workers.abort(effect)
@@ -323,59 +324,59 @@ class Simulation:
     # The second act: everything must end.
 
     def _finish(self) -> None:
-        life = self._calm_life()
+        engine = self._calm_engine()
         commands: list[Command] = [Configure(Settings())]
-        commands += [Resume(name) for name, lane in life.state.lanes.items() if lane.paused]
+        commands += [Resume(name) for name, lane in engine.state.lanes.items() if lane.paused]
         commands += [Resize(tier, permits) for tier, permits in enumerate(TIER_PERMITS)]
         for command in commands:
-            life.offer(Sent(self.outside, command, AckLevel.ASYNC))
-        end_schedules(life, self.outside, self.clock.ms)
-        end_groups(life, self.outside, self.history.groups.unfilled())
-        rounds = 100 + 12 * life.state.live()
-        while life.state.live() or len(life.inbox):
+            engine.offer(Sent(self.told, command, AckLevel.ASYNC))
+        end_schedules(engine, self.told, self.clock.ms)
+        end_groups(engine, self.told, self.history.groups.unfilled())
+        rounds = 100 + 12 * engine.state.live()
+        while engine.state.live() or len(engine.inbox):
             rounds -= 1
             assert rounds > 0, f"these did not end: {[stuck(seen) for seen in self.history.live()]}"
-            self._round(life)
-        invariants.check(life.state)
+            self._round(engine)
+        invariants.check(engine.state)
         assert not self.history.live(), "nothing lives any more, by the history too"
         # Once more from the log: the final state survives.
-        life.checkpoint_step()
-        while life.checkpointing:
-            life.checkpoint_step()
+        engine.checkpoint_step()
+        while engine.checkpointing:
+            engine.checkpoint_step()
         self._crash("the end", power=False)
         self._start()
 
-    def _calm_life(self) -> Life:
+    def _calm_engine(self) -> EngineRun:
         """A run without work left over from before, that will not crash."""
         while True:
             self.zombie = None
-            if self.life is None:
+            if self.engine is None:
                 self._guarded(self._start)
                 continue
-            self.life.abandon_checkpoint()
-            while len(self.life.inbox):
-                self.life.turn()
-            if not self.life.state.draining:
-                return self.life
+            self.engine.abandon_checkpoint()
+            while len(self.engine.inbox):
+                self.engine.turn()
+            if not self.engine.state.draining:
+                return self.engine
             self._crash("stopped", power=False)
 
-    def _round(self, life: Life) -> None:
-        life.turn()
-        life.sync()
-        invariants.check_quick(life.state)
-        life.inbox.settle(self.workers.answer_all())
-        for name, lane in life.state.lanes.items():
+    def _round(self, engine: EngineRun) -> None:
+        engine.turn()
+        engine.sync()
+        invariants.check_quick(engine.state)
+        engine.inbox.settle(self.workers.answer_all())
+        for name, lane in engine.state.lanes.items():
             if not lane.pushed and lane.pending and not lane.turns:
                 wanted = type_of(name) if lane.serial and self.random.random() < 0.5 else name
-                life.offer(Sent(self.outside, Demand(NAMES[0], wanted, 50), AckLevel.ASYNC))
-        if not len(life.inbox):
-            next_ms = life.pump.kernel.next_ms()
-            assert next_ms is not None or not life.state.live(), (
+                engine.offer(Sent(self.told, Demand(NAMES[0], wanted, 50), AckLevel.ASYNC))
+        if not len(engine.inbox):
+            next_ms = engine.pump.kernel.next_ms()
+            assert next_ms is not None or not engine.state.live(), (
                 f"nothing will ever happen to {[stuck(seen) for seen in self.history.live()]}"
             )
             if next_ms is not None:
                 self.clock.move(max(0, next_ms - self.clock.ms))
-                life.inbox.time()
+                engine.inbox.time()
 
     def report(self) -> Report:
         moves = {
@@ -384,7 +385,7 @@ class Simulation:
             if old is not None
         }
         return Report(
-            seeds=1, steps=self.step, records=self.twin.kernel.state.records, lives=self.lives,
+            seeds=1, steps=self.step, records=self.replica.kernel.state.records, starts=self.starts,
             intents=self.history.number, simulated_ms=self.clock.passed_ms, commands=self._commands,
             transitions=moves, outcomes=self._outcomes, faults=self.dice.counts, refusals=self._refusals,
             digests={self.seed: self._trace.hexdigest()},

@@ -15,7 +15,7 @@ from duetime.store.store import Store
 _FAST = Path("/dev/shm")
 
 
-class Shelf(Protocol):
+class DurableStore(Protocol):
     """A store that can be opened again."""
 
     def open(self) -> Store: ...
@@ -23,7 +23,7 @@ class Shelf(Protocol):
     def close(self) -> None: ...
 
 
-class MemoryShelf:
+class DurableMemoryStore:
     """The reference store."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class MemoryShelf:
         pass
 
 
-class SqliteShelf:
+class DurableSqliteStore:
     """The embedded store, in a folder of its own."""
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from duetime.testing.sim.faults import Ledger
 class Sent:
     """One request in progress; called with its answer."""
 
-    def __init__(self, outside: Outside, command: Command, ack: AckLevel) -> None:
-        self._outside = outside
+    def __init__(self, told: Told, command: Command, ack: AckLevel) -> None:
+        self._told = told
         self.command = command
         self.ack = ack
         self.position: Position = 0
@@ -31,10 +31,10 @@ class Sent:
         assert not self.answered, f"answered twice: {self.command}"
         self.answered = True
         if not isinstance(answer, Exception):
-            self._outside.acknowledged(self, answer)
+            self._told.acknowledged(self, answer)
 
 
-class Outside:
+class Told:
     """Answers given and deliveries started."""
 
     def __init__(self, ledger: Ledger) -> None:
