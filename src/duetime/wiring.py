@@ -19,7 +19,7 @@ from duetime.client.http.address import url_of
 from duetime.client.remote.backend import RemoteBackend
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
-from duetime.engine.audit import Report, audit
+from duetime.engine.audit import AuditReport, audit
 from duetime.engine.backup import Backup
 from duetime.engine.backup import backup as make_backup
 from duetime.engine.dispatcher import Dispatcher
@@ -168,7 +168,7 @@ def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
     return log, SqliteStore(folder / STORE_FILE, at_load=True)
 
 
-def verify(folder: Path) -> Report:
+def verify(folder: Path) -> AuditReport:
     """Check every byte of a data folder, without locking it."""
     return audit(folder / LOG_FOLDER, folder / STORE_FILE)
 

@@ -12,7 +12,7 @@ from duetime.cli import main as cli
 from duetime.kernel import timers
 from duetime.kernel.commands import advance
 from duetime.kernel.queues import dispatch
-from duetime.testing.sim.report import EXPECTED, Report, merged
+from duetime.testing.sim.report import EXPECTED, SimulationReport, merged
 from duetime.testing.sim.simulator import STEPS, Violation, run_seed, run_seeds
 from tests.tidy.source import ROOT
 
@@ -91,8 +91,8 @@ def test_reports_add_up():
     assert total.seeds == 2
     assert total.records == one.records + other.records
     assert total.commands["Start"] == one.commands["Start"] + other.commands["Start"]
-    assert Report().missing()[0] == "command Start"
-    assert len(Report().missing()) == sum(len(names) for names in EXPECTED.values())
+    assert SimulationReport().missing()[0] == "command Start"
+    assert len(SimulationReport().missing()) == sum(len(names) for names in EXPECTED.values())
 
 
 def test_a_violation_says_how_to_repeat_it():

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from duetime.protocol.effect import Abort, Deliver
-from duetime.protocol.outcome import Settlement
+from duetime.protocol.outcome import Outcome, Settlement
 
 Settler = Callable[[list[Settlement]], None]
 
@@ -36,3 +36,14 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Stop running deliveries. They get no outcome here; the engine that starts next marks them Lost."""
+
+
+class Span(Protocol):
+    """The span of one call in a trace."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """The `traceparent` to send with the delivery."""
+
+    def end(self, outcome: Outcome) -> None:
+        """End the span with the outcome."""

@@ -41,7 +41,7 @@ class Finding(Struct, frozen=True):
     what: str
 
 
-class Report(Struct):
+class AuditReport(Struct):
     """What was checked, and what is wrong."""
 
     frames: int = 0
@@ -57,12 +57,12 @@ class Report(Struct):
         self.findings.append(Finding(place, what))
 
 
-def audit(log_folder: Path, store_file: Path) -> Report:
+def audit(log_folder: Path, store_file: Path) -> AuditReport:
     """Check everything."""
     with told(log_folder), tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
         copy = Path(folder) / "store.db"
         for _ in range(_LOOKS):
-            report = Report()
+            report = AuditReport()
             sound = _copy_store(store_file, copy, report)
             with Look(log_folder) as look:
                 if sound and _trimmed_meanwhile(look, copy):
@@ -94,7 +94,7 @@ def _trimmed_meanwhile(look: Look, copy: Path) -> bool:
 # The store.
 
 
-def _copy_store(store_file: Path, copy: Path, report: Report) -> bool:
+def _copy_store(store_file: Path, copy: Path, report: AuditReport) -> bool:
     if not store_file.exists():
         return True
     copy.unlink(missing_ok=True)
@@ -136,7 +136,7 @@ def _to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check_rows(copy: Path, report: Report) -> None:
+def _check_rows(copy: Path, report: AuditReport) -> None:
     if not copy.exists():
         return
     with closing(_to_read(copy)) as connection:
@@ -161,7 +161,7 @@ def _check_rows(copy: Path, report: Report) -> None:
 # The log.
 
 
-def _check_log(look: Look, report: Report) -> Position:
+def _check_log(look: Look, report: AuditReport) -> Position:
     """Check the log; returns the end of what was checked: later frames of a running engine do not count."""
     for damage in inspect.verify(look):
         report.found(f"{damage.file} at {damage.offset}", damage.what)
@@ -180,7 +180,7 @@ def _check_log(look: Look, report: Report) -> Position:
     return end
 
 
-def _check_frame(position: Position, frame: Frame, follows: int | None, report: Report) -> None:
+def _check_frame(position: Position, frame: Frame, follows: int | None, report: AuditReport) -> None:
     place = f"position {position}"
     if follows is not None and frame.first != follows:
         report.found(place, f"the frame begins with record {frame.first}, but {follows} was to follow")
@@ -215,7 +215,7 @@ class _Reader:
             yield found
 
 
-def _replay(look: Look, end: Position, copy: Path, report: Report) -> None:
+def _replay(look: Look, end: Position, copy: Path, report: AuditReport) -> None:
     try:
         with closing(SqliteStore(copy)) as store:
             checkpoint = store.load()

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from duetime import private
-from duetime.engine.audit import Report, audit, copy_store
+from duetime.engine.audit import AuditReport, audit, copy_store
 from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
 from duetime.log import inspect
 from duetime.log.identity import IDENTITY_NAME
@@ -139,7 +139,7 @@ def _copy_segment(file: Path, copy: Path, info: SegmentInfo) -> int:
     return size
 
 
-def _check(report: Report, part: Path) -> None:
+def _check(report: AuditReport, part: Path) -> None:
     if report.findings:
         first = report.findings[0]
         raise Damaged(

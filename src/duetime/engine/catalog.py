@@ -17,7 +17,7 @@ _KEPT = 4_096
 _BYTES_MAX = 16 * 1024 * 1024
 
 
-class Known(Struct, eq=False, gc=False):
+class KnownTerms(Struct, eq=False, gc=False):
     """Terms, with values that need not be computed again for each intent."""
 
     terms: Terms
@@ -32,16 +32,16 @@ class Catalog:
 
     def __init__(self) -> None:
         # An object's address identifies it while the object lives, and the table keeps it alive.
-        self._by_object: dict[int, Known] = {}
-        self._by_bytes: dict[bytes, Known] = {}
+        self._by_object: dict[int, KnownTerms] = {}
+        self._by_bytes: dict[bytes, KnownTerms] = {}
         self._bytes = 0
 
-    def find(self, terms: Terms) -> Known:
+    def find(self, terms: Terms) -> KnownTerms:
         """The entry for these terms; its `terms` are equal to the given ones, and always the same object."""
         known = self._by_object.get(id(terms))
         return known if known is not None else self._look(terms)
 
-    def _look(self, terms: Terms) -> Known:
+    def _look(self, terms: Terms) -> KnownTerms:
         body = encode(terms)
         known = self._by_bytes.get(body)
         if known is None:
@@ -50,6 +50,6 @@ class Catalog:
                 self._by_object.clear()
                 self._bytes = 0
             self._bytes += len(body)
-            known = Known(terms, len(body))
+            known = KnownTerms(terms, len(body))
             self._by_bytes[body] = self._by_object[id(terms)] = known
         return known

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from duetime.engine.catalog import Known
+from duetime.engine.catalog import KnownTerms
 from duetime.engine.options import Options
 from duetime.errors import Busy, NoSpace
 from duetime.kernel.commands.submit import full_lane
@@ -36,7 +36,7 @@ class Guard:
         self._turns = 0
         self._room: int | None = None
 
-    def admit_one(self, known: Known) -> None:
+    def admit_one(self, known: KnownTerms) -> None:
         """Raise if one more intent on these terms cannot be accepted now. Checked once per turn."""
         if known.admitted != self._turns:
             self.admit((known.terms,), 1)

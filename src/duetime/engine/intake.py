@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
 from duetime.clock import Clock
-from duetime.engine.catalog import Catalog, Known
+from duetime.engine.catalog import Catalog, KnownTerms
 from duetime.engine.checkpointer import Checkpointer
 from duetime.engine.commands import Commands, resolver
 from duetime.engine.guard import Guard
@@ -105,7 +105,7 @@ class Submissions:
             self._inbox.put(single)
 
     async def _submit_many(
-        self, known: list[Known], items: tuple[Item, ...], ack: AckLevel
+        self, known: list[KnownTerms], items: tuple[Item, ...], ack: AckLevel
     ) -> list[Submitted]:
         await self._checkpointer.catch_up()
         self._phase.check()
@@ -134,7 +134,7 @@ class Submissions:
         return submitted
 
     def _submit_chunk(
-        self, known: list[Known], part: Chunk, ack: AckLevel
+        self, known: list[KnownTerms], part: Chunk, ack: AckLevel
     ) -> asyncio.Future[list[Intent | Existing | Refusal]]:
         future = self._new_future()
         terms = tuple(known[place].terms for place in part.terms)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
 from duetime.engine.library import Library, status_at
-from duetime.log.time_index import Place, Span, seek, spans
+from duetime.log.time_index import FramePlace, SegmentSpan, seek, spans
 from duetime.protocol.intent import Entry
 from duetime.timefmt import iso
 
@@ -93,7 +93,7 @@ class Replay:
         """The state at a time; a time in the future means now."""
         at_ms = min(at_ms, self._engine.now_ms())
         directory = inside.log_directory(self._engine)
-        place: Place | None = None
+        place: FramePlace | None = None
         if directory is not None:
             place = await asyncio.to_thread(seek, directory, at_ms)
         stood = await self._library.as_of(at_ms)
@@ -114,13 +114,13 @@ def _step(entry: Entry) -> Step:
     return Step(iso(entry.at_ms), entry.status.name, entry.delivery, entry.note)
 
 
-def _log_place(place: Place | None) -> LogPlace | None:
+def _log_place(place: FramePlace | None) -> LogPlace | None:
     if place is None:
         return None
     return LogPlace(place.position, place.record, place.epoch, iso(place.at_ms))
 
 
-def _segment(span: Span, last: int) -> SegmentScope:
+def _segment(span: SegmentSpan, last: int) -> SegmentScope:
     begins = span.begins
     return SegmentScope(
         span.file,

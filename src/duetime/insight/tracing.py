@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from duetime.channels.channel import Span
 from duetime.limits import TIER_NAMES
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Outcome, Returned, Snoozed
-
-
-class Span(Protocol):
-    """The span of one delivery."""
-
-    traceparent: str | None
-    """The traceparent to send with the delivery."""
-
-    def end(self, outcome: Outcome) -> None:
-        """End the span with the outcome."""
 
 
 class Tracing(Protocol):

@@ -33,7 +33,7 @@ from duetime.log.frame import END, Frame, encode_header, frame_bytes
 from duetime.log.identity import identify
 from duetime.log.log import Position
 from duetime.log.segment import SEGMENT_HEADER_BYTES, Segment, walk
-from duetime.log.synced_marker import Mark
+from duetime.log.synced_marker import SyncedMarker
 from duetime.trouble import FULL, SHORT, of_system
 
 # Logs that this process holds. A forked child has a copy of each object but holds none of the locks.
@@ -73,7 +73,7 @@ class FileLog:
         """The folder's id, once the log is open."""
         self._lock_file: int | None = None
         self._lock_path = os.path.join(self.directory, LOCK_NAME)
-        self._mark: Mark | None = None
+        self._mark: SyncedMarker | None = None
         self._newest: Segment | None = None
         self._firsts: list[Position] = []
         self._tail: Position = 0
@@ -95,7 +95,7 @@ class FileLog:
             self._lock_file = hold(self._disk, self.directory)
             _held.add(self)
             self.identity = identify(self._disk, self.directory)
-            self._mark = Mark(self._disk, self.directory)
+            self._mark = SyncedMarker(self._disk, self.directory)
             self._firsts, self._newest = self._folder.recover(self._mark.read())
         except BaseException as error:
             self._let_go()

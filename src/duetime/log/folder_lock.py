@@ -20,7 +20,7 @@ LOCK_NAME: Final = "lock"
 _NOTE_BYTES_MAX: Final = 4_096
 
 
-class Note(msgspec.Struct):
+class LockNote(msgspec.Struct):
     """What the lock file tells about its holder."""
 
     pid: int
@@ -36,7 +36,7 @@ def hold(disk: Disk, directory: str) -> int:
             raise _held(directory, disk.read(file, 0, _NOTE_BYTES_MAX))
         # Truncating sets the file's time: it comes from the file system, because the log has no clock.
         disk.truncate(file, 0)
-        note = Note(os.getpid(), socket.gethostname(), disk.modified_ms(file))
+        note = LockNote(os.getpid(), socket.gethostname(), disk.modified_ms(file))
         disk.write(file, 0, (msgspec.json.encode(note),))
     except BaseException:
         disk.close(file)
@@ -46,7 +46,7 @@ def hold(disk: Disk, directory: str) -> int:
 
 def _held(directory: str, text: bytes) -> Held:
     try:
-        note = msgspec.json.decode(text, type=Note)
+        note = msgspec.json.decode(text, type=LockNote)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(note.since_ms / 1_000))
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError, OSError):
         # The holder has the lock but has not written its note yet.

@@ -19,7 +19,7 @@ MARK_NAME: Final = "synced"
 _MARK = struct.Struct(">QI")
 
 
-class Mark:
+class SyncedMarker:
     """The file, held open: a sync costs one more small write."""
 
     def __init__(self, disk: Disk, directory: str) -> None:

@@ -24,7 +24,7 @@ _POSITION = 8  # offset in a header, after magic, version, flags and checksum
 _REACH = FRAME_BYTES_MAX + ENVELOPE_BYTES + HEADER_BYTES
 
 
-class Place(Struct, frozen=True, rename="camel"):
+class FramePlace(Struct, frozen=True, rename="camel"):
     """A frame: its position, the time it was written, its epoch, and the number of its last record."""
 
     position: int
@@ -33,14 +33,14 @@ class Place(Struct, frozen=True, rename="camel"):
     record: int
 
 
-class Span(Struct, frozen=True, rename="camel"):
+class SegmentSpan(Struct, frozen=True, rename="camel"):
     """One segment, described by its name and its first frame only."""
 
     file: str
     first: int
     bytes: int
     sealed: bool
-    begins: Place | None
+    begins: FramePlace | None
     """None if it has no frame yet."""
 
 
@@ -83,12 +83,12 @@ class _Segment:
         return header
 
 
-def seek(directory: str | os.PathLike[str], at_ms: int, disk: Disk | None = None) -> Place | None:
+def seek(directory: str | os.PathLike[str], at_ms: int, disk: Disk | None = None) -> FramePlace | None:
     """The last frame written at or before a moment; None if the log begins later."""
     disk, folder = disk if disk is not None else RealDisk(), os.fspath(directory)
     firsts = segment_firsts(disk.names(folder))
     low, high = 0, len(firsts)  # the first frames of segments below `low` are not after the moment
-    found: Place | None = None
+    found: FramePlace | None = None
     while low < high:
         middle = (low + high) // 2
         place = _search(disk, folder, firsts[middle], at_ms)
@@ -99,10 +99,10 @@ def seek(directory: str | os.PathLike[str], at_ms: int, disk: Disk | None = None
     return found
 
 
-def spans(directory: str | os.PathLike[str], disk: Disk | None = None) -> list[Span]:
+def spans(directory: str | os.PathLike[str], disk: Disk | None = None) -> list[SegmentSpan]:
     """Every segment, oldest first; reads only the first header of each."""
     disk, folder = disk if disk is not None else RealDisk(), os.fspath(directory)
-    found: list[Span] = []
+    found: list[SegmentSpan] = []
     firsts = segment_firsts(disk.names(folder))
     for first in firsts:
         try:
@@ -114,11 +114,11 @@ def spans(directory: str | os.PathLike[str], disk: Disk | None = None) -> list[S
         finally:
             segment.close()
         begins = None if header is None else _place(header)
-        found.append(Span(segment_name(first), first, segment.size, first != firsts[-1], begins))
+        found.append(SegmentSpan(segment_name(first), first, segment.size, first != firsts[-1], begins))
     return found
 
 
-def _search(disk: Disk, directory: str, first: int, at_ms: int) -> Place | None:
+def _search(disk: Disk, directory: str, first: int, at_ms: int) -> FramePlace | None:
     """The last frame of a segment at or before a moment; None if all are after it."""
     try:
         segment = _Segment(disk, directory, first)
@@ -152,5 +152,5 @@ def _walk(segment: _Segment, offset: int, found: Header, at_ms: int) -> Header:
         found = header
 
 
-def _place(header: Header) -> Place:
-    return Place(header.position, header.at_ms, header.epoch, header.first + header.count - 1)
+def _place(header: Header) -> FramePlace:
+    return FramePlace(header.position, header.at_ms, header.epoch, header.first + header.count - 1)

@@ -6,26 +6,26 @@ import errno
 
 import pytest
 
-from duetime.log.synced_marker import Mark, read_mark
+from duetime.log.synced_marker import SyncedMarker, read_mark
 from duetime.testing.disk import FaultyDisk
 
 
 def test_what_was_written_is_read_by_anyone() -> None:
     disk = FaultyDisk()
-    mark = Mark(disk, "log")
+    mark = SyncedMarker(disk, "log")
     assert mark.read() == 0
     for position in (5, 2**64 - 1, 70):
         mark.write(position)
         assert mark.read() == read_mark(disk, "log") == position
     mark.close()
-    assert Mark(disk, "log").read() == 70
+    assert SyncedMarker(disk, "log").read() == 70
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 11, b"\0" * 7 + b"\1" + b"\0" * 4, b"x" * 12])
 def test_what_is_no_mark_proves_nothing(data: bytes) -> None:
     disk = FaultyDisk()
     disk.put("log/synced", data)
-    assert Mark(disk, "log").read() == read_mark(disk, "log") == 0
+    assert SyncedMarker(disk, "log").read() == read_mark(disk, "log") == 0
 
 
 def test_without_a_mark_nothing_is_proven() -> None:
@@ -34,7 +34,7 @@ def test_without_a_mark_nothing_is_proven() -> None:
 
 def test_errors_of_the_mark_are_not_errors_of_the_log() -> None:
     disk = FaultyDisk()
-    mark = Mark(disk, "log")
+    mark = SyncedMarker(disk, "log")
     mark.write(9)
     disk.errors = dict.fromkeys(range(len(disk.operations) + 1, 100), errno.EIO)
     mark.write(10)

@@ -20,7 +20,7 @@ _RETRY_AFTER_MS_MAX = limits.DAY_MS
 _EXCERPT_CHARS = 200
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class WebhookResponse(msgspec.Struct, frozen=True, gc=False):
     """The received response."""
 
     status: int
@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     retry_after: str | None = None
 
 
-def outcome_of(answer: Answer, now_ms: int, result_bytes_max: int) -> Outcome:
+def outcome_of(answer: WebhookResponse, now_ms: int, result_bytes_max: int) -> Outcome:
     """The outcome of a single call."""
     status = answer.status
     if 200 <= status < 300:
@@ -43,7 +43,7 @@ def outcome_of(answer: Answer, now_ms: int, result_bytes_max: int) -> Outcome:
     return Rejected("http", text, status)
 
 
-def outcomes_of_batch(answer: Answer, ids: list[str], now_ms: int) -> dict[str, Outcome]:
+def outcomes_of_batch(answer: WebhookResponse, ids: list[str], now_ms: int) -> dict[str, Outcome]:
     """The outcome of each of these intents after a batch call."""
     rest = outcome_of(answer, now_ms, 0)
     said: dict[str, Any] = {}
@@ -77,13 +77,13 @@ def readable(text: str, chars: int = limits.ERROR_CHARS_MAX) -> str:
     return " ".join(text[: chars * 4].encode("utf-8", "replace").decode().split())[:chars]
 
 
-def _result(answer: Answer, bytes_max: int) -> bytes | None:
+def _result(answer: WebhookResponse, bytes_max: int) -> bytes | None:
     if not answer.whole or len(answer.body) > bytes_max or not is_json(answer.body):
         return None
     return answer.body
 
 
-def _words(answer: Answer) -> str:
+def _words(answer: WebhookResponse) -> str:
     try:
         phrase = f"HTTP {answer.status} {HTTPStatus(answer.status).phrase}"
     except ValueError:
@@ -108,7 +108,7 @@ def _results(body: bytes) -> dict[str, Any]:
     }
 
 
-def _outcome_of_item(said: dict[str, Any], answer: Answer, now_ms: int) -> Outcome:
+def _outcome_of_item(said: dict[str, Any], answer: WebhookResponse, now_ms: int) -> Outcome:
     status, error = said.get("status"), said.get("error")
     text = "" if error is None else readable(error if isinstance(error, str) else str(error))
     if status == "ACKED":

@@ -13,13 +13,12 @@ import random
 import ssl
 import uuid
 from collections.abc import Callable
-from typing import Protocol
 
 from msgspec import Struct
 
 from duetime import limits
-from duetime.channels.channel import Settler
-from duetime.channels.webhook.answers import Answer, outcome_of, outcomes_of_batch
+from duetime.channels.channel import Settler, Span
+from duetime.channels.webhook.answers import WebhookResponse, outcome_of, outcomes_of_batch
 from duetime.channels.webhook.batch import Batches, Item, array_of
 from duetime.channels.webhook.calls import Plan, time_limit
 from duetime.channels.webhook.gates import Gates, Probes, Shut
@@ -31,18 +30,6 @@ from duetime.clock import Clock
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Callback, Terms
-
-
-class Span(Protocol):
-    """One call's span in a trace."""
-
-    @property
-    def traceparent(self) -> str | None:
-        """The `traceparent` header to send."""
-
-    def end(self, outcome: Outcome) -> None:
-        """The call is over."""
-
 
 Tracer = Callable[[Deliver], Span]
 """Called before one call; a batch is one call, represented by its first delivery."""
@@ -278,7 +265,7 @@ class WebhookChannel:
         first = items[0][0]
         span: Span | None = None
         outcome: Outcome = Failed("cancelled", "it was stopped on the way")
-        answer: Answer | Failed | Rejected | None = None
+        answer: WebhookResponse | Failed | Rejected | None = None
         host.shares.began(plan, began_s)
         try:
             more: dict[str, str] = {}
@@ -296,7 +283,7 @@ class WebhookChannel:
         finally:
             if answer is None:
                 self._gates.abandoned(host.breaker, plan.endpoint, probes)
-            host.ended(plan, ended_s, answered=isinstance(answer, Answer))
+            host.ended(plan, ended_s, answered=isinstance(answer, WebhookResponse))
             if span is not None:
                 span.end(outcome)
         if self._on_call is not None:
@@ -304,7 +291,7 @@ class WebhookChannel:
 
     async def _ask(
         self, plan: Plan, delivery: Deliver, waited_ms: int, more: dict[str, str]
-    ) -> Answer | Failed | Rejected:
+    ) -> WebhookResponse | Failed | Rejected:
         assert self._sender is not None
         headers = plan.headers_of(delivery)
         body = plan.body_of(delivery, waited_ms) if plan.sends_body else None
@@ -316,7 +303,7 @@ class WebhookChannel:
 
     async def _ask_batch(
         self, plan: Plan, items: list[Item], more: dict[str, str]
-    ) -> Answer | Failed | Rejected:
+    ) -> WebhookResponse | Failed | Rejected:
         assert self._sender is not None
         headers = plan.headers_of_batch(len(items))
         body = array_of(items)
@@ -328,20 +315,20 @@ class WebhookChannel:
         return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
 
     def _answered(
-        self, plan: Plan, items: list[Item], answer: Answer | Failed | Rejected, began_s: float
+        self, plan: Plan, items: list[Item], answer: WebhookResponse | Failed | Rejected, began_s: float
     ) -> Outcome:
         """Settle each delivery by the answer; returns the outcome of the first."""
         now_ms, first = self._clock.now_ms(), items[0]
         if plan.batch:
             ids = [item[0].id for item in items]
-            if isinstance(answer, Answer):
+            if isinstance(answer, WebhookResponse):
                 outcomes = outcomes_of_batch(answer, ids, now_ms)
             else:
                 outcomes = dict.fromkeys(ids, answer)
             self._end_batch(items, outcomes, began_s)
             return outcomes[ids[0]]
         outcome: Outcome
-        if isinstance(answer, Answer):
+        if isinstance(answer, WebhookResponse):
             outcome = outcome_of(answer, now_ms, self._options.result_bytes_max)
         else:
             outcome = answer
@@ -384,8 +371,8 @@ def _waited_ms(item: Item, began_s: float) -> int:
     return int(1000 * (began_s - item[2]))
 
 
-def _kind(answer: Answer | Failed | Rejected) -> str:
-    if not isinstance(answer, Answer):
+def _kind(answer: WebhookResponse | Failed | Rejected) -> str:
+    if not isinstance(answer, WebhookResponse):
         return answer.kind
     return "done" if 200 <= answer.status < 300 else "http"
 

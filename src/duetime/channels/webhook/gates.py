@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from duetime.channels.webhook.answers import Answer
+from duetime.channels.webhook.answers import WebhookResponse
 from duetime.channels.webhook.breaker import Breaker
 from duetime.limits import ENDPOINTS_MAX
 from duetime.protocol.outcome import Failed, Rejected
@@ -79,10 +79,15 @@ class Gates:
         return probes
 
     def ended(
-        self, host: Breaker, endpoint: str, answer: Answer | Failed | Rejected, probes: Probes, now_s: float
+        self,
+        host: Breaker,
+        endpoint: str,
+        answer: WebhookResponse | Failed | Rejected,
+        probes: Probes,
+        now_s: float,
     ) -> None:
         """Update the breakers of a call's host and endpoint by how it ended."""
-        if isinstance(answer, Answer):
+        if isinstance(answer, WebhookResponse):
             host.succeeded()
             if answer.status >= 500:
                 self._failed(endpoint, now_s, probes.endpoint)

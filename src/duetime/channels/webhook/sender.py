@@ -13,7 +13,7 @@ from aiohttp import ClientTimeout
 from multidict import CIMultiDict
 
 from duetime.channels.webhook.addresses import AddressRefused, GuardedResolver
-from duetime.channels.webhook.answers import Answer, readable
+from duetime.channels.webhook.answers import WebhookResponse, readable
 from duetime.channels.webhook.calls import Plan
 from duetime.protocol.outcome import Failed, Rejected
 
@@ -48,7 +48,7 @@ class Sender:
 
     async def send(
         self, plan: Plan, headers: CIMultiDict[str], body: bytes | None, timeout: ClientTimeout
-    ) -> Answer | Failed | Rejected:
+    ) -> WebhookResponse | Failed | Rejected:
         """Carry out one request. Raises only the cancellation of the task, and bugs."""
         try:
             response = await self._session.request(
@@ -64,7 +64,7 @@ class Sender:
                 text, whole = b"", False
         else:
             text, whole = await self._read(response)
-        return Answer(response.status, text, whole, response.headers.get("Retry-After"))
+        return WebhookResponse(response.status, text, whole, response.headers.get("Retry-After"))
 
     async def close(self) -> None:
         await self._session.close()

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from duetime.cli.ui import output
-from duetime.testing.sim.simulator import EXPECTED, STEPS, Report, Violation, run_seed, run_seeds
+from duetime.testing.sim.simulator import EXPECTED, STEPS, SimulationReport, Violation, run_seed, run_seeds
 
 # With at least this many seeds, every command and fault of the simulator must have occurred.
 _COMPLETE_FROM = 200
@@ -38,7 +38,7 @@ def simulate(
     chosen = range(seed, seed + 1) if seed is not None else _range(seeds)
     if trace and seed is None:
         raise typer.BadParameter("it requires --seed", param_hint="--trace")
-    total = Report()
+    total = SimulationReport()
     begin_s = perf_counter()
     try:
         if seed is not None:
@@ -65,7 +65,7 @@ def _range(text: str) -> range:
     return chosen
 
 
-def _run_all(seeds: range, steps: int, jobs: int, total: Report) -> None:
+def _run_all(seeds: range, steps: int, jobs: int, total: SimulationReport) -> None:
     console = Console(file=sys.stderr)
     columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -90,7 +90,7 @@ def _show_violation(violation: Violation, as_json: bool) -> None:
             output.words(line)
 
 
-def _show(total: Report, seconds: float, missing: list[str], as_json: bool) -> None:
+def _show(total: SimulationReport, seconds: float, missing: list[str], as_json: bool) -> None:
     if as_json:
         output.json(
             {
@@ -122,6 +122,6 @@ def _show(total: Report, seconds: float, missing: list[str], as_json: bool) -> N
         output.words(f"These never happened: {', '.join(missing)}.")
 
 
-def _counts(total: Report, group: str) -> dict[str, int]:
+def _counts(total: SimulationReport, group: str) -> dict[str, int]:
     found: dict[str, int] = getattr(total, group)
     return {name: found.get(name, 0) for name in EXPECTED[group]}

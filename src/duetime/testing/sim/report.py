@@ -21,7 +21,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
 }
 
 
-class Report(Struct):
+class SimulationReport(Struct):
     """Add reports with `merge`; the order does not matter."""
 
     seeds: int = 0
@@ -39,7 +39,7 @@ class Report(Struct):
     digests: dict[int, str] = field(default_factory=dict)
     """By seed: a hash over every record, effect and reply in order."""
 
-    def merge(self, other: Report) -> None:
+    def merge(self, other: SimulationReport) -> None:
         for name in ("seeds", "steps", "records", "starts", "intents", "simulated_ms"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("commands", "transitions", "outcomes", "faults", "refusals"):
@@ -62,8 +62,8 @@ class Report(Struct):
         return sha256("".join(self.digests[seed] for seed in sorted(self.digests)).encode()).hexdigest()
 
 
-def merged(reports: Iterable[Report]) -> Report:
-    total = Report()
+def merged(reports: Iterable[SimulationReport]) -> SimulationReport:
+    total = SimulationReport()
     for report in reports:
         total.merge(report)
     return total

@@ -37,7 +37,7 @@ from duetime.testing.laws.checkers import History
 from duetime.testing.sim.engine_run import EngineRun, run_now
 from duetime.testing.sim.faults import Crash, Dice, Fault, FaultyLog, FileMedium, Ledger, Medium, MemoryMedium
 from duetime.testing.sim.replica import Replica, check_same, compare, plain
-from duetime.testing.sim.report import Report
+from duetime.testing.sim.report import SimulationReport
 from duetime.testing.sim.simulated import (
     BEGIN_MS,
     Passing,
@@ -378,13 +378,13 @@ class Simulation:
                 self.clock.move(max(0, next_ms - self.clock.ms))
                 engine.inbox.time()
 
-    def report(self) -> Report:
+    def report(self) -> SimulationReport:
         moves = {
             f"{old.name} -> {new.name}": count
             for (old, new), count in self.history.moves.items()
             if old is not None
         }
-        return Report(
+        return SimulationReport(
             seeds=1, steps=self.step, records=self.replica.kernel.state.records, starts=self.starts,
             intents=self.history.number, simulated_ms=self.clock.passed_ms, commands=self._commands,
             transitions=moves, outcomes=self._outcomes, faults=self.dice.counts, refusals=self._refusals,

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
-from duetime.testing.sim.report import EXPECTED, Report, merged
+from duetime.testing.sim.report import EXPECTED, SimulationReport, merged
 from duetime.testing.sim.simulation import Simulation
 
-__all__ = ["EXPECTED", "STEPS", "Report", "Violation", "merged", "run_seed", "run_seeds"]
+__all__ = ["EXPECTED", "STEPS", "SimulationReport", "Violation", "merged", "run_seed", "run_seeds"]
 
 STEPS = 160
 # Seeds that one process runs before it reports.
@@ -35,7 +35,7 @@ class Violation(AssertionError):
         return f"{self.reason}\n\nThe last steps:\n{shown}\n\nRepeat it: {self.command}"
 
 
-def run_seed(seed: int, steps: int = STEPS, tell: Callable[[str], None] | None = None) -> Report:
+def run_seed(seed: int, steps: int = STEPS, tell: Callable[[str], None] | None = None) -> SimulationReport:
     """Both acts of one seed. Raises `Violation`; `tell` is called with every step."""
     simulation = Simulation(seed, tell)
     try:
@@ -50,7 +50,7 @@ def run_seed(seed: int, steps: int = STEPS, tell: Callable[[str], None] | None =
         simulation.close()
 
 
-def run_seeds(seeds: range, steps: int = STEPS, jobs: int = 1) -> Iterator[Report]:
+def run_seeds(seeds: range, steps: int = STEPS, jobs: int = 1) -> Iterator[SimulationReport]:
     """The reports of many seeds, a few at a time as they are done; raises the first `Violation`."""
     chunks = [seeds[first : first + _CHUNK] for first in range(0, len(seeds), _CHUNK)]
     if jobs <= 1:
@@ -65,5 +65,5 @@ def run_seeds(seeds: range, steps: int = STEPS, jobs: int = 1) -> Iterator[Repor
             pool.shutdown(cancel_futures=True)
 
 
-def _run_chunk(seeds: range, steps: int) -> Report:
+def _run_chunk(seeds: range, steps: int) -> SimulationReport:
     return merged(run_seed(seed, steps) for seed in seeds)

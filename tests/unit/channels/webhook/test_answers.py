@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.channels.webhook.answers import Answer, not_before_ms, outcome_of, outcomes_of_batch, readable
+from duetime.channels.webhook.answers import (
+    WebhookResponse,
+    not_before_ms,
+    outcome_of,
+    outcomes_of_batch,
+    readable,
+)
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected
 
 NOW_MS = 1_893_456_000_000
@@ -15,19 +21,19 @@ NOW_MS = 1_893_456_000_000
 
 @pytest.mark.parametrize("status", range(200, 300, 7))
 def test_every_2xx_is_done(status):
-    assert outcome_of(Answer(status), NOW_MS, 100) == Done()
+    assert outcome_of(WebhookResponse(status), NOW_MS, 100) == Done()
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, *range(500, 700, 9)])
 def test_those_that_are_tried_again(status):
-    outcome = outcome_of(Answer(status, retry_after="1"), NOW_MS, 100)
+    outcome = outcome_of(WebhookResponse(status, retry_after="1"), NOW_MS, 100)
     assert isinstance(outcome, Failed)
     assert outcome.http_status == status and outcome.not_before_ms == NOW_MS + 1_000
 
 
 @pytest.mark.parametrize("status", [300, 301, 304, 307, 400, 401, 403, 404, 409, 410, 413, 422, 451, 499])
 def test_those_that_are_not(status):
-    outcome = outcome_of(Answer(status, b"because", retry_after="1"), NOW_MS, 100)
+    outcome = outcome_of(WebhookResponse(status, b"because", retry_after="1"), NOW_MS, 100)
     assert isinstance(outcome, Rejected)
     assert outcome.http_status == status and "because" in outcome.message
 
@@ -49,7 +55,7 @@ def test_those_that_are_not(status):
     ],
 )
 def test_a_result_is_json_within_the_limit(body, whole, kept):
-    assert outcome_of(Answer(200, body, whole), NOW_MS, 100) == Done(body if kept else None)
+    assert outcome_of(WebhookResponse(200, body, whole), NOW_MS, 100) == Done(body if kept else None)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +95,11 @@ JSON = st.recursive(
 
 @given(st.one_of(JSON.map(msgspec.json.encode), st.binary()), st.booleans(), st.sampled_from([200, 404, 503]))
 def test_whatever_a_batch_is_answered_each_item_has_an_outcome(body, whole, status):
-    outcomes = outcomes_of_batch(Answer(status, body, whole), ["a", "b"], NOW_MS)
+    outcomes = outcomes_of_batch(WebhookResponse(status, body, whole), ["a", "b"], NOW_MS)
     assert set(outcomes) == {"a", "b"}
     assert all(isinstance(each, Outcome) for each in outcomes.values())
 
 
 def test_the_last_word_about_an_item_counts():
     body = b'{"results":[{"intentId":"a","status":"ACKED"},{"intentId":"a","status":"RETRY"}]}'
-    assert isinstance(outcomes_of_batch(Answer(200, body), ["a"], NOW_MS)["a"], Failed)
+    assert isinstance(outcomes_of_batch(WebhookResponse(200, body), ["a"], NOW_MS)["a"], Failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.channels.webhook.answers import Answer
+from duetime.channels.webhook.answers import WebhookResponse
 from duetime.channels.webhook.gates import Gates, Probes, Shut
 from duetime.limits import ENDPOINTS_MAX
 from duetime.protocol.outcome import Failed, Rejected
@@ -25,7 +25,7 @@ class Shop:
         found = self.gates.admit(self.host, ORIGIN, endpoint, now_s)
         return None if isinstance(found, Shut) else found
 
-    def call(self, endpoint: str, answer: Answer | Failed | Rejected, now_s: float = 100.0) -> None:
+    def call(self, endpoint: str, answer: WebhookResponse | Failed | Rejected, now_s: float = 100.0) -> None:
         probes = self.goes(endpoint, now_s)
         assert probes is not None
         self.gates.ended(self.host, endpoint, answer, probes, now_s)
@@ -34,7 +34,7 @@ class Shop:
 def test_errors_of_one_endpoint_hold_back_nobody_else():
     shop = Shop()
     for _ in range(3):
-        shop.call(BAD, Answer(500))
+        shop.call(BAD, WebhookResponse(500))
     assert shop.goes(BAD, 100.0) is None and shop.gates.slowed() == [BAD]
     assert shop.goes(FINE, 100.0) == NO_PROBES and not shop.host.is_open
     shut = shop.gates.shut(shop.host, ORIGIN, BAD, 100.0)
@@ -45,9 +45,9 @@ def test_errors_of_one_endpoint_hold_back_nobody_else():
 def test_a_slowed_endpoint_is_asked_again_and_forgotten_when_it_is_well():
     shop = Shop()
     for _ in range(3):
-        shop.call(BAD, Answer(503))
+        shop.call(BAD, WebhookResponse(503))
     assert shop.goes(BAD, 105.0) == Probes(False, True) and shop.goes(BAD, 105.0) is None
-    shop.gates.ended(shop.host, BAD, Answer(200), Probes(False, True), 105.0)
+    shop.gates.ended(shop.host, BAD, WebhookResponse(200), Probes(False, True), 105.0)
     assert shop.goes(BAD, 105.0) == NO_PROBES and len(shop.gates) == 0
 
 
@@ -56,7 +56,7 @@ def test_a_host_that_answers_anything_can_be_reached():
     for status in (500, 502, 404, 503, 429, 500):
         shop.call(BAD, DOWN)
         shop.call(BAD, DOWN)
-        shop.call(BAD, Answer(status))
+        shop.call(BAD, WebhookResponse(status))
     assert not shop.host.is_open
 
 
@@ -74,14 +74,14 @@ def test_a_path_that_hangs_is_slowed_down_while_others_are_answered():
     shop = Shop()
     for _ in range(3):
         shop.call(BAD, SLOW)
-        shop.call(FINE, Answer(200))
+        shop.call(FINE, WebhookResponse(200))
     assert shop.goes(BAD, 100.0) is None and shop.goes(FINE, 100.0) == NO_PROBES
 
 
 def test_the_probe_of_an_endpoint_waits_for_its_host():
     shop = Shop()
     for _ in range(3):
-        shop.call(BAD, Answer(500), 100.0)
+        shop.call(BAD, WebhookResponse(500), 100.0)
     for _ in range(3):
         shop.call(FINE, DOWN, 103.0)
     assert shop.goes(BAD, 106.0) is None, "its own time is over, the host's is not"
@@ -93,5 +93,5 @@ def test_the_probe_of_an_endpoint_waits_for_its_host():
 def test_endpoints_are_not_remembered_for_ever():
     shop = Shop()
     for number in range(ENDPOINTS_MAX + 10):
-        shop.call(f"{ORIGIN}/{number}", Answer(500))
+        shop.call(f"{ORIGIN}/{number}", WebhookResponse(500))
     assert len(shop.gates) == ENDPOINTS_MAX
