@@ -1,4 +1,4 @@
-"""A run as the tables of bench/README.md, which this writes, and of the screen."""
+"""The tables of a run, for bench/README.md and the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_tables(text: str, result: Result | None) -> str:
 
 
 def tables(result: Result | None) -> str:
-    """All that is written of a run."""
+    """All tables of a run."""
     if result is None:
         return f"\n{NONE_YET}\n"
     parts = [_head(result), _figures(result), _rates(result), _late(result), _settings(result)]
@@ -37,7 +37,7 @@ def _head(result: Result) -> str:
 
 
 def _figures(result: Result) -> str:
-    lines = ["### What was asked for", "", "| what | reached | asked | |", "|---|--:|--:|---|"]
+    lines = ["### Targets", "", "| figure | result | target | |", "|---|--:|--:|---|"]
     for each in result.figures():
         value = _number(each.value)
         verdict = "**missed**" if each.verdict == "MISSED" else each.verdict
@@ -67,14 +67,14 @@ def _rates(result: Result) -> str:
 
 def _late(result: Result) -> str:
     lines = [
-        "### Delayed tasks: milliseconds between due and begun",
+        "### Delayed tasks: milliseconds from due to start",
         "",
         "| system | 1,000 over 5 s: p50 | p99 | 2,000 at one instant: p99 | |",
         "|---|--:|--:|--:|---|",
     ]
     known = [(row, row.late) for row in result.rows if row.late is not None]
     for row, late in sorted(known, key=lambda pair: pair[1].p99):
-        note = f"begins up to {_number(-late.earliest)} ms early" if late.earliest < -1 else ""
+        note = f"starts up to {_number(-late.earliest)} ms early" if late.earliest < -1 else ""
         numbers = " | ".join(map(_number, (late.p50, late.p99, late.burst_p99)))
         lines.append(f"| {_name(row)} | {numbers} | {note} |")
     lines += [
