@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import queue
-import re
 import signal
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from contextlib import asynccontextmanager
@@ -19,7 +16,7 @@ import pytest
 from duetime import App
 from duetime.contrib.asgi import lifespan
 from duetime.errors import Closed
-from tests.e2e.process import ROOT, SOURCE, environment
+from tests.e2e.process import ROOT, SOURCE, Lines, environment
 
 WAIT_S = 60
 
@@ -37,24 +34,14 @@ class Web:
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        self.said: list[str] = []
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        assert self.process.stdout is not None
+        self._lines = Lines(self.process.stdout)
+        self.said = self._lines.lines
         self.url = self.says(r"running on (http://\S+)")
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
-        self.process.stdout.close()
-        self._lines.put(None)
-
     def says(self, pattern: str) -> str:
-        while (line := self._lines.get(timeout=WAIT_S)) is not None:
-            self.said.append(line)
-            if found := re.search(pattern, line):
-                return found[1] if found.groups() else found[0]
-        raise AssertionError(f"no {pattern!r} in:\n{''.join(self.said)}")
+        found = self._lines.wait_for(pattern)[-1]
+        return found[1] if found.groups() else found[0]
 
     def ask(self, path: str, method: str = "POST"):
         request = urllib.request.Request(self.url + path, method=method)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
 
 import msgspec
 import pytest
@@ -270,6 +274,23 @@ def test_a_full_queue_holds_up_no_other(tmp_path):
             assert waiting.refused == 0 and waiting.waiting == 5 - counts["full"]
 
 
+@contextmanager
+def heard() -> Iterator[SimpleQueue[str]]:
+    """What Duetime logs, as it comes."""
+    lines: SimpleQueue[str] = SimpleQueue()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.put(record.getMessage())
+
+    handler, logger = Handler(), logging.getLogger("duetime")
+    logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+
+
 def test_a_server_that_was_away(tmp_path, caplog):
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'shop.db'}")
     outbox = Outbox()
@@ -281,17 +302,18 @@ def test_a_server_that_was_away(tmp_path, caplog):
     @app.task
     def ring(number: int) -> None: ...
 
-    pause = threading.Event()
+    caplog.set_level(logging.INFO, "duetime")
     try:
-        with app, outbox.relay(app, engine) as relay:
+        with app, outbox.relay(app, engine) as relay, heard() as lines:
             server.kill()
             with Session(engine) as session, session.begin():
                 id = outbox.schedule(session, ring, 1)
-            while "The relay waits: Unreachable" not in caplog.text:
-                pause.wait(0.05)
+            while not lines.get(timeout=WAIT_S).startswith("The relay waits: Unreachable"):
+                pass
             server.start()
-            while relay.count().wait(WAIT_S).waiting:
-                pause.wait(0.05)
+            while lines.get(timeout=WAIT_S) != "The relay continues.":
+                pass
+            assert relay.count().wait(WAIT_S).waiting == 0
             assert app.handle(id).status().wait() is Status.DUE
             assert relay.refused == 0
     finally:

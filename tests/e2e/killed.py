@@ -38,6 +38,7 @@ class Child:
         self.clock = SystemClock()
         self.app = App(folder, config=CONFIG)
         self.messages = 0
+        self.ended = asyncio.Event()
         self._register()
 
     def note(self, *words: object) -> None:
@@ -98,6 +99,7 @@ class Child:
     def _changed(self, change: Change) -> None:
         if change.new in FINAL:
             self.note("final", change.id, change.new.name)
+            self.ended.set()
 
     async def load(self) -> None:
         """Hand in work until somebody puts an end to it."""
@@ -133,7 +135,8 @@ class Child:
     async def finish(self) -> None:
         """Wait until everything has ended, and say how."""
         while await self._live():
-            await asyncio.sleep(0.02)  # tidy: another process's work is waited for, by its own count
+            await self.ended.wait()
+            self.ended.clear()
         for view in await self.app.find(limit=1 << 30):
             error = view.last_error.kind if view.last_error is not None else "-"
             os.write(1, f"final {view.id} {view.status.name} {error}\n".encode())

@@ -12,6 +12,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from tests.e2e.process import environment
+from tests.http.listener import Listener
 from tests.http.server import ServerProcess
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
@@ -134,16 +135,13 @@ def test_history_is_kept_from_one_shell_to_the_next(terminal):
 
 
 def test_follow_shows_transitions_in_colours_until_ctrl_c(terminal, server):
-    following = terminal("follow", "--status", "canceled")
-    following.expect("Following")
-    number = 0
-    while True:  # until it is connected
-        number += 1
+    with Listener(server) as events:  # events are kept from the first listener on
         made = server.create()
-        server.ask("POST", f"/v1/intents/{made['intentId']}/cancel")
-        if following.expect(["CANCELED", pexpect.TIMEOUT], timeout=0.5) == 0:
-            break
-        assert number < 60
+        first = events.until(lambda seen: seen.data["intentId"] == made["intentId"])
+    server.ask("POST", f"/v1/intents/{made['intentId']}/cancel")
+    following = terminal("follow", "--status", "canceled", "--after", first.id)
+    following.expect("Following")
+    following.expect("CANCELED")
     assert "\x1b[" in following.before, "a terminal gets colours"
     following.sendintr()
     assert ended(following) == 0

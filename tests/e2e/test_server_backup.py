@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,6 +39,7 @@ class Source:
         self.asked = 0
         self.stop = threading.Event()
         self.failure: BaseException | None = None
+        self._changed = threading.Condition()
         self._name = name
         self._connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
         self._thread = threading.Thread(target=self._run)
@@ -55,12 +55,19 @@ class Source:
         self._connection.close()
         assert self.failure is None, self.failure
 
+    def wait_until_made(self, count: int) -> None:
+        """Wait until this many are acknowledged, or creating them has failed."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.made) >= count or self.failure is not None, 60)
+
     def _run(self) -> None:
         try:
             while not self.stop.is_set():
                 self._batch()
         except BaseException as error:
-            self.failure = error
+            with self._changed:
+                self.failure = error
+                self._changed.notify_all()
 
     def _batch(self) -> None:
         numbers = range(self.asked, self.asked + BATCH)
@@ -77,8 +84,10 @@ class Source:
         ]
         answer = self._ask("/v1/intents/batch", news)
         assert answer["created"] == BATCH, answer
-        for item in answer["items"]:
-            self.made[item["intent"]["intentId"]] = item["intent"]["payload"]
+        with self._changed:
+            for item in answer["items"]:
+                self.made[item["intent"]["intentId"]] = item["intent"]["payload"]
+            self._changed.notify_all()
         id = f"{self._name}-{numbers[0]}"
         assert self._ask(f"/v1/intents/{id}/cancel", None)["status"] == "CANCELED"
         self.cancelled.add(id)
@@ -128,8 +137,7 @@ def test_a_backup_under_load(tmp_path, record_property):
     figures: list[dict[str, int]] = []
     with ServerProcess(tmp_path / "data", **BUSY) as server, Source(server, "s") as source:
         for number in range(ROUNDS):
-            while len(source.made) < 1_000 * (number + 1) and source.failure is None:
-                time.sleep(0.01)  # tidy: another thread's work is waited for, by its own count
+            source.wait_until_made(1_000 * (number + 1))
             made, cancelled = dict(source.made), set(source.cancelled)
             to = tmp_path / f"copy{number}"
             began_ms = SystemClock().now_ms()

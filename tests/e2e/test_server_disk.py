@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.http.checks import problem
+from tests.http.listener import Listener
 from tests.http.server import ServerProcess
 from tests.receiver import Hooks
 
@@ -83,9 +84,7 @@ def test_the_room_kept_back_lets_work_under_way_finish(small_disk):
         answers = [server.ask("POST", "/v1/intents", {**NEW, "payload": 1}) for _ in range(600)]
         assert answers[-1].status == 503
         problem(answers[-1], 50305)
-        hooks.let_go("held")
-        for _ in range(2_000):
-            if server.ask("GET", f"/v1/intents/{held}").json["status"] == "ACKED":
-                break
-        assert server.ask("GET", f"/v1/intents/{held}").json["status"] == "ACKED"
+        with Listener(server) as events:
+            hooks.let_go("held")
+            events.reached(held, "ACKED")
         assert server.stop() == 0

@@ -22,7 +22,7 @@ import pytest
 from duetime.clock import SystemClock
 from tests.e2e.hook import Arrival, Hook
 from tests.e2e.server_load import Client, Promises
-from tests.http.listener import Listener
+from tests.http.listener import Listener, wait_until_ended
 from tests.http.server import ServerProcess
 
 CLIENTS = 3
@@ -70,7 +70,7 @@ def live_through(folder: Path, rounds: int, seed: int) -> Story:
         last = Client(server.url, hook, promises, f"{seed}-last")
         last.repeat()
         last.close()
-        _let_finish(server)
+        wait_until_ended(server)
         story = Story(promises, hook.arrivals)
         story.answered = dict(hook.answered)
         story.finals = _finals(server)
@@ -105,16 +105,6 @@ def _load_and_kill(
     for seen in listener.seen:
         ended.setdefault(seen.data["intentId"], number)
     return killed_at_ms
-
-
-def _let_finish(server: ServerProcess) -> None:
-    with Listener(server, "?status=ACKED,CANCELED,EXPIRED,DEAD_LETTERED") as listener:
-        for _ in range(600):
-            page = server.ask("GET", "/v1/intents?status=SCHEDULED,DUE,DISPATCHING&limit=1").json
-            if not page["items"] and page["nextCursor"] is None:
-                return
-            listener.more(len(listener.seen), 1)
-    raise AssertionError("it does not come to an end")
 
 
 def _finals(server: ServerProcess) -> dict[str, tuple[str, str]]:

@@ -12,7 +12,7 @@ import pytest
 
 from duetime.clock import SystemClock
 from tests.e2e.hook import Hook
-from tests.http.listener import Listener
+from tests.http.listener import Listener, wait_until_ended
 from tests.http.server import Reply, ServerProcess
 
 MANY = 50
@@ -95,10 +95,10 @@ def test_fired_by_many_it_is_delivered_once(server, hook):
     server.create(
         intentId="fire", delayMs=HOUR_MS, callback={"url": hook.url("slow")}, payload={"mark": "fire"}
     )
-    answers = at_once(*[lambda: server.ask("POST", "/v1/intents/fire/fire-now")] * 20)
-    assert Counter(answer.status for answer in answers) == {200: 1, 422: 19}
-    while server.ask("GET", "/v1/intents/fire").json["status"] != "ACKED":
-        pass
+    with Listener(server) as events:
+        answers = at_once(*[lambda: server.ask("POST", "/v1/intents/fire/fire-now")] * 20)
+        assert Counter(answer.status for answer in answers) == {200: 1, 422: 19}
+        events.reached("fire", "ACKED")
     assert len([arrival for arrival in hook.arrivals if arrival.mark == "fire"]) == 1
 
 
@@ -120,18 +120,10 @@ def _soon(server: ServerProcess, hook: Hook, kind: str, count: int) -> list[str]
     return ids
 
 
-def _wait_for_all(server: ServerProcess) -> None:
-    """Until nothing waits or runs. A page may be empty, and yet not the last one."""
-    while True:
-        page = server.ask("GET", "/v1/intents?status=SCHEDULED,DUE,DISPATCHING&tier=FAST&limit=1").json
-        if not page["items"] and page["nextCursor"] is None:
-            return
-
-
 def test_cancel_against_delivery(server, hook):
     ids = _soon(server, hook, "cancel", 100)
     answers = {id: server.ask("POST", f"/v1/intents/{id}/cancel") for id in ids}
-    _wait_for_all(server)
+    wait_until_ended(server, "&tier=FAST")
     came = Counter(arrival.mark for arrival in hook.arrivals)
     for id, answer in answers.items():
         status = server.ask("GET", f"/v1/intents/{id}").json["status"]
@@ -147,7 +139,7 @@ def test_patch_against_delivery(server, hook):
     ids = _soon(server, hook, "patch", 100)
     later_s = (SystemClock().now_ms() + 2_500) / 1000
     answers = {id: server.ask("PATCH", f"/v1/intents/{id}", {"executeAt": later_s}) for id in ids}
-    _wait_for_all(server)
+    wait_until_ended(server, "&tier=FAST")
     came = {arrival.mark: arrival for arrival in hook.arrivals}
     assert all(
         count == 1 for mark, count in Counter(a.mark for a in hook.arrivals).items() if mark in answers

@@ -14,7 +14,8 @@ import pytest
 from duetime.clock import SystemClock
 from tests.e2e.hook import Hook
 from tests.e2e.server_load import Client, Promises
-from tests.e2e.test_server_kill import _finals, _let_finish
+from tests.e2e.test_server_kill import _finals
+from tests.http.listener import wait_until_ended
 from tests.http.server import ServerProcess
 from tests.receiver import Hooks
 
@@ -54,7 +55,7 @@ def test_under_load(tmp_path, again):
         delivered = len(hook.arrivals)
         hook.round = 1
         server.start()
-        _let_finish(server)
+        wait_until_ended(server)
         finals = _finals(server)
         gone = [id for id in promises.ids.values() if id not in finals]
         assert not gone, f"{len(gone)} were acknowledged and are gone: {gone[:3]}"

@@ -66,10 +66,11 @@ class Listener:
             assert there, f"it did not come within {within_s} s; the newest were {self.seen[-5:]}"
             return next(filter(found, self.seen))
 
-    def more(self, seen: int, within_s: float) -> None:
-        """Wait until more than this many events have come, or the time is over."""
+    def more(self, seen: int, within_s: float = WAIT_S) -> None:
+        """Wait until more than this many events have come."""
         with self._news:
-            self._news.wait_for(lambda: len(self.seen) > seen, within_s)
+            there = self._news.wait_for(lambda: len(self.seen) > seen, within_s)
+            assert there, f"nothing came within {within_s} s; the newest were {self.seen[-5:]}"
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -107,3 +108,16 @@ class Listener:
         except (OSError, ValueError, AttributeError, http.client.HTTPException):
             pass  # closed, here or there
         self.over.set()
+
+
+def wait_until_ended(server: ServerProcess, query: str = "") -> None:
+    """Wait until no intent waits or runs; `query` selects the intents."""
+    with Listener(server, "?status=ACKED,CANCELED,EXPIRED,DEAD_LETTERED") as events:
+        while True:
+            seen = len(events.seen)
+            page = server.ask("GET", f"/v1/intents?status=SCHEDULED,DUE,DISPATCHING&limit=1{query}").json
+            # A page may be empty, and yet not the last one.
+            if not page["items"] and page["nextCursor"] is None:
+                return
+            if page["items"]:
+                events.more(seen, 60)

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.process import environment
+from tests.e2e.process import Lines, environment
 
-_LISTENS = re.compile(r"listens on (\S+?)(?: and (\S+))?$")
-START_S = 60
+_LISTENS = r"listens on (\S+?)(?: and (\S+))?\s*$"
 
 
 class Reply(NamedTuple):
@@ -48,7 +45,7 @@ class ServerProcess:
         self._arguments = arguments
         self.variables = {f"DUETIME_{name.upper()}": str(value) for name, value in settings.items()}
         self._process: subprocess.Popen[str] | None = None
-        self._reader: threading.Thread | None = None
+        self._lines: Lines | None = None
 
     def start(self) -> ServerProcess:
         self.url = self.grpc = ""  # of the one before
@@ -63,24 +60,20 @@ class ServerProcess:
             text=True,
             env={**environment(), **self.variables},
         )
-        listening = threading.Event()
-        self._reader = threading.Thread(target=self._read, args=(self._process, listening), daemon=True)
-        self._reader.start()
-        if not listening.wait(START_S) or not self.url:
+        assert self._process.stderr is not None
+        self._lines = Lines(self._process.stderr, self.words)
+        try:
+            [listening] = self._lines.wait_for(_LISTENS)
+        except BaseException:
             self.kill()
-            raise AssertionError("the server did not start:\n" + "\n".join(self.words))
+            raise
+        self.url, self.grpc = listening[1], listening[2] or ""
         return self
 
-    def _read(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            self.words.append(line.rstrip("\n"))
-            found = _LISTENS.search(line.rstrip())
-            if found:
-                self.url, self.grpc = found.group(1), found.group(2) or ""
-                listening.set()
-        process.stderr.close()
-        listening.set()
+    def says(self, pattern: str) -> None:
+        """Wait until a line that it has printed since its start matches."""
+        assert self._lines is not None
+        self._lines.wait_for(pattern)
 
     def stay(self) -> None:
         """Keep the ports: the next start listens where this one did."""
@@ -106,9 +99,9 @@ class ServerProcess:
 
     def wait(self, within_s: float = 60) -> int:
         """The exit code."""
-        assert self._process is not None and self._reader is not None
+        assert self._process is not None and self._lines is not None
         code = self._process.wait(within_s)
-        self._reader.join(within_s)
+        self._lines.join()
         return code
 
     def stop(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 
@@ -19,6 +20,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._lost = 0
         self._refused = 0
+        self._changed = threading.Condition()
         self.connections = 0
         self.answered = 0
         """Pieces of answers that were handed on."""
@@ -32,6 +34,19 @@ class Proxy:
     def to_lose(self) -> int:
         """Answers that are still to be lost."""
         return self._lost
+
+    async def all_lost(self) -> None:
+        """Wait until every answer that was to be lost is lost."""
+        await self.until(lambda: not self._lost)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a number of this proxy."""
+
+        def wait() -> bool:
+            with self._changed:
+                return self._changed.wait_for(condition, 30)
+
+        assert await asyncio.to_thread(wait)
 
     def refuse(self, number: int) -> None:
         """The next connections are closed before anything is read."""
@@ -70,7 +85,9 @@ class Proxy:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
+        with self._changed:
+            self.connections += 1
+            self._changed.notify_all()
         if self._refused > 0:
             self._refused -= 1
             writer.transport.abort()
@@ -98,9 +115,12 @@ class Proxy:
     ) -> None:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(65536):
-                if answers and self._lost > 0:
-                    self._lost -= 1
-                    return
-                self.answered += answers
+                with self._changed:
+                    if answers and self._lost > 0:
+                        self._lost -= 1
+                        self._changed.notify_all()
+                        return
+                    self.answered += answers
+                    self._changed.notify_all()
                 writer.write(chunk)
                 await writer.drain()

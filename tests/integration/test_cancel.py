@@ -26,11 +26,12 @@ def test_what_is_cancelled_while_its_delivery_waits_for_the_medium_never_starts(
                 return await sync()
 
             monkeypatch.setattr(log, "sync", slow_sync)
+            applied = asyncio.Event()
+            app.observe(lambda change: applied.set() if change.new is Status.CANCELED else None)
             handle = await once.schedule(1)
             assert await handle.status() is Status.DISPATCHING
             cancelled = asyncio.ensure_future(_cancel(handle))
-            while await handle.status() is not Status.CANCELED:
-                await asyncio.sleep(0)  # tidy: lets the engine have its turn
+            await applied.wait()
             held.set()
             await cancelled
             await engine_of(app).quiet()

@@ -59,8 +59,7 @@ async def test_a_cut_connection_is_taken_up_where_it_broke(proxy, server, fresh)
                         got.append(_name(event))
 
             reading = asyncio.ensure_future(read(1))
-            await _until(lambda: proxy.connections >= 1)
-            await _settled(direct)
+            await proxy.until(lambda: proxy.answered >= 1)  # the stream is open
             await direct.create(intent_id=f"{tag}.0", delay_ms=HOUR_MS, stream=NOBODY)
             await asyncio.wait_for(reading, 30)
             for number in range(1, 6):
@@ -71,19 +70,13 @@ async def test_a_cut_connection_is_taken_up_where_it_broke(proxy, server, fresh)
             assert got == [(f"{tag}.{number}", "SCHEDULED") for number in range(6)]
 
 
-async def _until(condition) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)  # tidy: another thread counts, and has no event to wait for
-
-
 @asynchronous
 async def test_one_that_is_cut_before_its_first_event_misses_nothing(proxy, server, fresh):
     id = fresh()
     async with Client(server.url) as direct, Client(proxy.url) as client:
         async with contextlib.aclosing(client.events(intent_id=id)) as events:
             first = asyncio.ensure_future(events.__anext__())
-            await _until(lambda: proxy.answered >= 1)
+            await proxy.until(lambda: proxy.answered >= 1)
             proxy.refuse(2)
             proxy.cut()
             await direct.create(intent_id=id, delay_ms=HOUR_MS, stream=NOBODY)

@@ -186,7 +186,7 @@ async def test_a_write_is_done_once_also_when_the_server_dies_before_its_answer_
             await client.health()
             proxy.lose_answers(1)
             creating = asyncio.ensure_future(client.create(delay_ms=HOUR_MS, stream=NOBODY))
-            await _lost(proxy)
+            await proxy.all_lost()
             server.kill()
             with ServerProcess(tmp_path / "data", "--port", port):
                 made = await creating
@@ -197,8 +197,3 @@ async def test_a_write_is_done_once_also_when_the_server_dies_before_its_answer_
                 handle = await once.delay("1h").schedule()
                 assert len([each async for each in client.every()]) == 2
                 assert (await client.get(handle.id)).status == "SCHEDULED"
-
-
-async def _lost(proxy: Proxy) -> None:
-    while proxy.to_lose:
-        await asyncio.sleep(0.01)  # tidy: another thread loses it, and has no event to wait for

@@ -149,7 +149,7 @@ def test_a_failing_sync_stops_the_engine_and_everybody_is_told(app, disk):
         await app.start()
         safe = await work.delay("1h").schedule(0)
         waiting = asyncio.ensure_future(outcome(safe.result()))
-        await asyncio.wait([waiting], timeout=0.01)
+        await safe.view()  # answered after the wait has begun
         disk.before_sync = broken(errno.EIO)
         calls = [outcome(work.options(ack="DURABLE").schedule(n)) for n in range(1, 4)]
         answers = await asyncio.wait_for(asyncio.gather(*calls), 10)

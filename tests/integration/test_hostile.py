@@ -172,16 +172,16 @@ def test_a_failed_engine_writes_no_more_checkpoints(tmp_path, monkeypatch):
 def test_stopping_goes_on_when_its_caller_is_gone(tmp_path):
     async def main() -> None:
         app = make(tmp_path)
-        release = asyncio.Event()
+        begun, release = asyncio.Event(), asyncio.Event()
 
         @app.task
         async def holds() -> None:
+            begun.set()
             await release.wait()
 
         await app.start()
-        handle = await holds.schedule()
-        while await handle.status() is not Status.DISPATCHING:
-            await asyncio.sleep(0)  # tidy: lets the engine have its turn
+        await holds.schedule()
+        await begun.wait()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(app.stop(), 0.05)
         release.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from typing import Any
 
 import pytest
 
@@ -21,26 +22,34 @@ def run(app: App, main) -> None:
 
 
 def test_progress_of_a_coroutine_and_of_a_thread_is_seen():
-    app, go, said = App(":memory:"), threading.Event(), asyncio.Event()
+    app, go = App(":memory:"), threading.Event()
+    said: list[asyncio.Event] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def say(number: int, *words: Any) -> None:
+        progress(*words)
+        loops[0].call_soon_threadsafe(said[number].set)  # the loop hears of the progress before
 
     @app.task
     async def steps() -> None:
-        progress(3, 9, "in the middle")
-        said.set()
+        say(0, 3, 9, "in the middle")
         await asyncio.to_thread(go.wait)
 
     @app.task
     def in_a_thread() -> None:
-        progress(1)
+        say(1, 1)
         go.wait()
 
     async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        said.extend((asyncio.Event(), asyncio.Event()))
         one, two = await steps.schedule(), await in_a_thread.schedule()
-        await said.wait()
-        while not ((await one.view()).progress and (await two.view()).progress):
-            await asyncio.sleep(0)  # tidy: another thread says it
+        for event in said:
+            await event.wait()
         seen = (await one.view()).progress
         assert seen is not None and (seen.done, seen.total, seen.note) == (3, 9, "in the middle")
+        seen = (await two.view()).progress
+        assert seen is not None and seen.done == 1
         go.set()
         await one.result()
         await two.result()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import queue
-import re
 import shutil
 import signal
 import socket
@@ -15,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.process import ROOT, SOURCE, environment
+from tests.e2e.process import ROOT, SOURCE, Lines, environment
 from tests.http.server import ServerProcess
 
 TARGET = "tests.worker.functions:app"
@@ -63,9 +62,6 @@ class WorkerProcess:
     def __init__(
         self, *servers: ServerProcess, target: str = TARGET, cwd: Path = ROOT, options: tuple[str, ...] = ()
     ) -> None:
-        self.words: list[str] = []
-        self._news = threading.Condition()
-        self._ended = False
         command = [sys.executable, "-m", "duetime", "worker", target, *options]
         for server in servers:
             command += ["--server", server.url if len(servers) == 1 else server.grpc]
@@ -73,34 +69,17 @@ class WorkerProcess:
             command += ["--grpc-port", servers[0].grpc.rpartition(":")[2]]
         env = environment() | {"PYTHONPATH": f"{SOURCE}:{ROOT}"}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        assert self.process.stderr is not None
+        self._lines = Lines(self.process.stderr)
+        self.words = self._lines.lines
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._news:
-                self.words.append(line.rstrip("\n"))
-                self._news.notify_all()
-        self.process.stderr.close()
-        with self._news:
-            self._ended = True
-            self._news.notify_all()
-
     def says(self, pattern: str, times: int = 1) -> list[str]:
-        """Wait until so many lines match."""
-
-        def found() -> list[str]:
-            return [line for line in self.words if re.search(pattern, line)]
-
-        with self._news:
-            self._news.wait_for(lambda: self._ended or len(found()) >= times, WAIT_S)
-            assert len(found()) >= times, f"no {pattern!r} in:\n" + "\n".join(self.words)
-            return found()
+        """The lines that match, once there are this many."""
+        return [match.string for match in self._lines.wait_for(pattern, times, WAIT_S)]
 
     def ready(self) -> WorkerProcess:
         self.says("Connected to")
@@ -111,7 +90,7 @@ class WorkerProcess:
 
     def wait(self) -> int:
         code = self.process.wait(WAIT_S)
-        self._reader.join(WAIT_S)
+        self._lines.join()
         return code
 
     def stop(self) -> int:

@@ -9,11 +9,11 @@ import pytest
 
 from duetime import Client, Retry, Status
 from duetime.errors import NotAcked
+from tests.e2e.process import wait_for_end
 from tests.http.listener import Listener
 from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import WAIT_S, WorkerProcess
-from tests.worker.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ class TestTimeouts:
         error = error_of(functions.spins.options(timeout="4s").schedule(told.address))
         assert error.kind == "timeout" and "killed" in error.message
         pid = told.next()["pid"]
-        until(lambda: not lives(pid))
+        wait_for_end(pid)
         assert result_of(functions.heavy.schedule(1, 1))[0] == 2
 
 

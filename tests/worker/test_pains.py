@@ -12,9 +12,9 @@ import pytest
 
 from duetime import Retry, Status
 from duetime.errors import NotAcked
+from tests.http.listener import Listener
 from tests.worker import functions
 from tests.worker.process import WorkerProcess
-from tests.worker.waiting import until
 
 
 def test_pain_03_a_poison_intent_that_kills_its_workers_becomes_a_dead_letter_with_that_reason(
@@ -108,8 +108,9 @@ def test_flaw_20_a_server_that_is_gone_is_an_error_and_not_a_wait_without_end(se
 def test_flaw_22_a_missing_function_is_never_a_silent_success(server, app, told):
     """It goes back for a worker that knows it; what became of it is always to be seen."""
     made = server.create(delayMs=0, task={"name": "nobody", "queue": "default"}, payload=[[]])
-    with WorkerProcess(server) as worker:
+    with Listener(server) as events, WorkerProcess(server) as worker:
         worker.says("which this worker does not have")
+        events.reached(made["intentId"], "SCHEDULED")
         handle = app.handle(made["intentId"])
-        until(lambda: "does not know the function" in handle.why().wait().sentence)
+        assert "does not know the function" in handle.why().wait().sentence
         assert handle.status().wait() is Status.SCHEDULED

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
+from tests.e2e.process import wait_for_end
 from tests.http.listener import Listener
 from tests.http.server import ServerProcess
-from tests.worker.process import WAIT_S, WorkerProcess
+from tests.worker.process import WorkerProcess
+from tests.worker.waiting import until
 
 pytest.importorskip("sklearn")
 
 LANE = "/v1/admin/lanes/task:default"
 TARGET = "tests.worker.naps:app"
-ROUND_S = 0.2
 
 
 def nap(ms: int, **more: Any) -> dict[str, Any]:
@@ -29,16 +28,6 @@ def nap(ms: int, **more: Any) -> dict[str, Any]:
 def told(server: ServerProcess) -> dict[str, Any]:
     found: dict[str, Any] = server.ask("GET", "/v1/admin/predictions").json
     return found
-
-
-def until(condition: Callable[[], bool], what: str, within_s: float = 3 * WAIT_S) -> None:
-    """Ask again and again: how it is with the model is not an event of any intent."""
-    pause = threading.Event()
-    for _ in range(round(within_s / ROUND_S)):
-        if condition():
-            return
-        pause.wait(ROUND_S)
-    raise AssertionError(f"{what} did not come within {within_s} s")
 
 
 def batch(server: ServerProcess, items: list[dict[str, Any]]) -> list[str]:
@@ -67,7 +56,7 @@ def test_with_the_model_killed_in_mid_run_nothing_is_lost_or_stuck(tmp_path):
         assert anomalies(server) == []
         ids = batch(server, [nap(random.choice((5, 50, 250))) for _ in range(400)])
         all_done(events, ids)
-        until(lambda: told(server)["model"]["state"] == "IN_USE", "a model that is better than the sketch")
+        until(lambda: told(server)["model"]["state"] == "IN_USE")
         model = told(server)["model"]
         assert model["modelError"] < model["sketchError"] and model["rows"] >= 200
         assert told(server)["lanes"][0]["source"] == "model"
@@ -77,14 +66,15 @@ def test_with_the_model_killed_in_mid_run_nothing_is_lost_or_stuck(tmp_path):
             server.create(**nap(60, delayMs=3_600_000))
             return bool(told(server)["predicted"]["model"])
 
-        until(answered, "an answer of the model")
+        until(answered)
 
         # Killed while work is submitted and done.
         ids = batch(server, [nap(random.choice((1, 5, 20, 60))) for _ in range(300)])
         os.kill(model["pid"], signal.SIGKILL)
         ids += [server.create(**nap(random.choice((1, 5, 20))))["intentId"] for _ in range(100)]
         ids += batch(server, [nap(5) for _ in range(200)])
-        until(lambda: told(server)["model"]["state"] == "DOWN", "the news that it is down")
+        server.says("The duration model is down")
+        assert told(server)["model"]["state"] == "DOWN"
         assert "NO_MODEL" in anomalies(server)
         assert told(server)["lanes"][0]["source"] == "sketch"
         before = told(server)["predicted"]["sketch"]
@@ -95,8 +85,8 @@ def test_with_the_model_killed_in_mid_run_nothing_is_lost_or_stuck(tmp_path):
         assert (counts["ACKED"], counts["DEAD_LETTERED"], counts["DUE"]) == (400 + len(ids), 0, 0)
 
         # It comes back by itself.
-        until(lambda: told(server)["model"]["pid"] not in (None, model["pid"]), "another process")
-        until(lambda: told(server)["model"]["state"] in ("IN_USE", "WORSE"), "another model")
+        until(lambda: told(server)["model"]["pid"] not in (None, model["pid"]))
+        until(lambda: told(server)["model"]["state"] in ("IN_USE", "WORSE"))
         again = told(server)["model"]
         assert again["version"] != model["version"]
         assert server.stop() == 0
@@ -111,23 +101,14 @@ def test_it_ends_when_nobody_asks_any_more_and_when_the_server_is_killed(tmp_pat
             "modelError": None, "sketchError": None, "pid": None,
         }  # fmt: skip
         server.ask("PATCH", LANE, {"order": "SHADOW"})
-        until(lambda: told(server)["model"]["pid"] is not None, "its process")
+        until(lambda: told(server)["model"]["pid"] is not None)
         assert told(server)["model"]["state"] == "LEARNING"
         first = told(server)["model"]["pid"]
         server.ask("PATCH", LANE, {"order": "FIFO"})
         assert told(server)["model"]["state"] == "OFF"
-        until(lambda: not alive(first), "its end")
+        wait_for_end(first)
         server.ask("PATCH", LANE, {"order": "EXPECTED"})
-        until(lambda: told(server)["model"]["pid"] is not None, "another one")
+        until(lambda: told(server)["model"]["pid"] is not None)
         second = told(server)["model"]["pid"]
         server.kill()
-        until(lambda: not alive(second), "its end after the server's")
-
-
-def alive(pid: int) -> bool:
-    """A process that ended and was not waited for is dead, too."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+        wait_for_end(second)

@@ -1,4 +1,4 @@
-"""Waiting: for what only asking tells, and for the server's own time to pass."""
+"""Waiting: for states that are no events, and for the server's own time to pass."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ WAIT_S = 30
 
 
 def until(look: Callable[[], T]) -> T:
-    """Ask again and again until the answer is yes."""
-    for _ in range(WAIT_S * 20):
+    """Ask a server until the answer is yes. For progress, the duration model and free connections: none of
+    these is an event that the server sends."""
+    for _ in range(3 * WAIT_S * 20):
         found = look()
         if found:
             return found
-        time.sleep(0.05)  # tidy: nobody tells when to ask again
+        time.sleep(0.05)  # tidy: the server sends no event
     raise AssertionError("it did not come to it in time")
 
 
