@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from duetime.api.access.admission import Ticket
 from duetime.api.http import problems
-from duetime.api.http.cycle import Cycle, Turn
+from duetime.api.http.exchange import Cycle, Turn
 from duetime.api.http.fast_path import METHOD, PATH, Quick
 from duetime.api.http.outlet import Outlet
 from duetime.api.service import Begun
