@@ -44,7 +44,7 @@ def serve(pipe: Connection, fast: bool) -> None:
     from duetime.settings import DataSettings, ServerSettings
 
     if not fast:
-        HttpConnection._may_be_quick = lambda self: False  # type: ignore[method-assign]
+        HttpConnection._may_be_fast = lambda self: False  # type: ignore[method-assign]
     with tempfile.TemporaryDirectory(prefix="duetime-bench-") as folder:
         config = Config(data=DataSettings(dir=folder), server=ServerSettings(port=0, grpc_port=0))
         server = serving.make(config)

@@ -210,13 +210,15 @@ WATCH_UNREAD_MS: Final = 30 * SECOND_MS
 # Scans for one filtered page, each of about ten thousand rows: two seconds in total in the archive's thread,
 # which other requests use in between. A page that is not full then has a cursor.
 PAGE_LOOKS_MAX: Final = 40
-# Limits for clients that are not authenticated yet: bytes of the request head; time for the TLS handshake,
-# for the head of the first request and for a whole request; connections. File descriptors are reserved for
-# the log, the store and outgoing calls.
+# Limits for clients that are not authenticated yet: bytes and headers of the request head; time for the TLS
+# handshake, for the head of the first request, for a whole request and between two requests; connections.
+# File descriptors are reserved for the log, the store and outgoing calls.
 HEAD_BYTES_MAX: Final = 64 * 1024
+HEADERS_MAX: Final = 200
 HANDSHAKE_MS: Final = 10 * SECOND_MS
 FIRST_REQUEST_MS: Final = 10 * SECOND_MS
 REQUEST_MS: Final = MINUTE_MS
+IDLE_MS: Final = 75 * SECOND_MS
 CONNECTIONS_MAX: Final = 20_000
 FILES_RESERVED: Final = 1_024
 # One remote address gets at most half of a listener's connections. A proxy is one address.
@@ -231,6 +233,8 @@ CLOSE_MS: Final = 5 * SECOND_MS
 # that are refused while they arrive. At least HELD_REQUESTS_MIN of the largest requests fit.
 HELD_BYTES_MAX: Final = 128 * 1024 * 1024
 HELD_REQUESTS_MIN: Final = 4
+# Bytes of a body that a handler has not read yet; beyond that, nothing more is received.
+BODY_UNREAD_BYTES: Final = 64 * 1024
 # A client that does not read its responses is disconnected after this time, unless it has read this many
 # bytes.
 UNREAD_MS: Final = 30 * SECOND_MS

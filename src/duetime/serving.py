@@ -18,10 +18,10 @@ from duetime.api.grpc.connection_limit import GrpcAdmission
 from duetime.api.grpc.options import GrpcParts
 from duetime.api.http.browsers import Browsers, names_in
 from duetime.api.http.endpoint import Load
-from duetime.api.http.fast_path import Quick
+from duetime.api.http.fast_path import FastPath
 from duetime.api.http.pages import document_routes
 from duetime.api.http.request_ids import Repeats
-from duetime.api.http.router import Route, build
+from duetime.api.http.router import Route, Router
 from duetime.api.http.server import Listening, Parts, Server, Side, check_exposure, on_signals
 from duetime.api.http.sse import Events, EventStream
 from duetime.api.resources.admin import Admin, DeadLetters
@@ -111,9 +111,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         Parts(
             settings=config.server,
             engine=engine,
-            application=build(routes, gate, load, repeats, browsers),
+            router=Router(routes, gate, load, repeats, browsers),
             gate=gate,
-            quick=Quick(service, gate, load, browsers),
+            fast_path=FastPath(service, gate, load, browsers),
             admission=http_door,
             ready=ready,
             stopping=events.close,

@@ -21,7 +21,7 @@ missing = [name for name in duetime.__all__ if not hasattr(duetime, name)]
 assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
 EXTRAS = {
-    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "starlette", "uvicorn",
+    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit",
     "asgiref", "django", "django_tasks", "numpy", "sklearn", "sqlalchemy", "threadpoolctl",
 }
 ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")

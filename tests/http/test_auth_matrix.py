@@ -14,10 +14,10 @@ from urllib.parse import unquote, urlsplit
 import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from starlette.routing import Route
 
 from duetime import serving
 from duetime.api.access import tokens
+from duetime.api.http.router import Router
 from duetime.config import Config
 from duetime.settings import DataSettings
 from duetime.v1 import duetime_pb2
@@ -124,19 +124,17 @@ def bare(tmp_path_factory):
 
 
 class Served:
-    """What the application itself serves."""
+    """What the router itself serves."""
 
-    def __init__(self, routes: list[Route]) -> None:
-        self.routes = routes
-        self.paths = {route.path: set[str]() for route in routes}
-        for route in routes:
-            self.paths[route.path] |= route.methods or set()
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self.paths = {path: set(served.endpoints) for path, served in router.served.items()}
 
     def role(self, method: str, path: str) -> str | None:
         """What a request needs: paths may overlap, and the first route takes it. None: there is none."""
-        for route in self.routes:
-            if method in (route.methods or ()) and route.path_regex.match(unquote(concrete(path))):
-                return TABLE["GET" if method == "HEAD" else method, route.path]
+        for served, _ in self._router.matches(unquote(concrete(path))):
+            if method in served.endpoints:
+                return TABLE["GET" if method == "HEAD" else method, served.path]
         return None
 
 
@@ -144,9 +142,7 @@ class Served:
 def served(tmp_path_factory):
     made = serving.make(Config(data=DataSettings(dir=str(tmp_path_factory.mktemp("table") / "data"))))
     try:
-        routes = made.application.routes
-        assert all(isinstance(route, Route) for route in routes), "something is served without a row"
-        return Served([route for route in routes if isinstance(route, Route)])
+        return Served(made.router)
     finally:
         made._parts.engine._store.close()
 

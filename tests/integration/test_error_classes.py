@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
 from duetime import errors
 from duetime.api.access import tokens
+from duetime.api.access.admission import Admission
 from duetime.api.access.auth import Gate
 from duetime.api.http.browsers import Browsers
-from duetime.api.http.endpoint import Answer, Call, Load
+from duetime.api.http.connection import Connections
+from duetime.api.http.endpoint import Call, Load
+from duetime.api.http.exchange import Answer
+from duetime.api.http.listener import Listener
 from duetime.api.http.request_ids import Repeats
-from duetime.api.http.router import Route, build
+from duetime.api.http.router import Route, Router
 from duetime.api.http.server import bind
 from duetime.client.http.transport import Request, Transport
 from duetime.clock import SystemClock
@@ -50,14 +54,22 @@ def url() -> Iterator[str]:
         answers={},
     )
     gate, load = Gate(list, tokens.digest), Load(10, 1 << 20)
-    application = build([route], gate, load, Repeats(SystemClock()), Browsers())
-    server = uvicorn.Server(uvicorn.Config(application, lifespan="off", log_config=None))
-    listener = bind("127.0.0.1", 0)
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    connections = Connections(Router([route], gate, load, Repeats(SystemClock()), Browsers()))
+    with bind("127.0.0.1", 0) as sock, asyncio.Runner() as runner:
+        loop, stop = runner.get_loop(), asyncio.Event()
+
+        async def serve() -> None:
+            listener = Listener(sock, Admission("http", 10), connections.make)
+            listener.start()
+            await stop.wait()
+            listener.close()
+            await connections.close(1)
+
+        thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+        thread.start()
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
 
 
 async def raised(url: str, kind: type[Exception]) -> DuetimeError:

@@ -11,7 +11,8 @@ import pytest
 from duetime.api.access.admission import Admission
 from duetime.api.access.auth import Gate, Grant, Role
 from duetime.api.access.byte_budget import Budget
-from duetime.api.http.endpoint import Answer, Call, Endpoint, Load, check_type
+from duetime.api.http.endpoint import Call, Endpoint, Load, check_type
+from duetime.api.http.exchange import Answer, Exchange, Head, Turn
 from duetime.errors import NotJsonType
 
 MB = 1024 * 1024
@@ -41,21 +42,42 @@ class Asked:
     """A request to an endpoint, of which the test decides what comes and when."""
 
     def __init__(self, endpoint: Endpoint, *headers: tuple[bytes, bytes]) -> None:
-        self._comes: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.sent: list[dict[str, Any]] = []
-        scope = {"method": "POST", "path": "/x", "headers": list(headers), "query_string": b""}
-        self.task = asyncio.ensure_future(endpoint(scope, self._comes.get, self._send))
-
-    async def _send(self, message: Any) -> None:
-        self.sent.append(message)
+        self.carrier = MemoryCarrier()
+        self._exchange = Exchange(Head("POST", "/x", b"", list(headers)), self.carrier)
+        self.task = asyncio.ensure_future(endpoint(self._exchange, {}))
 
     def comes(self, body: bytes, more: bool = False) -> None:
-        self._comes.put_nowait({"type": "http.request", "body": body, "more_body": more})
+        self._exchange.feed(body)
+        if not more:
+            self._exchange.complete()
 
     async def answer(self) -> tuple[int, bytes]:
         async with asyncio.timeout(20):
             await self.task
-        return self.sent[0]["status"], self.sent[1]["body"]
+        return self.carrier.status, self.carrier.sent.partition(b"\r\n\r\n")[2]
+
+
+class MemoryCarrier:
+    """Keeps what an exchange writes. Unless `read` is set, the client reads nothing after the first write."""
+
+    def __init__(self, read: asyncio.Event | None = None) -> None:
+        self.sent = b""
+        self._read = read
+
+    @property
+    def status(self) -> int:
+        return int(self.sent.split()[1])
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+    async def drain(self) -> None:
+        if self.sent and self._read is not None:
+            await self._read.wait()
+
+    def resume_reading(self) -> None: ...
+
+    def finished(self, turn: Turn) -> None: ...
 
 
 def token(name: str) -> tuple[bytes, bytes]:
@@ -197,29 +219,28 @@ def test_answers_that_nobody_reads_are_bounded_by_token():
         load = Load(1_000, 8 * MB)
         load.unread = Budget(16 * MB, 8 * MB)
         read = asyncio.Event()
-        sent: list[dict[str, Any]] = []
+        asked: list[MemoryCarrier] = []
 
         async def handler(call: Call) -> Answer:
             return Answer(b"x" * 3 * MB)
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-            if message.get("more_body"):
-                await read.wait()
 
         gate = Gate(lambda: [Grant("a", Role.read), Grant("b", Role.read)], str)
         endpoint = Endpoint(handler, Role.read, gate, load)
 
         def ask(name: str, method: str = "GET") -> asyncio.Task[None]:
-            scope = {"method": method, "path": "/x", "headers": [token(name)], "query_string": b""}
-            body: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-            body.put_nowait({"type": "http.request", "body": b""})
-            return asyncio.create_task(endpoint(scope, body.get, send))
+            carrier = MemoryCarrier(read)
+            exchange = Exchange(Head(method, "/x", b"", [token(name)]), carrier)
+            exchange.complete()
+            asked.append(carrier)
+            return asyncio.create_task(endpoint(exchange, {}))
 
         def statuses() -> list[int]:
-            found = [message["status"] for message in sent if message["type"] == "http.response.start"]
-            sent.clear()
+            found = [carrier.status for carrier in asked]
+            answered.extend(asked)
+            asked.clear()
             return found
+
+        answered: list[MemoryCarrier] = []
 
         waiting = [ask("a"), ask("a")]
         await turns()
@@ -236,7 +257,7 @@ def test_answers_that_nobody_reads_are_bounded_by_token():
         assert statuses() == [429], "and no more is done"
         read.set()
         await asyncio.gather(*waiting)
-        assert sum(len(message["body"]) for message in sent) <= 4 * 3 * MB
+        assert sum(len(carrier.sent) > 3 * MB for carrier in answered) == 4
         assert load.unread.held == 0 and load.unread._of == {}
 
     asyncio.run(main())

@@ -12,7 +12,8 @@ from duetime.api.access.call_slots import Places
 from duetime.api.access.quotas import bearer
 from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import Reading, read
-from duetime.api.http.endpoint import Answer, Call, Load
+from duetime.api.http.endpoint import Call, Load
+from duetime.api.http.exchange import Answer, Head
 from duetime.api.http.request_ids import Repeats, request_id
 from duetime.errors import DuetimeError
 from duetime.limits import GRPC_UNREAD_MAX
@@ -103,13 +104,8 @@ class Door:
 def _as_call(unary: Unary, body: bytes, context: Context) -> Call:
     """The call as the HTTP side sees one, so that both share what they remember of requests."""
     id = header(context, "x-duetime-request-id")
-    scope = {
-        "method": "GRPC",
-        "path": f"/{SERVICE}/{unary.name}",
-        "query_string": b"",
-        "headers": [] if id is None else [(b"x-duetime-request-id", id.encode())],
-    }
-    return Call(scope, body, None, None)  # type: ignore[arg-type]  # nothing is received or sent through it
+    headers = [] if id is None else [(b"x-duetime-request-id", id.encode())]
+    return Call(Head("GRPC", f"/{SERVICE}/{unary.name}", b"", headers), body)
 
 
 def header(context: Context, name: str) -> str | None:

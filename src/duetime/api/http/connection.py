@@ -1,400 +1,564 @@
-"""One HTTP connection, and how much a stranger can have of it: bytes, time, and nothing but requests.
+"""One HTTP/1.1 connection: an `asyncio.Protocol` that owns parsing, order, limits, timeouts and closing.
 
-Uvicorn bounds none of these. Without bounds, whoever can reach the port can fill the memory with a header
-that never ends or with bodies that never do, without a token. And every byte belongs to one request: an
-upgrade that is not known is ignored, so that no body is taken for a request.
+What it keeps to:
+
+- Every byte belongs to one request. An upgrade to another protocol is ignored, so no body is taken for a
+  request; fields after a body (trailers) say nothing about who asks or for what.
+- Responses go out in the order of the requests. A request behind another one waits, and meanwhile nothing
+  more is read from the client. The same holds while a handler has not read the body so far.
+- Whoever can reach the port gets a bounded share of memory and time without a token: bytes and number of the
+  headers, bytes of requests that are not answered, time for the first head, for any whole request, for
+  reading a response, and without any request.
+- What was asked completely is answered, also if the client has closed its side, sends garbage next, or the
+  server stops. Then the connection is closed in such a way that the client can still read the response.
+- The plain POST of one intent takes the fast path, without a task. All else goes to the handler.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from msgspec import Struct
 
 from duetime.api.access.admission import Ticket
-from duetime.api.http import problems
-from duetime.api.http.exchange import Cycle, Turn
-from duetime.api.http.fast_path import METHOD, PATH, Quick
+from duetime.api.http.endpoint import bug, refusal
+from duetime.api.http.exchange import Answer, Exchange, Head, Headers, Turn, encoded
+from duetime.api.http.fast_path import METHOD, PATH, FastPath
 from duetime.api.http.outlet import Outlet
 from duetime.api.service import Begun
-from duetime.errors import BadHttp, Busy, DuetimeError, HeadTooLarge
-from duetime.limits import FIRST_REQUEST_MS, HEAD_BYTES_MAX, REQUEST_MS, UNREAD_MS
+from duetime.errors import BadHttp, Busy, DuetimeError, HeadTooLarge, Unavailable
+from duetime.limits import (
+    BODY_UNREAD_BYTES,
+    FIRST_REQUEST_MS,
+    HEAD_BYTES_MAX,
+    HEADERS_MAX,
+    IDLE_MS,
+    REQUEST_MS,
+    UNREAD_MS,
+)
 
-# What asks for another protocol: left out when a request is read again as plain HTTP/1.1.
-_UPGRADES = frozenset({b"upgrade", b"http2-settings"})
+_logger = logging.getLogger("duetime.api")
+# Headers that ask for another protocol: left out when a request is parsed again as plain HTTP/1.1.
+_UPGRADES: Final = frozenset({b"upgrade", b"http2-settings"})
+
+ExchangeHandler = Callable[[Exchange], Awaitable[None]]
 
 
-class Connection(HttpToolsProtocol):
-    """Uvicorn's, with bounds, and a shorter way for what is short."""
+class Timeouts(Struct, frozen=True):
+    """How long a connection waits for its client, in seconds."""
 
-    cycle: Cycle | Turn | None  # type: ignore[assignment]  # of our own kinds
-    transport: Outlet  # type: ignore[assignment]  # it behaves as a transport
+    first_s: float = FIRST_REQUEST_MS / 1000
+    """For the head of the first request."""
+    request_s: float = REQUEST_MS / 1000
+    """For a whole request, from its first byte."""
+    unread_s: float = UNREAD_MS / 1000
+    """For a response to be read."""
+    idle_s: float = IDLE_MS / 1000
+    """For the next request."""
+
+
+class Connections:
+    """The open connections of one port, and the tasks that handle their requests."""
 
     def __init__(
-        self,
-        *args: Any,
-        ticket: Ticket,
-        first_s: float = FIRST_REQUEST_MS / 1000,
-        request_s: float = REQUEST_MS / 1000,
-        unread_s: float = UNREAD_MS / 1000,
-        quick: Quick | None = None,
-        **more: Any,
+        self, handler: ExchangeHandler, fast_path: FastPath | None = None, timeouts: Timeouts | None = None
     ) -> None:
-        """`ticket`: given back when the connection is lost. `first_s`: how long the head of the first request
-        may take to come, `request_s`: any whole request, `unread_s`: how long an answer may stay unread."""
-        super().__init__(*args, **more)
+        self.handler = handler
+        self.fast_path = fast_path
+        self.timeouts = timeouts if timeouts is not None else Timeouts()
+        self._open: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed: asyncio.Event | None = None
+        """Set when no connection and no task is left, once they are being closed."""
+
+    def make(self, ticket: Ticket) -> Connection:
+        """The protocol of one new connection, which releases the ticket when the connection is lost."""
+        return Connection(self, ticket)
+
+    def opened(self, connection: Connection) -> None:
+        self._open.add(connection)
+        if self._closed is not None:
+            connection.shut_down()
+
+    def lost(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        self._check()
+
+    def run(self, exchange: Exchange, answering: Callable[[Exchange], Awaitable[None]]) -> None:
+        """Answer a request in a task."""
+        task = asyncio.ensure_future(answering(exchange))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def close(self, within_s: float) -> None:
+        """Close every connection when its requests are answered, or after this time."""
+        self._closed = asyncio.Event()
+        for connection in tuple(self._open):
+            connection.shut_down()
+        self._check()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._closed.wait()
+        except TimeoutError:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for connection in tuple(self._open):
+                connection.abort()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._check()
+
+    def _check(self) -> None:
+        if self._closed is not None and not self._open and not self._tasks:
+            self._closed.set()
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    _transport: asyncio.Transport
+    _out: Outlet
+    _parser: httptools.HttpRequestParser
+
+    def __init__(self, connections: Connections, ticket: Ticket) -> None:
+        self._connections = connections
+        self._fast_path = connections.fast_path
         self._ticket = ticket
-        self._first_s = first_s
-        self._request_s = request_s
-        self._unread_s = unread_s
-        self._quick = quick
-        self._running: Cycle | Turn | None = None
-        """The request that is answered now; `cycle` is the newest one."""
-        self._body: bytes | None = None
-        """What has come of the body of a request that may be a quick one."""
-        self._unread = 0
-        """Bytes that came since something came out of the parser."""
+        self._loop = asyncio.get_running_loop()
+        self._tls = False
+        # The request that is being parsed.
+        self._url = b""
+        self._headers: Headers = []
+        self._expects_continue = False
+        self._head_done = False
+        """Fields that come now are trailers."""
+        self._whole = True
+        """No request is incomplete."""
+        self._fast_body: bytes | None = None
+        """What has come of the body of a request that may take the fast path."""
+        # Requests and their order.
+        self._newest: Turn | None = None
+        self._running: Turn | None = None
+        """The request that is being answered."""
+        self._waiting: deque[Exchange] = deque()
+        """Requests behind it."""
+        # Limits.
+        self._progress = False
+        """The data just received completed a head or a part of a body."""
+        self._unparsed = 0
+        """Bytes received since the last progress."""
         self._held = 0
         """Bytes of requests that are not answered, as the ticket counts them."""
-        self._moved = False
-        self._whole = True
-        self._headed = False
-        """The head is there: fields that come later are trailers."""
-        self._deaf = False
-        """Nothing that comes is read any more."""
-        self._last_words: bytes | None = None
-        """Sent before the connection is closed, behind the answers that are under way."""
-        self._patience: asyncio.TimerHandle | None = None
+        self._first = True
+        """The head of the first request has not come yet."""
+        self._request_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since_s: float | None = None
-        """When the last answer was given, if nothing was asked since."""
+        """When the last response was written, if no request has begun since."""
+        # Flow.
+        self._reading_paused = False
+        self._writable: asyncio.Event | None = None
+        """Set when the client has read enough; None: nothing to wait for."""
+        self._deaf = False
+        """Nothing that arrives is parsed any more."""
+        self._last_answer: Answer | None = None
+        """Sent behind the responses of earlier requests, before the connection is closed."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Outlet(transport, self.loop, self._unread_s))  # type: ignore[arg-type]
-        self._patience = self.loop.call_later(self._first_s, self._too_slow)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        timeouts = self._connections.timeouts
+        self._tls = transport.get_extra_info("sslcontext") is not None
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's only behaves as one
+        self._out = Outlet(self._transport, self._loop, timeouts.unread_s)
+        self._new_parser()
+        self._request_timer = self._loop.call_later(timeouts.first_s, self._too_slow)
+        self._connections.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._calm_down()
-        self._unset_keepalive_if_required()
-        self.transport.lost()
+        self._deaf = True
+        self._cancel_request_timer()
+        self._cancel_idle_timer()
+        self._out.lost()
         if self._held:
             self._ticket.give(self._held)
             self._held = 0
         self._ticket.release()
-        self.pipeline.clear()
-        running = self._running
-        if running is not None and not running.response_complete:  # uvicorn tells only the newest
-            running.disconnected = True
-            running.message_event.set()
-        super().connection_lost(exc)
+        self._waiting.clear()
+        if self._running is not None:
+            self._running.lose()
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+        del self._parser  # it knows this connection, which knows it
+        self._connections.lost(self)
 
-    # What comes in.
+    # Data from the client.
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
             return
-        self._moved = False
+        self._progress = False
         try:
             self._feed(data)
-        except httptools.HttpParserError:
-            self._give_up(BadHttp())
+        except httptools.HttpParserCallbackError as error:
+            cause = error.__context__
+            if not isinstance(cause, (DuetimeError, httptools.HttpParserError)):
+                raise  # a bug in a callback, and no fault of the client
+            self._stop_reading(cause if isinstance(cause, DuetimeError) else BadHttp())
             return
-        if self._body is not None:
-            self._step_aside()  # the rest takes its time
-        if self._moved:
-            self._unread = 0
+        except httptools.HttpParserError:
+            self._stop_reading(BadHttp())
+            return
+        if self._fast_body is not None:
+            self._leave_fast_path()  # the rest of the body takes its time
+        if self._progress:
+            self._unparsed = 0
         else:
-            self._unread += len(data)
-            if self._unread > HEAD_BYTES_MAX:
-                self._give_up(HeadTooLarge())
+            self._unparsed += len(data)
+            if self._unparsed > HEAD_BYTES_MAX:
+                self._stop_reading(HeadTooLarge())
                 return
-        if self._unread or type(self.cycle) is Cycle:
-            self._count(data)
+        newest = self._newest
+        if self._unparsed or (type(newest) is Exchange and not newest.answered):
+            self._count(len(data))
         if self._whole:
-            if not self._first_s:  # empty lines before the first request are none
-                self._calm_down()
-        elif self._patience is None:
-            self._patience = self.loop.call_later(self._request_s, self._too_slow)
+            if not self._first:  # empty lines before the first request do not stop its timeout
+                self._cancel_request_timer()
+        elif self._request_timer is None:
+            self._request_timer = self._loop.call_later(self._connections.timeouts.request_s, self._too_slow)
 
     def _feed(self, data: bytes) -> None:
         while True:
             try:
-                self.parser.feed_data(data)
+                self._parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as stop:
-                data = self._without_upgrade() + data[stop.args[0] :]
+                data = self._head_without_upgrade() + data[stop.args[0] :]
 
-    def _without_upgrade(self) -> bytes:
-        """The head again, as if nothing had been said of another protocol: the parser stops at what would be
-        the other protocol's first byte, and it is the body's."""
-        method, version = self.parser.get_method(), self.parser.get_http_version()
+    def _head_without_upgrade(self) -> bytes:
+        """The head again without the wish for another protocol. The parser has stopped at the first byte of
+        the body, which it takes for the other protocol's."""
+        method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":
             raise httptools.HttpParserError("CONNECT is for proxies")
-        lines = [b"%b %b HTTP/%b" % (method, self.url, version.encode())]
-        for name, value in self.headers:
+        lines = [b"%b %b HTTP/%b" % (method, self._url, version.encode())]
+        for name, value in self._headers:
             if name == b"connection":
                 value = b", ".join(
                     each for each in value.split(b",") if each.strip().lower() not in _UPGRADES
                 )
             if name not in _UPGRADES:
                 lines.append(b"%b: %b" % (name, value))
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._new_parser()
         return b"\r\n".join((*lines, b"", b""))
 
-    def _count(self, data: bytes) -> None:
-        """Count what came against the limits of bytes, unless it is thrown away."""
-        if not self._unread and (self.cycle is None or self.cycle.response_complete):
-            return
-        if self._ticket.take(len(data)):
-            self._held += len(data)
-        elif not self._whole:
-            self._give_up(Busy("Incomplete requests use too much memory.", waitMs=1_000))
+    def _new_parser(self) -> None:
+        self._parser = httptools.HttpRequestParser(self)
+        # What comes behind a request that closes the connection is ignored instead of refused.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
-    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps it open
+    def _count(self, size: int) -> None:
+        """Count what came against the limits of bytes."""
+        if self._ticket.take(size):
+            self._held += size
+        elif not self._whole:
+            self._stop_reading(Busy("Incomplete requests use too much memory.", waitMs=1_000))
+
+    def eof_received(self) -> bool:
         """The client closed its side: what it asked for is answered first."""
-        if self.scheme == "https" or self._deaf or not self._answering():
-            self.transport.flush()  # the loop closes it now
+        if self._tls or self._deaf or not self._answering():
             return False  # there is no half-closed TLS, and nothing to answer
-        self._give_up(None)
-        for each in (self._running, *(cycle for cycle, _ in self.pipeline)):
-            if isinstance(each, Cycle):
-                each.end()
+        self._stop_reading(None)
+        if self._running is not None:
+            self._running.half_close()
+        for exchange in self._waiting:
+            exchange.half_close()
         return self._answering()
 
-    # What the parser found.
+    # What the parser finds.
 
     def on_message_begin(self) -> None:
-        self._idle_since_s = None  # by a request, and not by empty lines
-        self._whole = self._headed = False
-        self.transport.comes_more = True
-        self.url = b""
-        self.expect_100_continue = False
-        self.headers = []
+        self._idle_since_s = None  # a request ends the idle time, and empty lines do not
+        self._whole = self._head_done = False
+        self._out.client_sends = True
+        self._url = b""
+        self._expects_continue = False
+        self._headers = []
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._headed:
-            return  # a trailer says nothing about who asks, or for what
+        if self._head_done:
+            return  # a trailer
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
+            self._expects_continue = True
+        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._moved = self._headed = True
-        if self.parser.should_upgrade():
-            return  # it is read again
-        if self._first_s:
-            self._first_s = 0
-            self._calm_down()
-        if self._may_be_quick():
-            self._body = b""
+        self._progress = self._head_done = True
+        if self._parser.should_upgrade():
+            return  # it is parsed again
+        if len(self._headers) > HEADERS_MAX:
+            raise HeadTooLarge(f"The request has more than {HEADERS_MAX} headers.")
+        if self._first:
+            self._first = False
+            self._cancel_request_timer()
+        if self._may_be_fast():
+            self._fast_body = b""
         else:
             self._begin()
 
     def on_body(self, body: bytes) -> None:
-        self._moved = True
-        if self._body is not None:
-            self._body += body
+        self._progress = True
+        if self._fast_body is not None:
+            self._fast_body += body
             return
-        cycle = self.cycle
-        assert isinstance(cycle, Cycle)
-        if not cycle.response_complete:
-            cycle.body += body
-            if len(cycle.body) > HIGH_WATER_LIMIT:
-                self.flow.pause_reading()
-            cycle.message_event.set()
+        exchange = self._newest
+        assert isinstance(exchange, Exchange)
+        if exchange.feed(body) > BODY_UNREAD_BYTES:
+            self._pause_reading()
 
     def on_message_complete(self) -> None:
-        if self.parser.should_upgrade():
+        if self._parser.should_upgrade():
             return
-        self._moved = self._whole = True
-        self.transport.comes_more = False
-        if self._body is not None:
-            begun = self._quick.begin(self.headers, self._body) if self._quick is not None else None
-            if begun is not None:
-                self._body, turn = None, Turn()
-                self.cycle = self._running = turn
-                begun.reply.add_done_callback(lambda reply: self._answer(turn, begun))
+        self._progress = self._whole = True
+        self._out.client_sends = False
+        if self._fast_body is not None:
+            if self._take_fast_path():
                 return
-            self._step_aside()
-        cycle = self.cycle
-        assert cycle is not None
-        if not cycle.response_complete:
-            cycle.more_body = False
-            cycle.message_event.set()
+            self._leave_fast_path()
+        exchange = self._newest
+        assert isinstance(exchange, Exchange)
+        exchange.complete()
 
     def _begin(self) -> None:
-        """A request on the long way: it is answered when those before it are."""
-        version = self.parser.get_http_version()
-        url = httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
-        self.scope = {
-            "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
-            "http_version": version,
-            "method": self.parser.get_method().decode("ascii"),
-            "scheme": self.scheme or "http",
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": url.path,
-            "query_string": url.query or b"",
-            "root_path": self.root_path,
-            "headers": self.headers,
-            "client": self.client,
-            "server": self.server,
-            "state": self.app_state.copy(),
-        }
-        before = self.cycle
-        self.cycle = Cycle(
-            scope=self.scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
+        """A request for the handler. It is answered when those before it are."""
+        url = httptools.parse_url(self._url)
+        path = (url.path or b"/").decode("ascii")
+        version = self._parser.get_http_version()
+        head = Head(
+            self._parser.get_method().decode("ascii"),
+            unquote(path) if "%" in path else path,
+            url.query or b"",
+            self._headers,
+            version,
         )
-        if before is None or before.response_complete:
-            self._start_asgi_task(self.cycle, self.app)
+        before = self._newest
+        self._newest = exchange = Exchange(
+            head,
+            self,
+            keep_alive=version != "1.0" and self._parser.should_keep_alive(),
+            expects_continue=self._expects_continue,
+        )
+        if before is None or before.answered:
+            self._run(exchange)
         else:
-            self.flow.pause_reading()
-            self.pipeline.appendleft((self.cycle, self.app))
+            self._pause_reading()
+            self._waiting.append(exchange)
 
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
+    # The fast path.
 
-    # The quick way.
-
-    def _may_be_quick(self) -> bool:
-        parser = self.parser
+    def _may_be_fast(self) -> bool:
+        """Whether the request looks like the plain POST of one intent, and nothing waits before it."""
+        parser = self._parser
         return (
-            self._quick is not None
-            and self.url == PATH
+            self._fast_path is not None
+            and self._url == PATH
             and parser.get_method() == METHOD
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
-            and not self.expect_100_continue
-            and not self.flow.write_paused  # the long way waits until answers are read
-            and getattr(self.cycle, "response_complete", True)
+            and not self._expects_continue
+            and self._writable is None  # the handler waits until responses are read
+            and (self._newest is None or self._newest.answered)
         )
 
-    def _step_aside(self) -> None:
-        """Not quick after all: begin what was held back."""
-        body, self._body = self._body, None
+    def _take_fast_path(self) -> bool:
+        assert self._fast_path is not None and self._fast_body is not None
+        begun = self._fast_path.begin(self._headers, self._fast_body)
+        if begun is None:
+            return False
+        self._fast_body = None
+        turn = self._newest = self._running = Turn()
+        begun.reply.add_done_callback(lambda reply: self._answer_fast(turn, begun))
+        return True
+
+    def _leave_fast_path(self) -> None:
+        """Not plain after all: the handler gets what was kept back."""
+        body, self._fast_body = self._fast_body, None
         self._begin()
         if body:
             self.on_body(body)
 
-    def _answer(self, turn: Turn, begun: Begun) -> None:
-        assert self._quick is not None
-        answer = self._quick.answer(begun)
-        turn.response_complete = True
-        if not turn.disconnected:
-            self.transport.send(answer)
-            if not turn.keep_alive:
-                self.transport.close()
-        self.on_response_complete()
+    def _answer_fast(self, turn: Turn, begun: Begun) -> None:
+        assert self._fast_path is not None
+        answer = self._fast_path.answer(begun)
+        turn.answered = True
+        if not turn.gone:
+            self._out.write(encoded(answer, close=not turn.keep_alive))
+            self.finished(turn)
 
-    # The end of an answer, and of the connection.
+    # The handler.
 
-    def _answering(self) -> bool:
-        return self._running is not None and not (
-            self._running.response_complete or self._running.disconnected
-        )
+    def _run(self, exchange: Exchange) -> None:
+        self._running = exchange
+        self._connections.run(exchange, self._handle)
 
-    def on_response_complete(self) -> None:
-        self.server_state.total_requests += 1
-        if self.pipeline:
-            if not self.transport.is_closing():
-                self.flow.resume_reading()
-                self._start_asgi_task(*self.pipeline.pop())
+    async def _handle(self, exchange: Exchange) -> None:
+        try:
+            await self._connections.handler(exchange)
+            if not exchange.answered and not exchange.gone:
+                raise AssertionError("The handler returned before the response was complete.")
+        except asyncio.CancelledError:
+            self._fail(exchange, refusal(Unavailable("The server stopped before the response was ready.")))
+            raise
+        except Exception as error:
+            self._fail(exchange, bug(error, exchange.head.method, exchange.head.path))
+
+    def _fail(self, exchange: Exchange, answer: Answer) -> None:
+        """The handler has not responded, or not to the end."""
+        if exchange.answered or exchange.gone:
+            return
+        if exchange.started:
+            self._out.abort()
+            return
+        exchange.answered, exchange.keep_alive = True, False
+        self._out.write(encoded(answer, close=True))
+        self.finished(exchange)
+
+    # What an exchange needs.
+
+    def write(self, data: bytes) -> None:
+        self._out.write(data)
+
+    async def drain(self) -> None:
+        if self._writable is not None:
+            await self._writable.wait()
+
+    def finished(self, turn: Turn) -> None:
+        """A response is written: the next one begins, or the client may ask again, or that was all."""
+        if not turn.keep_alive:
+            self._waiting.clear()
+            self._close()
+        elif self._waiting and not self._out.is_closing():
+            self.resume_reading()
+            self._run(self._waiting.popleft())
             return
         if self._held:
             self._ticket.give(self._held)
             self._held = 0
-        if self.transport.is_closing():
+        if self._out.is_closing():
             return
-        self.flow.resume_reading()
-        self._idle_since_s = self.loop.time()
-        if self.timeout_keep_alive_task is None:
-            self._wait_idle(self.timeout_keep_alive)
         if self._deaf:
-            self._say_goodbye()
+            self._close()
+            return
+        self.resume_reading()
+        self._idle_since_s = self._loop.time()
+        if self._idle_timer is None:
+            self._set_idle_timer(self._connections.timeouts.idle_s)
 
-    def _wait_idle(self, seconds: float) -> None:
-        self.timeout_keep_alive_task = self.loop.call_later(seconds, self._look_idle)
+    def _pause_reading(self) -> None:
+        if not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
 
-    def _look_idle(self) -> None:
-        """One timer for all requests: it is set again only when it goes off too early."""
-        self.timeout_keep_alive_task = None
-        if self._idle_since_s is None:
-            return  # the answer will set it
-        left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
-        if left_s > 0:
-            self._wait_idle(left_s)
-        else:
-            self.timeout_keep_alive_handler()
+    def resume_reading(self) -> None:
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        super().pause_writing()
-        self.transport.watch_reader()
+        self._writable = asyncio.Event()
+        self._out.watch_reader()
 
     def resume_writing(self) -> None:
-        super().resume_writing()
-        self.transport.trust_reader()
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+        self._out.trust_reader()
 
-    def _give_up(self, error: DuetimeError | None) -> None:
-        """Read nothing more: answer what was asked before, then say why, and close."""
+    # The end of the connection.
+
+    def shut_down(self) -> None:
+        """The server stops: close when what was asked is answered."""
+        newest = self._newest
+        if newest is None or newest.answered:
+            self._close()
+        else:
+            newest.keep_alive = False
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._out.abort()
+
+    def _answering(self) -> bool:
+        running = self._running
+        return running is not None and not running.answered and not running.gone
+
+    def _stop_reading(self, error: DuetimeError | None) -> None:
+        """Parse nothing more: answer what was asked before, then send the error, and close."""
         self._deaf = True
-        self._body = None
-        self._calm_down()
+        self._fast_body = None
+        self._cancel_request_timer()
         if error is not None:
-            self._last_words = _words(error)
-        newest = self.cycle
-        if newest is not None and newest.more_body and not newest.response_complete:  # it stays half
-            newest.disconnected = True
-            newest.message_event.set()
-            if self.pipeline and self.pipeline[0][0] is newest:
-                self.pipeline.popleft()
-            elif isinstance(newest, Cycle) and newest.response_started:
-                self.transport.abort()
+            self._last_answer = refusal(error)
+        newest = self._newest
+        if newest is not None and not newest.whole and not newest.answered:  # it will never be whole
+            newest.lose()
+            if self._waiting and self._waiting[-1] is newest:
+                self._waiting.pop()
+            elif isinstance(newest, Exchange) and newest.started:
+                self._out.abort()
         if not self._answering():
-            self._say_goodbye()
+            self._close()
 
-    def _say_goodbye(self) -> None:
-        if self.transport.is_closing():
+    def _close(self) -> None:
+        if self._out.is_closing():
             return
-        self._unset_keepalive_if_required()
-        if self._last_words is not None:
-            self.transport.write(self._last_words)
-            self.transport.comes_more = True
-            self.flow.resume_reading()
-        self.transport.close()
+        self._deaf = True
+        self._cancel_request_timer()
+        self._cancel_idle_timer()
+        if self._last_answer is not None:
+            self._out.write(encoded(self._last_answer, close=True))
+            self._out.client_sends = True
+        self.resume_reading()  # to see the end of what the client sends
+        self._out.close()
 
-    def _calm_down(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    # Timeouts.
 
     def _too_slow(self) -> None:
-        """No whole request in time: whoever is there says nothing, or says it too slowly."""
-        self._patience = None
-        self.transport.abort()
+        """No whole request in time: the client sends nothing, or too slowly."""
+        self._request_timer = None
+        self._out.abort()
 
+    def _cancel_request_timer(self) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
 
-def _words(error: DuetimeError) -> bytes:
-    """A refusal as the whole answer, after which the connection is closed."""
-    body = problems.encode(error)
-    wait_s = problems.retry_after_s(error)
-    more = b"" if wait_s is None else b"retry-after: %d\r\n" % wait_s
-    return b"%bcontent-type: %b\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n%b" % (
-        STATUS_LINE[error.status], problems.MEDIA_TYPE, len(body), more, body,
-    )  # fmt: skip
+    def _set_idle_timer(self, seconds: float) -> None:
+        self._idle_timer = self._loop.call_later(seconds, self._check_idle)
+
+    def _check_idle(self) -> None:
+        """One timer for all requests: it is set again only when it goes off too early."""
+        self._idle_timer = None
+        if self._idle_since_s is None:
+            return  # the next response sets it
+        left_s = self._idle_since_s + self._connections.timeouts.idle_s - self._loop.time()
+        if left_s > 0:
+            self._set_idle_timer(left_s)
+        else:
+            self._close()
+
+    def _cancel_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None

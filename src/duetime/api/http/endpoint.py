@@ -1,21 +1,18 @@
 """One HTTP request and its answer: what every route shares (token, limits, body, errors), in one place.
 
-A route's handler takes a `Call` and gives an `Answer`; it raises errors of `duetime.errors`, and they become
+A route's handler takes a `Call` and returns an `Answer`. It raises errors of `duetime.errors`; they become
 problems here. Nothing a client sends may end in a 500: what does is a bug, logged with a trace id.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import Struct
-from starlette.types import Receive, Scope, Send
 
 from duetime import errors
 from duetime.api.access.admission import held_budget
@@ -25,49 +22,46 @@ from duetime.api.access.call_slots import Places
 from duetime.api.access.quotas import bearer
 from duetime.api.http import problems
 from duetime.api.http.body_parts import check_parts
+from duetime.api.http.exchange import JSON, Answer, ClientGone, Exchange, Head
 from duetime.errors import Busy, DuetimeError, NotJsonType, TooLarge
 from duetime.limits import (
     ANSWER_COUNTED_BYTES,
-    ANSWER_PIECE_BYTES,
     REQUEST_ONE_BYTES_MAX,
     UNREAD_BYTES_MAX,
 )
 
 T = TypeVar("T")
-JSON = b"application/json"
 NDJSON = frozenset({b"application/x-ndjson", b"application/ndjson", b"application/jsonl"})
 _logger = logging.getLogger("duetime.api")
-
-
-class Answer(Struct):
-    """What goes back."""
-
-    body: bytes
-    status: int = 200
-    headers: list[tuple[bytes, bytes]] = []
-    media_type: bytes = JSON
 
 
 class Call:
     """One request, as a handler sees it."""
 
-    __slots__ = ("_query", "body", "headers", "method", "params", "path", "receive", "scope", "send")
+    __slots__ = ("_query", "body", "exchange", "head", "headers", "method", "params", "path")
 
-    def __init__(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        self.scope = scope
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.params: dict[str, str] = scope.get("path_params", {})
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+    def __init__(
+        self,
+        head: Head,
+        body: bytes,
+        params: Mapping[str, str] | None = None,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """`params`: the parts of the path that the route names. `exchange`: for handlers that respond with a
+        stream."""
+        self.head = head
+        self.method = head.method
+        self.path = head.path
+        self.params = params if params is not None else {}
+        self.headers = dict(head.headers)
         self.body = body
-        self.receive = receive
-        self.send = send
+        self.exchange = exchange
         self._query: dict[str, str] | None = None
 
     @property
     def query(self) -> dict[str, str]:
         if self._query is None:
-            text = self.scope["query_string"].decode("latin-1")
+            text = self.head.query.decode("latin-1")
             try:
                 pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100)
             except ValueError:
@@ -96,7 +90,7 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[Answer | None]]
-"""None: the handler has answered by itself (a stream)."""
+"""None: the handler has responded by itself, with a stream."""
 
 
 class Load(Places):
@@ -121,7 +115,7 @@ class Load(Places):
 
 
 class Endpoint:
-    """An ASGI application around one handler."""
+    """One handler, with the checks that come before it and the responses to its errors."""
 
     def __init__(
         self,
@@ -144,56 +138,58 @@ class Endpoint:
         self._ndjson = ndjson
         self._bytes_max = load.bytes_max if bulk else load.one_bytes_max
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, exchange: Exchange, params: Mapping[str, str]) -> None:
+        head = exchange.head
         try:
             if self._role is None:
-                answer = await self._open(scope, receive, send)
+                answer = await self._open(exchange, params)
             else:
-                self._gate.check(scope["headers"], self._role)
-                answer = await self._admitted(scope, receive, send, bearer.get())
+                self._gate.check(head.headers, self._role)
+                answer = await self._admitted(exchange, params, bearer.get())
         except DuetimeError as error:
             self._load.refused(error)
             answer = refusal(error)
         except Exception as error:
-            answer = bug(error, scope["method"], scope["path"])
+            answer = bug(error, head.method, head.path)
         if answer is None:
             return
         if len(answer.body) <= ANSWER_COUNTED_BYTES or self._role is None:
-            await reply(send, answer)
+            await exchange.respond(answer)
         else:
-            await self._reply_counted(send, answer, reads=scope["method"] == "GET")
+            await self._respond_counted(exchange, answer)
 
-    async def _reply_counted(self, send: Send, answer: Answer, *, reads: bool) -> None:
-        """Clients that do not read must not fill the memory. What was done is told in any case."""
+    async def _respond_counted(self, exchange: Exchange, answer: Answer) -> None:
+        """Clients that do not read must not fill the memory. The result of a write is sent in any case."""
         unread, token, size = self._load.unread, bearer.get(), len(answer.body)
-        if not reads:
+        if exchange.head.method != "GET":
             unread.force(token, size)
         elif not unread.take(token, size):
             error = _unread()
             self._load.refused(error)
-            await reply(send, refusal(error))
+            await exchange.respond(refusal(error))
             return
         try:
-            await reply(send, answer)
+            await exchange.respond(answer)
         finally:
             unread.give(token, size)
 
-    async def _open(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
-        """Strangers may ask, and may not make us keep what they send."""
-        if _has_body(scope["headers"]):
-            raise TooLarge(f"{scope['path'][:200]} accepts no body.", hint="Send the request without a body.")
-        return await self._handler(Call(scope, b"", receive, send))
+    async def _open(self, exchange: Exchange, params: Mapping[str, str]) -> Answer | None:
+        """Anybody may ask, and nothing that strangers send is kept."""
+        head = exchange.head
+        if _has_body(head.headers):
+            raise TooLarge(f"{head.path[:200]} accepts no body.", hint="Send the request without a body.")
+        return await self._handler(Call(head, b"", params, exchange))
 
-    async def _admitted(self, scope: Scope, receive: Receive, send: Send, token: str) -> Answer | None:
-        load = self._load
+    async def _admitted(self, exchange: Exchange, params: Mapping[str, str], token: str) -> Answer | None:
+        load, head = self._load, exchange.head
         if self._counted:
             load.check(token)
         if not load.unread.has_room(token):
             raise _unread()
-        check_type(scope["headers"], ndjson=self._ndjson)
+        check_type(head.headers, ndjson=self._ndjson)
         body = Body(load, token, self._bytes_max)
         try:
-            call = Call(scope, await body.read(scope, receive), receive, send)
+            call = Call(head, await body.read(exchange), params, exchange)
             if not self._counted:
                 return await self._handler(call)
             load.check(token)
@@ -204,22 +200,6 @@ class Endpoint:
                 load.end(token)
         finally:
             body.release()
-
-
-async def reply(send: Send, answer: Answer) -> None:
-    headers = [
-        (b"content-type", answer.media_type),
-        (b"content-length", str(len(answer.body)).encode()),
-        *answer.headers,
-    ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    body, start = answer.body, 0
-    while len(body) - start > ANSWER_PIECE_BYTES:  # each waits until the one before it is read
-        part = body[start : start + ANSWER_PIECE_BYTES]
-        await send({"type": "http.response.body", "body": part, "more_body": True})
-        await asyncio.sleep(0)  # tidy: it goes out with the end of the turn
-        start += ANSWER_PIECE_BYTES
-    await send({"type": "http.response.body", "body": body[start:]})
 
 
 class Body:
@@ -233,25 +213,23 @@ class Body:
         self._token = token
         self._held = 0
 
-    async def read(self, scope: Scope, receive: Receive) -> bytes:
+    async def read(self, exchange: Exchange) -> bytes:
         bytes_max = self._bytes_max
-        for name, value in scope["headers"]:
+        for name, value in exchange.head.headers:
             if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
                 raise _too_large(bytes_max)
         parts: list[bytes] = []
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise errors.NotJson("The connection was closed before the body was complete.")
-            part: bytes = message.get("body", b"")
-            if self._held + len(part) > bytes_max:
-                raise _too_large(bytes_max)
-            if not self._load.held.take(self._token, len(part)):
-                raise Busy("Requests of this token use too much memory.", waitMs=1_000)
-            self._held += len(part)
-            if not message.get("more_body", False):
-                return part if not parts else b"".join((*parts, part))
-            parts.append(part)
+        try:
+            while part := await exchange.read():
+                if self._held + len(part) > bytes_max:
+                    raise _too_large(bytes_max)
+                if not self._load.held.take(self._token, len(part)):
+                    raise Busy("Requests of this token use too much memory.", waitMs=1_000)
+                self._held += len(part)
+                parts.append(part)
+        except ClientGone:
+            raise errors.NotJson("The connection was closed before the body was complete.") from None
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def release(self) -> None:
         """It is answered."""

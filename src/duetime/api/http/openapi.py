@@ -17,8 +17,9 @@ import msgspec
 from duetime import errors
 from duetime.api.access.auth import Role
 from duetime.api.http import problems
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
 from duetime.api.http.examples import BODIES
+from duetime.api.http.exchange import Answer
 from duetime.api.http.router import Route
 from duetime.errors import DuetimeError
 from duetime.wire.intent import IntentOut, KnownId

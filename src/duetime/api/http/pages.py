@@ -13,7 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
+from duetime.api.http.exchange import Answer
 from duetime.api.http.openapi import OpenApi
 from duetime.api.http.router import Route
 

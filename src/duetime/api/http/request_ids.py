@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 
 from duetime.api.access.quotas import bearer
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
+from duetime.api.http.exchange import Answer
 from duetime.clock import Clock
 from duetime.errors import InvalidField, KeyReused
 from duetime.limits import KEY_CHARS_MAX, REQUEST_ID_MS
@@ -50,7 +51,7 @@ class Repeats:
         if id is None:
             return await handler(call)
         said = blake2b(
-            b"\0".join((call.method.encode(), call.path.encode(), call.scope["query_string"], call.body)),
+            b"\0".join((call.method.encode(), call.path.encode(), call.head.query, call.body)),
             digest_size=16,
         ).digest()
         now_ms = self._clock.now_ms()

@@ -1,28 +1,23 @@
-"""The ASGI application: the route table, and what answers where no route does."""
+"""The router: the route table, and the responses where no route matches."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
-from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime import errors
 from duetime.api.access.auth import Gate, Role
-from duetime.api.http import problems
 from duetime.api.http.browsers import Browsers
-from duetime.api.http.endpoint import Answer, Call, Endpoint, Load, refusal, reply
+from duetime.api.http.endpoint import Call, Endpoint, Load, refusal
+from duetime.api.http.exchange import Answer, Exchange
 from duetime.api.http.request_ids import Repeats
 from duetime.errors import DuetimeError
+
+_PARAMETER: Final = re.compile(r"{(\w+)(:path)?}")
 
 
 class Parameter(Struct, frozen=True):
@@ -61,43 +56,61 @@ class Route(Struct, frozen=True, kw_only=True):
     media_type: str = "application/json"
 
 
-class Guard:
-    """Asked before any route: pages of other sites get nothing, not even what is open."""
+class Served:
+    """One path, and the endpoint of each method that it takes."""
 
-    def __init__(self, app: ASGIApp, browsers: Browsers, load: Load) -> None:
-        self._app = app
-        self._browsers = browsers
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.pattern = re.compile(_PARAMETER.sub(_group, path)) if "{" in path else None
+        self.endpoints: dict[str, Endpoint] = {}
+
+
+class Router:
+    """Passes each request to the endpoint of its method and path."""
+
+    def __init__(
+        self, routes: Iterable[Route], gate: Gate, load: Load, repeats: Repeats, browsers: Browsers
+    ) -> None:
         self._load = load
+        self._browsers = browsers
+        self.routes = tuple(routes)
+        self.served: dict[str, Served] = {}
+        """By path, in the order of the table."""
+        for route in self.routes:
+            served = self.served.setdefault(route.path, Served(route.path))
+            endpoint = _endpoint(route, gate, load, repeats)
+            for method in (route.method, "HEAD") if route.method == "GET" else (route.method,):
+                served.endpoints[method] = endpoint
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        error = self._browsers.judge(scope["headers"], scope["http_version"])
-        if error is None:
-            await self._app(scope, receive, send)
-        else:
+    async def __call__(self, exchange: Exchange) -> None:
+        head = exchange.head
+        # Before any route: pages of other sites get nothing, not even what is open.
+        error = self._browsers.judge(head.headers, head.version)
+        if error is not None:
             self._load.refused(error)
-            await reply(send, refusal(error))
+            await exchange.respond(refusal(error))
+            return
+        methods: set[str] = set()
+        for served, params in self.matches(head.path):
+            endpoint = served.endpoints.get(head.method)
+            if endpoint is not None:
+                await endpoint(exchange, params)
+                return
+            methods |= served.endpoints.keys()
+        await exchange.respond(_no_route(head.method, head.path, methods))
+
+    def matches(self, path: str) -> Iterator[tuple[Served, Mapping[str, str]]]:
+        """The paths of the table that match: first the same one, then those with parameters, in order."""
+        exact = self.served.get(path)
+        if exact is not None and exact.pattern is None:
+            yield exact, {}
+        for served in self.served.values():
+            if served.pattern is not None and (found := served.pattern.fullmatch(path)) is not None:
+                yield served, found.groupdict()
 
 
-def build(routes: Iterable[Route], gate: Gate, load: Load, repeats: Repeats, browsers: Browsers) -> Starlette:
-    """The application that serves these routes."""
-    by_path: dict[str, list[Route]] = {}
-    for route in routes:
-        by_path.setdefault(route.path, []).append(route)
-    served: list[BaseRoute] = []
-    for path, same in by_path.items():
-        served += [
-            StarletteRoute(
-                path, _endpoint(route, gate, load, repeats), methods=[route.method], name=route.name
-            )
-            for route in same
-        ]
-    application = Starlette(
-        routes=served,
-        middleware=[Middleware(Guard, browsers=browsers, load=load)],
-        exception_handlers={HTTPException: _no_route},
-    )
-    application.router.redirect_slashes = False
-    return application
+def _group(parameter: re.Match[str]) -> str:
+    return f"(?P<{parameter[1]}>{'.*' if parameter[2] else '[^/]+'})"
 
 
 def _endpoint(route: Route, gate: Gate, load: Load, repeats: Repeats) -> Endpoint:
@@ -112,24 +125,10 @@ def _endpoint(route: Route, gate: Gate, load: Load, repeats: Repeats) -> Endpoin
     return Endpoint(handler, route.role, gate, load, **kind)
 
 
-def _no_route(request: Request, error: Exception) -> Response:
-    """What Starlette says when no route matches, as a problem."""
-    assert isinstance(error, HTTPException)
-    headers = {}
-    if error.status_code == 405:
-        problem: DuetimeError = errors.NoSuchMethod(f"{request.url.path} does not take {request.method}.")
-        headers["allow"] = ", ".join(_methods(request))
-    else:
-        problem = errors.NoSuchRoute(f"There is no route {request.method} {request.url.path[:200]}.")
-    return Response(
-        problems.encode(problem), problem.status, headers, media_type=problems.MEDIA_TYPE.decode()
-    )
-
-
-def _methods(request: Request) -> list[str]:
-    """Every method that the path takes: Starlette names only those of the first route that matches it."""
-    found: set[str] = set()
-    for route in request.app.router.routes:
-        if isinstance(route, StarletteRoute) and route.path_regex.match(request.scope["path"]):
-            found |= route.methods or set()
-    return sorted(found)
+def _no_route(method: str, path: str, methods: set[str]) -> Answer:
+    """`methods`: what the path takes instead; empty: there is no such path."""
+    if not methods:
+        return refusal(errors.NoSuchRoute(f"There is no route {method} {path[:200]}."))
+    answer = refusal(errors.NoSuchMethod(f"{path[:200]} does not take {method}."))
+    answer.headers.append((b"allow", ", ".join(sorted(methods)).encode()))
+    return answer

@@ -9,34 +9,30 @@ process: whoever supervises it starts it again, and it recovers from the log.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import shlex
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
+import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import uvicorn
 from msgspec import Struct
-from starlette.applications import Starlette
 
-from duetime.api.access.admission import Admission, Ticket
+from duetime.api.access.admission import Admission
 from duetime.api.access.auth import Gate
-from duetime.api.http.connection import Connection
-from duetime.api.http.fast_path import Quick
+from duetime.api.http.connection import Connections
+from duetime.api.http.fast_path import FastPath
 from duetime.api.http.listener import Listener
+from duetime.api.http.router import Router
 from duetime.engine.engine import Engine
 from duetime.errors import BadConfig
 from duetime.limits import ANSWERS_MS, BACKLOG
 from duetime.settings import ServerSettings
 
 _logger = logging.getLogger("duetime")
-# How long an idle connection is kept.
-_KEEP_ALIVE_S = 75
 
 
 class Side(Protocol):
@@ -54,9 +50,9 @@ class Parts(Struct):
 
     settings: ServerSettings
     engine: Engine
-    application: Starlette
+    router: Router
     gate: Gate
-    quick: Quick
+    fast_path: FastPath
     admission: Admission
     """Of the HTTP port."""
     ready: Callable[[Engine], None]
@@ -77,37 +73,6 @@ class Listening(Struct):
     asks_for_tokens: bool = False
 
 
-class _Uvicorn(uvicorn.Server):
-    """Uvicorn without signal handlers of its own, whose connections pass the admission."""
-
-    def __init__(self, config: uvicorn.Config, admission: Admission) -> None:
-        super().__init__(config)
-        self._admission = admission
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await self.lifespan.startup()
-        listeners = [
-            Listener(each, self._admission, self._connection, self.config.ssl) for each in sockets or ()
-        ]
-        for listener in listeners:
-            listener.start()
-        self.servers = listeners  # type: ignore[assignment]  # they are closed as the loop's own are
-        self.started = True
-
-    def _connection(self, ticket: Ticket) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-            ticket=ticket,
-        )
-        return made
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class Server:
     """One process: HTTP, perhaps gRPC, and the engine."""
 
@@ -117,9 +82,9 @@ class Server:
         self.failure: BaseException | None = None
 
     @property
-    def application(self) -> Starlette:
-        """What answers over HTTP, without a socket."""
-        return self._parts.application
+    def router(self) -> Router:
+        """The routes that it serves over HTTP."""
+        return self._parts.router
 
     def stop(self) -> None:
         """Begin to stop, as a signal does."""
@@ -134,21 +99,22 @@ class Server:
     async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
         """Serve until told to stop."""
         parts = self._parts
-        listener = bind(parts.settings.host, parts.settings.port)
-        with listener:
-            http = _Uvicorn(self._config(), parts.admission)
-            serving = asyncio.create_task(http.serve(sockets=[listener]))
+        tls = _tls_context(parts.settings)
+        with bind(parts.settings.host, parts.settings.port) as sock:
+            connections = Connections(parts.router, parts.fast_path)
+            listener = Listener(sock, parts.admission, connections.make, tls)
+            listener.start()
             try:
-                await self._until_stop(listener, serving, started)
+                await self._until_stop(sock, started)
             finally:
                 parts.stopping()
-                await self._wind_down(http, serving)
+                listener.close()
+                sock.close()
+                await self._wind_down(listener, connections)
         if self.failure is not None:
             raise self.failure
 
-    async def _until_stop(
-        self, listener: socket.socket, serving: asyncio.Task[None], started: Callable[[Listening], Any] | None
-    ) -> None:
+    async def _until_stop(self, sock: socket.socket, started: Callable[[Listening], Any] | None) -> None:
         parts = self._parts
         scheme = "https" if parts.settings.tls_cert else "http"
         failing: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
@@ -157,15 +123,15 @@ class Server:
         parts.ready(parts.engine)
         others = [await side.start() for side in parts.sides]
         if started is not None:
-            started(Listening(f"{scheme}://{_shown(listener)}", others, not parts.gate.open()))
+            started(Listening(f"{scheme}://{_shown(sock)}", others, not parts.gate.open()))
         stopping = asyncio.create_task(self._stop.wait())
-        ends: list[asyncio.Future[Any]] = [serving, stopping, failing]
+        ends: list[asyncio.Future[Any]] = [stopping, failing]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if failing.done():
             self.failure = failing.result()
         stopping.cancel()
 
-    async def _wind_down(self, http: _Uvicorn, serving: asyncio.Task[None]) -> None:
+    async def _wind_down(self, listener: Listener, connections: Connections) -> None:
         parts = self._parts
         loop = asyncio.get_running_loop()
         until_s = loop.time() + parts.drain_ms / 1000
@@ -173,52 +139,34 @@ class Server:
         def left_s() -> float:
             return max(0.1, until_s - loop.time())
 
-        http.should_exit = True
         await asyncio.gather(
-            serving, *(_within(side.stop, left_s()) for side in parts.sides), return_exceptions=True
+            listener.wait_closed(),
+            connections.close(_answers_s(parts.drain_ms)),
+            *(side.stop(left_s()) for side in parts.sides),
+            return_exceptions=True,
         )
         await parts.engine.close(round(left_s() * 1000))
         parts.stopped()
 
-    def _config(self) -> uvicorn.Config:
-        settings = self._parts.settings
-        if bool(settings.tls_cert) != bool(settings.tls_key):
-            raise BadConfig(
-                "server.tls_cert and server.tls_key must be set together.", hint="Set both or none."
-            )
-        try:
-            config = uvicorn.Config(
-                self._parts.application,
-                http=partial(Connection, quick=self._parts.quick),  # type: ignore[arg-type]
-                ws="none",
-                loop="asyncio",
-                lifespan="off",
-                access_log=False,
-                log_config=None,
-                log_level=logging.WARNING,  # what happens is said in our own words
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=_answers_s(self._parts.drain_ms),
-                ssl_certfile=settings.tls_cert or None,
-                ssl_keyfile=settings.tls_key or None,
-            )
-            config.load()
-        except (OSError, ValueError) as error:
-            raise BadConfig(
-                f"TLS cannot be set up: {error}.", hint="Check server.tls_cert and server.tls_key."
-            ) from error
-        return config
+
+def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise BadConfig("server.tls_cert and server.tls_key must be set together.", hint="Set both or none.")
+    if not settings.tls_cert:
+        return None
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ValueError) as error:
+        raise BadConfig(
+            f"TLS cannot be set up: {error}.", hint="Check server.tls_cert and server.tls_key."
+        ) from error
+    return context
 
 
-def _answers_s(drain_ms: int) -> int:
-    """Whole seconds for answers under way: some of the time there is, and not all of it."""
-    return max(1, min(ANSWERS_MS, drain_ms // 2) // 1000)
-
-
-async def _within(stop: Callable[[float], Awaitable[None]], within_s: float) -> None:
-    await stop(within_s)
+def _answers_s(drain_ms: int) -> float:
+    """How long responses may take at a stop: a part of the time there is."""
+    return max(1.0, min(ANSWERS_MS, drain_ms // 2) / 1000)
 
 
 def check_exposure(host: str, gate: Gate, folder: Path) -> None:

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from duetime.api.access.revocations import Revocations
 from duetime.api.codec.filters import filter_from
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
+from duetime.api.http.exchange import Answer, Exchange
 from duetime.api.service import Service
 from duetime.errors import BadQuery
 from duetime.kernel.query import limited_ms
@@ -268,6 +269,8 @@ class EventStream:
         wanted = Wanted(filter_from(call.query, "intentId"), call.query.get("intentId"))
         last = call.header(b"last-event-id")
         over = asyncio.Event()
+        exchange = call.exchange
+        assert exchange is not None, "a stream needs a connection"
 
         def end() -> None:
             over.set()
@@ -275,28 +278,21 @@ class EventStream:
 
         with self._events.listening(), self._revocations.watching(end):
             place = self._events.newest() if last is None else place_from(last)
-            await call.send(
-                {
-                    "type": "http.response.start",
-                    "status": 200,
-                    "headers": [
-                        (b"content-type", b"text/event-stream; charset=utf-8"),
-                        (b"cache-control", b"no-store"),
-                        (b"x-accel-buffering", b"no"),
-                    ],
-                }
+            await exchange.start_stream(
+                b"text/event-stream; charset=utf-8",
+                [(b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")],
             )
             if call.method == "HEAD":  # there is nothing to wait for
-                await call.send({"type": "http.response.body", "body": b"", "more_body": False})
+                await exchange.end_stream()
                 return None
-            gone = asyncio.ensure_future(_gone(call))
+            gone = asyncio.ensure_future(exchange.closed())
             try:
-                await self._send(call, wanted, place, lambda: gone.done() or over.is_set())
+                await self._send(exchange, wanted, place, lambda: gone.done() or over.is_set())
             finally:
                 gone.cancel()
         return None
 
-    async def _send(self, call: Call, wanted: Wanted, place: Place, over: Callable[[], bool]) -> None:
+    async def _send(self, exchange: Exchange, wanted: Wanted, place: Place, over: Callable[[], bool]) -> None:
         events = self._events
         # The place from the beginning: who is cut off before the first event misses nothing either.
         text = b"retry: 1000\nid: %d.%d\n\n" % place
@@ -310,7 +306,7 @@ class EventStream:
             found, place = events.wanted(wanted, place)
             text += b"".join(event.text for event in found)
             if text:
-                await call.send({"type": "http.response.body", "body": text, "more_body": True})
+                await exchange.write(text)
                 text = b""
             if events.closed:
                 break
@@ -318,13 +314,7 @@ class EventStream:
                 continue
             if not await events.wait(_BEAT_S) and not events.closed:
                 text = b": still here\n\n"
-        with contextlib.suppress(Exception):
-            await call.send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _gone(call: Call) -> None:
-    while (await call.receive())["type"] != "http.disconnect":
-        pass
+        await exchange.end_stream()
 
 
 def place_from(text: str) -> Place:

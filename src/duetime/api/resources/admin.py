@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from duetime.api.codec import rates
 from duetime.api.codec.filters import check_names, filter_from, number_from
 from duetime.api.codec.intent_decoder import tier_named
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
+from duetime.api.http.exchange import Answer
 from duetime.api.resources.intents import PAGING, encode, no_body, page_of
 from duetime.api.service import Service
 from duetime.engine.engine import Engine

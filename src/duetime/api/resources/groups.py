@@ -9,7 +9,8 @@ from duetime import errors as e
 from duetime.api.access.auth import Role
 from duetime.api.codec.filters import check_names, number_from
 from duetime.api.http import problems
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
+from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
 from duetime.api.http.router import Parameter, Route
 from duetime.api.resources.intents import encode

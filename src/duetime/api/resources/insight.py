@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from duetime.api.access.auth import Gate, Role
 from duetime.api.codec.filters import check_names, number_from, time_from
-from duetime.api.http.endpoint import Answer, Call
+from duetime.api.http.endpoint import Call
+from duetime.api.http.exchange import Answer
 from duetime.api.resources.intents import encode
 from duetime.api.service import Service
 from duetime.engine.meter import Meter
@@ -52,7 +53,7 @@ class HealthRoutes:
         return self._told(call, deep=True)
 
     def _told(self, call: Call, *, deep: bool) -> Answer:
-        named = self._gate.admits(call.scope["headers"], Role.read)
+        named = self._gate.admits(call.head.headers, Role.read)
         health = self._narrator.health(deep=deep, named=named)
         return _judged(encode(health), health.status)
 

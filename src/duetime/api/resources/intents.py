@@ -13,7 +13,8 @@ from duetime import errors
 from duetime.api.codec.filters import filter_from, number_from
 from duetime.api.http import problems
 from duetime.api.http.body_parts import check_lines, check_parts
-from duetime.api.http.endpoint import NDJSON, Answer, Call
+from duetime.api.http.endpoint import NDJSON, Call
+from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
 from duetime.api.service import Service
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge

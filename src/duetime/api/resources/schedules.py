@@ -16,7 +16,8 @@ from duetime.api.access.auth import Role, check_target, is_bound
 from duetime.api.codec import times as moments
 from duetime.api.codec.filters import check_names, number_from
 from duetime.api.codec.intent_encoder import of_terms
-from duetime.api.http.endpoint import Answer, Call, Handler
+from duetime.api.http.endpoint import Call, Handler
+from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
 from duetime.api.http.router import Parameter, Route
 from duetime.api.resources.intents import encode, expected_revision, no_body

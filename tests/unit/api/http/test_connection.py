@@ -5,54 +5,44 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
 from duetime.api.access.admission import Admission
 from duetime.api.access.byte_budget import Budget
-from duetime.api.http.connection import Connection
-from duetime.api.http.server import _Uvicorn, bind
+from duetime.api.http.connection import Connections, Timeouts
+from duetime.api.http.exchange import Answer, ClientGone, Exchange, encoded
+from duetime.api.http.listener import Listener
+from duetime.api.http.server import bind
+from duetime.limits import BODY_UNREAD_BYTES, HEADERS_MAX
 
 
-async def application(scope: Any, receive: Any, send: Any) -> None:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return
-        more = message["more_body"]
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
+async def ok(exchange: Exchange) -> None:
+    try:
+        while await exchange.read():
+            pass
+    except ClientGone:
+        return
+    await exchange.respond(Answer(b""))
 
 
 @asynccontextmanager
 async def serving(
-    door: Admission | None = None,
-    quick: Any = None,
-    app: Any = application,
-    keep_alive_s: float = 5,
-    **times: float,
+    door: Admission | None = None, fast: Any = None, handler: Any = ok, **times: float
 ) -> AsyncIterator[int]:
-    """The port of a server with these bounds."""
-    made: Any = Connection
-    bounded: Any = partial(made, quick=quick, **times)
-    config = uvicorn.Config(app, http=bounded, ws="none", lifespan="off", log_config=None)
-    config.timeout_keep_alive = keep_alive_s  # type: ignore[assignment]  # parts of a second will do
-    server = _Uvicorn(config, door if door is not None else Admission("http", 10, per_address=10))
-    listener = bind("127.0.0.1", 0)
-    task = asyncio.create_task(server.serve([listener]))
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await task
+    """The port of a server with these limits."""
+    connections = Connections(handler, fast, Timeouts(**times))
+    with bind("127.0.0.1", 0) as sock:
+        door = door if door is not None else Admission("http", 10, per_address=10)
+        listener = Listener(sock, door, connections.make)
+        listener.start()
+        try:
+            yield sock.getsockname()[1]
+        finally:
+            listener.close()
+            await connections.close(1)
 
 
 CUT_OFF = (ConnectionResetError, asyncio.IncompleteReadError)
@@ -85,7 +75,7 @@ def test_empty_lines_are_no_request(before):
     """They may stand before a request; they ended every time limit of the connection."""
 
     async def main() -> None:
-        async with serving(first_s=0.1, keep_alive_s=0.1) as port, asyncio.timeout(20):
+        async with serving(first_s=0.1, idle_s=0.1) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             if before:
                 writer.write(before)
@@ -104,14 +94,13 @@ def test_a_stream_ends_with_its_connection_when_more_was_asked_behind_it():
     async def main() -> None:
         began, ended = asyncio.Event(), asyncio.Event()
 
-        async def stream(scope: Any, receive: Any, send: Any) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": []})
+        async def stream(exchange: Exchange) -> None:
+            await exchange.start_stream(b"text/plain", [])
             began.set()
-            while (await receive())["type"] != "http.disconnect":
-                pass
+            await exchange.closed()
             ended.set()
 
-        async with serving(app=stream, request_s=0.1) as port, asyncio.timeout(20):
+        async with serving(handler=stream, request_s=0.1) as port, asyncio.timeout(20):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(ASK + ASK[:9])
             await began.wait()
@@ -174,9 +163,9 @@ def test_one_too_many_is_closed_and_makes_room_when_others_go():
 class Told:
     """Stands where single intents are taken, and takes those that are welcome."""
 
-    def __init__(self, answer: bytes = b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n") -> None:
+    def __init__(self, body: bytes = b"") -> None:
         self.bodies: list[bytes] = []
-        self._answer = answer
+        self._answer = Answer(body, 201)
 
     def begin(self, headers: Any, body: bytes) -> Any:
         self.bodies.append(body)
@@ -184,7 +173,7 @@ class Told:
         reply.set_result(None)
         return SimpleNamespace(reply=reply) if body == b"welcome" else None
 
-    def answer(self, begun: Any) -> bytes:
+    def answer(self, begun: Any) -> Answer:
         return self._answer
 
 
@@ -193,7 +182,7 @@ def test_what_goes_the_quick_way():
 
     async def main() -> None:
         told = Told()
-        async with serving(quick=told) as port, asyncio.timeout(20):
+        async with serving(fast=told) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             head = b"%b %b HTTP/1.1\r\nhost: localhost\r\ncontent-length: 7\r\n\r\n"
             for method, path, body, status in (
@@ -261,10 +250,8 @@ def test_what_is_not_complete_is_bounded_by_bytes():
 LARGE = b"x" * 20_000_000
 
 
-async def large(scope: Any, receive: Any, send: Any) -> None:
-    length = (b"content-length", b"%d" % len(LARGE))
-    await send({"type": "http.response.start", "status": 200, "headers": [length]})
-    await send({"type": "http.response.body", "body": LARGE})
+async def large(exchange: Exchange) -> None:
+    await exchange.respond(Answer(LARGE))
 
 
 class Empty(Admission):
@@ -283,7 +270,7 @@ class Empty(Admission):
 def test_who_does_not_read_is_cut_off(more):
     async def main() -> None:
         door = Empty()
-        async with serving(door, app=large, unread_s=0.2) as port, asyncio.timeout(20):
+        async with serving(door, handler=large, unread_s=0.2) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_000)
             writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n%b\r\n" % more)
             await reader.readexactly(10)
@@ -295,7 +282,7 @@ def test_who_does_not_read_is_cut_off(more):
 
 def test_who_reads_slowly_is_not_cut_off():
     async def main() -> None:
-        async with serving(app=large, unread_s=0.2) as port, asyncio.timeout(60):
+        async with serving(handler=large, unread_s=0.2) as port, asyncio.timeout(60):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(ASK)
             await reader.readuntil(b"\r\n\r\n")
@@ -311,8 +298,8 @@ def test_the_quick_way_waits_for_its_reader():
     """While an answer is not read, the next request goes the way that waits for it."""
 
     async def main() -> None:
-        told = Told(b"HTTP/1.1 201 Created\r\ncontent-length: %d\r\n\r\n" % len(LARGE) + LARGE)
-        async with serving(quick=told) as port, asyncio.timeout(20):
+        told = Told(LARGE)
+        async with serving(fast=told) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_000)
             one = b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: 7\r\n\r\nwelcome"
             writer.write(one)
@@ -328,35 +315,238 @@ def test_the_quick_way_waits_for_its_reader():
     asyncio.run(main())
 
 
-# Internals of uvicorn's httptools protocol that `Connection` and `Cycle` read, set or override.
-FIELDS = (
-    "access_logger app app_state asgi_version client cycle expect_100_continue flow headers logger loop"
-    " parser pipeline root_path scheme scope server server_state timeout_keep_alive timeout_keep_alive_task"
-    " transport"
-)
-METHODS = (
-    "_start_asgi_task _unset_keepalive_if_required connection_lost connection_made data_received eof_received"
-    " on_body on_header on_headers_complete on_message_begin on_message_complete on_response_complete"
-    " pause_writing resume_writing timeout_keep_alive_handler"
-)
-CYCLE = "disconnected keep_alive message_event more_body receive response_complete response_started"
+# One request after the other.
 
 
-def test_uvicorn_has_what_a_connection_builds_on():
+async def talk(port: int, data: bytes) -> bytes:
+    """Everything that the server sends until it closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def test_a_request_may_have_so_many_headers_and_no_more():
     async def main() -> None:
-        config = uvicorn.Config(application, log_config=None)
-        config.load()
-        protocol = HttpToolsProtocol(config=config, server_state=ServerState(), app_state={})
-        missing = [name for name in f"{FIELDS} {METHODS}".split() if not hasattr(protocol, name)]
-        assert not missing, f"uvicorn {uvicorn.__version__} has no {missing}"
-        protocol.flow = FlowControl(asyncio.Transport())
-        scope: Any = {"type": "http"}
-        cycle = RequestResponseCycle(
-            scope=scope, transport=asyncio.Transport(), flow=protocol.flow, logger=protocol.logger,
-            access_logger=protocol.access_logger, access_log=False, default_headers=[], keep_alive=True,
-            message_event=asyncio.Event(), expect_100_continue=False, on_response=lambda: None,
-        )  # fmt: skip
-        missing = [name for name in CYCLE.split() if not hasattr(cycle, name)]
-        assert not missing, f"uvicorn {uvicorn.__version__} has no {missing}"
+        def ask(headers: int) -> bytes:
+            return b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"x: y\r\n" * (headers - 1) + b"\r\n"
+
+        async with serving() as port, asyncio.timeout(20):
+            answer = await talk(port, ask(HEADERS_MAX) + ask(HEADERS_MAX + 1) + ask(1))
+        first, second = answer.split(b"HTTP/1.1 ")[1:]
+        assert first.startswith(b"200") and second.startswith(b"431")
+        assert b"connection: close" in second
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("more", [b"GET /behind HTTP/1.1\r\nhost: x\r\n\r\n", b"GET /be", b"garbage\r\n\r\n"])
+def test_what_comes_behind_the_last_request_is_ignored(more):
+    async def main() -> None:
+        paths = []
+
+        async def noting(exchange: Exchange) -> None:
+            paths.append(exchange.head.path)
+            await ok(exchange)
+
+        async with serving(handler=noting) as port, asyncio.timeout(20):
+            last = b"GET /last HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+            answer = await talk(port, ASK + last + more)
+        assert answer.count(b"HTTP/1.1 200") == 2 and answer.count(b"HTTP/1.1") == 2
+        assert paths == ["/", "/last"]
+
+    asyncio.run(main())
+
+
+def test_continue_is_sent_when_the_handler_reads():
+    async def main() -> None:
+        async def choosy(exchange: Exchange) -> None:
+            if exchange.head.path == "/no":
+                await exchange.respond(Answer(b"", 413))
+            else:
+                await ok(exchange)
+
+        async with serving(handler=choosy) as port, asyncio.timeout(20):
+            head = b"POST %b HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head % b"/yes")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 Continue")
+            writer.write(b"abc")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            writer.write(head % b"/no")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 413")
+            writer.write(b"abc" + ASK)  # the body is skipped
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_body_is_received_no_faster_than_it_is_read():
+    async def main() -> None:
+        size, parts = 20_000_000, []
+
+        async def slow(exchange: Exchange) -> None:
+            for _ in range(1_000):
+                await asyncio.sleep(0)  # tidy: turns of the loop, in which the client sends
+            while part := await exchange.read():
+                parts.append(len(part))
+            await exchange.respond(Answer(b""))
+
+        async with serving(handler=slow) as port, asyncio.timeout(60):
+            head = (
+                b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+                % size
+            )
+            assert (await talk(port, head + b"x" * size)).startswith(b"HTTP/1.1 200")
+        assert sum(parts) == size
+        assert max(parts) <= BODY_UNREAD_BYTES + 256 * 1024, "and what one call of the socket gives"
+
+    asyncio.run(main())
+
+
+def test_a_handler_is_told_that_the_rest_of_a_body_will_not_come():
+    async def main() -> None:
+        told = asyncio.Event()
+
+        async def reading(exchange: Exchange) -> None:
+            with pytest.raises(ClientGone):
+                while await exchange.read():
+                    pass
+            told.set()
+
+        async with serving(handler=reading) as port, asyncio.timeout(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nabc")
+            writer.close()
+            await told.wait()
+
+    asyncio.run(main())
+
+
+# Responses.
+
+
+@pytest.mark.parametrize(
+    ("line", "body"),
+    [
+        (b"GET / HTTP/1.1", b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"),
+        (b"GET / HTTP/1.0", b"onetwo"),
+        (b"HEAD / HTTP/1.1", b""),
+    ],
+)
+def test_a_stream_has_chunks_where_the_client_knows_them(line, body):
+    async def main() -> None:
+        async def stream(exchange: Exchange) -> None:
+            await exchange.start_stream(b"text/plain", [])
+            for part in (b"one", b"", b"two"):
+                await exchange.write(part)
+            await exchange.end_stream()
+
+        async with serving(handler=stream) as port, asyncio.timeout(20):
+            answer = await talk(port, line + b"\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        head, _, found = answer.partition(b"\r\n\r\n")
+        assert found == body and b"connection: close" in head
+        assert (b"transfer-encoding: chunked" in head) == body.startswith(b"3")
+
+    asyncio.run(main())
+
+
+def test_a_response_to_head_has_the_length_and_no_body():
+    async def main() -> None:
+        async def hello(exchange: Exchange) -> None:
+            await exchange.respond(Answer(b"hello"))
+
+        async with serving(handler=hello) as port, asyncio.timeout(20):
+            answer = await talk(port, b"HEAD / HTTP/1.0\r\n\r\n")
+        assert b"content-length: 5\r\n" in answer and answer.endswith(b"\r\n\r\n")
+
+    asyncio.run(main())
+
+
+def test_a_header_cannot_have_a_line_break():
+    with pytest.raises(AssertionError):
+        encoded(Answer(b"", headers=[(b"location", b"/a\r\nset-cookie: b")]))
+
+
+def test_a_bug_is_answered_and_logged_and_the_connection_closed(caplog):
+    async def main() -> None:
+        async def broken(exchange: Exchange) -> None:
+            if exchange.head.path == "/late":
+                await exchange.start_stream(b"text/plain", [])
+            if exchange.head.path != "/silent":
+                raise RuntimeError("broken")
+
+        async with serving(handler=broken) as port, asyncio.timeout(20):
+            for path in (b"/", b"/silent"):
+                answer = await talk(port, b"GET %b HTTP/1.1\r\nhost: localhost\r\n\r\n" % path)
+                assert answer.startswith(b"HTTP/1.1 500") and b"connection: close" in answer
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /late HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            with pytest.raises(CUT_OFF):
+                await reader.readuntil(b"0\r\n\r\n")
+            writer.close()
+
+    asyncio.run(main())
+    assert sum(record.message.startswith("Bug ") for record in caplog.records) == 3
+
+
+# The end.
+
+
+def test_a_stop_closes_what_is_idle_and_lets_requests_finish():
+    async def main() -> None:
+        began, go_on = asyncio.Event(), asyncio.Event()
+
+        async def waiting(exchange: Exchange) -> None:
+            if exchange.head.path == "/wait":
+                began.set()
+                await go_on.wait()
+            await ok(exchange)
+
+        connections = Connections(waiting)
+        with bind("127.0.0.1", 0) as sock:
+            listener = Listener(sock, Admission("http", 10, per_address=10), connections.make)
+            listener.start()
+            port = sock.getsockname()[1]
+            async with asyncio.timeout(20):
+                idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
+                idle_writer.write(ASK)
+                await idle_reader.readuntil(b"\r\n\r\n")
+                busy = asyncio.create_task(talk(port, b"GET /wait HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+                await began.wait()
+                listener.close()
+                closing = asyncio.create_task(connections.close(20))
+                assert await idle_reader.read() == b""
+                go_on.set()
+                answer = await busy
+                await closing
+                idle_writer.close()
+        assert answer.startswith(b"HTTP/1.1 200") and b"connection: close" in answer
+
+    asyncio.run(main())
+
+
+def test_a_stop_does_not_wait_for_ever():
+    async def main() -> None:
+        began = asyncio.Event()
+
+        async def endless(exchange: Exchange) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+        connections = Connections(endless)
+        with bind("127.0.0.1", 0) as sock:
+            listener = Listener(sock, Admission("http", 10), connections.make)
+            listener.start()
+            async with asyncio.timeout(20):
+                busy = asyncio.create_task(talk(sock.getsockname()[1], ASK))
+                await began.wait()
+                listener.close()
+                await connections.close(0.01)
+                answer = await busy
+        assert answer.startswith(b"HTTP/1.1 503") and b"connection: close" in answer
 
     asyncio.run(main())
