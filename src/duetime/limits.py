@@ -239,8 +239,8 @@ BODY_UNREAD_BYTES: Final = 64 * 1024
 # bytes.
 UNREAD_MS: Final = 30 * SECOND_MS
 UNREAD_BYTES_MIN: Final = 64 * 1024
-# Responses larger than this are counted until the client has read them. They are sent in large pieces,
-# because each piece needs a turn of the event loop.
+# Responses larger than this are counted until the client has read them. They are sent in pieces, each when
+# the client has read most of the one before.
 ANSWER_COUNTED_BYTES: Final = 256 * 1024
 ANSWER_PIECE_BYTES: Final = 1024 * 1024
 # Bytes of counted responses that wait to be read. One token gets half of them.

@@ -1,4 +1,4 @@
-"""Connections with bounds, on a real socket."""
+"""HTTP connections on a real socket: limits, timeouts, order, streams, and the end."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def ok(exchange: Exchange) -> None:
 
 @asynccontextmanager
 async def serving(
-    door: Admission | None = None, fast: Any = None, handler: Any = ok, **times: float
+    admission: Admission | None = None, fast: Any = None, handler: Any = ok, **times: float
 ) -> AsyncIterator[int]:
     """The port of a server with these limits."""
     connections = Connections(handler, fast, Timeouts(**times))
     with bind("127.0.0.1", 0) as sock:
-        door = door if door is not None else Admission("http", 10, per_address=10)
-        listener = Listener(sock, door, connections.make)
+        admission = admission if admission is not None else Admission("http", 10, per_address=10)
+        listener = Listener(sock, admission, connections.make)
         listener.start()
         try:
             yield sock.getsockname()[1]
@@ -50,19 +50,19 @@ ASK = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nabc"]
+    "sent", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nabc"]
 )
 @pytest.mark.parametrize("times", [{"request_s": 0.1, "first_s": 0.1}, {"request_s": 0.1}, {"first_s": 0.1}])
-def test_who_says_too_little_is_cut_off(said, times):
-    if times == {"request_s": 0.1} and not said.startswith(b"POST"):
+def test_a_client_that_sends_too_little_is_disconnected(sent, times):
+    if times == {"request_s": 0.1} and not sent.startswith(b"POST"):
         times = {"first_s": 0.1}  # nothing was begun
-    elif times == {"first_s": 0.1} and said.startswith(b"POST"):
+    elif times == {"first_s": 0.1} and sent.startswith(b"POST"):
         times = {"request_s": 0.1}  # its head is there
 
     async def main() -> None:
         async with serving(**times) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(said)
+            writer.write(sent)
             with pytest.raises(CUT_OFF):
                 await reader.readexactly(1)
             writer.close()
@@ -71,8 +71,8 @@ def test_who_says_too_little_is_cut_off(said, times):
 
 
 @pytest.mark.parametrize("before", [b"", ASK])
-def test_empty_lines_are_no_request(before):
-    """They may stand before a request; they ended every time limit of the connection."""
+def test_empty_lines_are_not_a_request(before):
+    """They may come before a request, and no timeout of the connection ends with them."""
 
     async def main() -> None:
         async with serving(first_s=0.1, idle_s=0.1) as port, asyncio.timeout(20):
@@ -88,8 +88,8 @@ def test_empty_lines_are_no_request(before):
     asyncio.run(main())
 
 
-def test_a_stream_ends_with_its_connection_when_more_was_asked_behind_it():
-    """Only the newest request was told, so the stream went on for ever, for nobody."""
+def test_a_stream_with_a_request_behind_it_ends_with_its_connection():
+    """Also the request that is being answered is told of the loss, and not only the newest one."""
 
     async def main() -> None:
         began, ended = asyncio.Event(), asyncio.Event()
@@ -110,8 +110,8 @@ def test_a_stream_ends_with_its_connection_when_more_was_asked_behind_it():
     asyncio.run(main())
 
 
-def test_who_has_asked_may_be_silent():
-    """After an answer it is the keep-alive's time that counts; a second request begins anew."""
+def test_a_client_may_be_silent_between_requests():
+    """After a response only the idle timeout counts; a second request has its own timeout."""
 
     async def main() -> None:
         async with serving(request_s=0.1) as port, asyncio.timeout(20):
@@ -130,7 +130,7 @@ def test_who_has_asked_may_be_silent():
     asyncio.run(main())
 
 
-def test_one_too_many_is_closed_and_makes_room_when_others_go():
+def test_one_connection_too_many_is_closed_until_another_one_ends():
     async def main() -> None:
         async with serving(Admission("http", 2, per_address=2)) as port, asyncio.timeout(20):
             kept = []
@@ -160,8 +160,8 @@ def test_one_too_many_is_closed_and_makes_room_when_others_go():
     asyncio.run(main())
 
 
-class Told:
-    """Stands where single intents are taken, and takes those that are welcome."""
+class Welcoming:
+    """In place of the fast path: takes the body `welcome`, and no other."""
 
     def __init__(self, body: bytes = b"") -> None:
         self.bodies: list[bytes] = []
@@ -177,12 +177,12 @@ class Told:
         return self._answer
 
 
-def test_what_goes_the_quick_way():
-    """A whole request to make an intent, and no other; who is not taken there goes the long way."""
+def test_which_requests_take_the_fast_path():
+    """A whole POST of one intent. What the fast path does not take goes to the handler."""
 
     async def main() -> None:
-        told = Told()
-        async with serving(fast=told) as port, asyncio.timeout(20):
+        fast = Welcoming()
+        async with serving(fast=fast) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             head = b"%b %b HTTP/1.1\r\nhost: localhost\r\ncontent-length: 7\r\n\r\n"
             for method, path, body, status in (
@@ -195,13 +195,13 @@ def test_what_goes_the_quick_way():
                 writer.write(head % (method, path) + body)
                 assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == status
             writer.close()
-        assert told.bodies == [b"welcome", b"another", b"welcome"]
+        assert fast.bodies == [b"welcome", b"another", b"welcome"]
 
     asyncio.run(main())
 
 
 class Watched(Budget):
-    """Tells when something changes."""
+    """A budget on which a test can wait."""
 
     def __init__(self) -> None:
         super().__init__(1_000_000, 200_000)
@@ -221,8 +221,8 @@ class Watched(Budget):
             await self._changed.wait()
 
 
-def test_what_is_not_complete_is_bounded_by_bytes():
-    """Heads and bodies count as they come; an address that holds too much is refused."""
+def test_the_bytes_of_incomplete_requests_are_limited():
+    """Heads and bodies count as they arrive; an address that holds too much is refused."""
 
     async def main() -> None:
         held = Watched()
@@ -255,7 +255,7 @@ async def large(exchange: Exchange) -> None:
 
 
 class Empty(Admission):
-    """Tells when nobody is connected any more."""
+    """Sets an event when a connection has ended."""
 
     def __init__(self) -> None:
         super().__init__("http", 10)
@@ -267,20 +267,20 @@ class Empty(Admission):
 
 
 @pytest.mark.parametrize("more", [b"", b"connection: close\r\n"], ids=["kept", "closing"])
-def test_who_does_not_read_is_cut_off(more):
+def test_a_client_that_does_not_read_is_disconnected(more):
     async def main() -> None:
-        door = Empty()
-        async with serving(door, handler=large, unread_s=0.2) as port, asyncio.timeout(20):
+        admission = Empty()
+        async with serving(admission, handler=large, unread_s=0.2) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_000)
             writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n%b\r\n" % more)
             await reader.readexactly(10)
-            await door.empty.wait()  # and nothing is read in between
+            await admission.empty.wait()  # and nothing is read in between
             writer.close()
 
     asyncio.run(main())
 
 
-def test_who_reads_slowly_is_not_cut_off():
+def test_a_client_that_reads_slowly_is_not_disconnected():
     async def main() -> None:
         async with serving(handler=large, unread_s=0.2) as port, asyncio.timeout(60):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -294,12 +294,12 @@ def test_who_reads_slowly_is_not_cut_off():
     asyncio.run(main())
 
 
-def test_the_quick_way_waits_for_its_reader():
-    """While an answer is not read, the next request goes the way that waits for it."""
+def test_the_fast_path_waits_until_responses_are_read():
+    """While a response is not read, the next request goes to the handler, which waits for it."""
 
     async def main() -> None:
-        told = Told(LARGE)
-        async with serving(fast=told) as port, asyncio.timeout(20):
+        fast = Welcoming(LARGE)
+        async with serving(fast=fast) as port, asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_000)
             one = b"POST /v1/intents HTTP/1.1\r\nhost: localhost\r\ncontent-length: 7\r\n\r\nwelcome"
             writer.write(one)
@@ -310,7 +310,7 @@ def test_the_quick_way_waits_for_its_reader():
             await reader.readexactly(len(LARGE))
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
             writer.close()
-        assert told.bodies == [b"welcome"]
+        assert fast.bodies == [b"welcome"]
 
     asyncio.run(main())
 
