@@ -8,9 +8,9 @@ one outcome, also if the channel cannot carry it out. A channel knows nothing of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.effect import Abort, Deliver, Voided
 from duetime.protocol.outcome import Outcome, Settlement
 
 Settler = Callable[[list[Settlement]], None]
@@ -36,6 +36,14 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Stop running deliveries. They get no outcome here; the engine that starts next marks them Lost."""
+
+
+@runtime_checkable
+class PullChannel(Channel, Protocol):
+    """Optional: a channel whose consumers ask for deliveries. The kernel keeps their credits."""
+
+    def void(self, voided: Voided) -> None:
+        """A consumer lost its credits."""
 
 
 class Span(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Container, ItemsView, Iterable, Iterator
+from collections.abc import ItemsView, Iterable, Iterator
 from itertools import islice, takewhile
 
 from msgspec import Struct
@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
 from duetime.limits import HELD_BACK_MAX, LONG_RUN_MS, STALL_MS
-from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.effect import Abort, Deliver, Voided
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
-from duetime.protocol.terms import Entity, Stream, Terms, type_lane
+from duetime.protocol.terms import Stream
 
 Place = tuple[str, int]
 """The id of an intent, and its delivery number."""
@@ -44,13 +44,6 @@ class Dropped(Struct, frozen=True):
     reason: str
 
 
-def source_of(terms: Terms, credits: Container[str]) -> str:
-    """The lane through which a delivery was asked for: its own, or that of its entity type."""
-    if terms.lane not in credits and type(terms.target) is Entity:
-        return type_lane(terms.target.kind)
-    return terms.lane
-
-
 def _ended(delivery: Deliver, outcome: Outcome, waited_ms: int = -1) -> Settlement:
     """The channel ends a delivery on behalf of its consumer. -1: the consumer never got it."""
     return Settlement(delivery.id, delivery.delivery, outcome, None, delivery.consumer, waited_ms)
@@ -61,7 +54,6 @@ class Connected(Struct, frozen=True):
 
     name: str
     sources: frozenset[str]
-    credits: dict[str, int]
     held: int
     silent_ms: int
     draining: bool
@@ -85,8 +77,9 @@ class Subscriber:
         self.name = name
         self.auto = auto
         """Outcomes are not awaited: a written delivery is done."""
-        self.credits: dict[str, int] = {}
-        """By lane: deliveries asked for and not handed over yet."""
+        self.voided: dict[str, int] = {}
+        """By lane: credits that the kernel voided because the consumer was silent. They are asked for again
+        at its next sign of life. The kernel keeps all other credits."""
         self.sources: set[str] = set()
         """All lanes it ever asked for."""
         self.seen_s = 0.0
@@ -207,14 +200,6 @@ class Subscriber:
     # Called by the channel.
 
     def put(self, delivery: Deliver) -> None:
-        lane = delivery.terms.lane
-        if lane not in self.credits:
-            lane = source_of(delivery.terms, self.credits)
-        left = self.credits.get(lane, 0)
-        if left > 1:
-            self.credits[lane] = left - 1
-        else:
-            self.credits.pop(lane, None)
         if self.draining:
             self._channel.settle([_ended(delivery, _BACK)])
             return
@@ -321,7 +306,6 @@ class StreamChannel:
             Connected(
                 each.name,
                 frozenset(each.sources),
-                dict(each.credits),
                 len(each),
                 round(1000 * (now_s - each.seen_s)),
                 each.draining,
@@ -375,6 +359,12 @@ class StreamChannel:
         subscriber = self._subscribers.get(abort.consumer)
         if subscriber is not None:
             subscriber.abort((abort.id, abort.delivery))
+
+    def void(self, voided: Voided) -> None:
+        subscriber = self._subscribers.get(voided.consumer)
+        if subscriber is not None:
+            for lane, credits in voided.credits.items():
+                subscriber.voided[lane] = subscriber.voided.get(lane, 0) + credits
 
     def running(self) -> int:
         return sum(map(len, self._subscribers.values()))

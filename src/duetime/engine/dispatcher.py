@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from duetime.channels.channel import Channel, Settler
+from duetime.channels.channel import Channel, PullChannel, Settler
 from duetime.engine.meter import Meter
-from duetime.protocol.effect import Abort, Deliver, Effect
+from duetime.protocol.effect import Abort, Deliver, Effect, Voided
 from duetime.protocol.outcome import Rejected, Settlement
 from duetime.protocol.terms import Target
 
@@ -43,6 +43,13 @@ class Dispatcher:
                     channel.abort(effect)
         for channel in self._channels:
             channel.flush()
+
+    def void(self, voided: Iterable[Voided]) -> None:
+        """Consumers lost their credits: tell the channel of each."""
+        for channel in self._channels:
+            if isinstance(channel, PullChannel):
+                for each in voided:
+                    channel.void(each)
 
     def running(self) -> int:
         return sum(channel.running() for channel in self._channels)

@@ -303,6 +303,8 @@ class Engine:
         turn = acts.turn
         if turn is None:
             return
+        if turn.voided:
+            self._dispatcher.void(turn.voided)
         self._checkpointer.changed()
         if acts.changes:
             self._waiters.tell(acts.changes, self._view)

@@ -21,7 +21,7 @@ from duetime.log.frame import Frame
 from duetime.log.log import Log, Position
 from duetime.protocol import record as codec
 from duetime.protocol.command import Command, Leap
-from duetime.protocol.effect import Change, Effect
+from duetime.protocol.effect import Change, Effect, Voided
 from duetime.protocol.record import Record
 
 # How often a writer in doubt reads again before it gives up.
@@ -37,6 +37,7 @@ class Turn(Struct):
     answers: list[Answer]
     effects: list[Effect]
     changes: list[Change]
+    voided: list[Voided]
     append_s: float = 0.0
     """How long the append took."""
 
@@ -93,7 +94,7 @@ class Pump:
         began_s = perf_counter()
         position = await self._append(frame)
         try:
-            turn = Turn(batch, position, frame.at_ms, [], [], [], perf_counter() - began_s)
+            turn = Turn(batch, position, frame.at_ms, [], [], [], [], perf_counter() - began_s)
             watched = self.watched()
             for command in batch.commands:
                 self._apply(turn, command, watched)
@@ -120,6 +121,8 @@ class Pump:
         turn.answers.append(applied.answer)
         turn.effects.extend(applied.effects)
         turn.changes.extend(applied.changes)
+        if applied.voided:
+            turn.voided.extend(applied.voided)
 
     async def _append(self, frame: Frame) -> Position:
         """Append, and resolve any doubt about whether it happened."""

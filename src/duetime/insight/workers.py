@@ -46,7 +46,8 @@ def _idle(reads: Reader, worker: Connected) -> str:
         return f"{name} has given no sign of life for {span(worker.silent_ms)}{holds if worker.held else ''}"
     if not ready:
         return ""
-    asks = any(worker.credits.get(lane) for lane in ready)
+    credits = reads.credits(worker.name)
+    asks = any(credits.get(lane) for lane in ready)
     if asks and worker.silent_ms < _SILENT_MS:
         return f"{name} asks for work of {ready[0]}, which is ready, and is handed nothing"
     if not worker.held:

@@ -58,7 +58,7 @@ from duetime.protocol.command import (
     Tick,
     Trigger,
 )
-from duetime.protocol.effect import Change, Effect
+from duetime.protocol.effect import Change, Effect, Voided
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Reply
 from duetime.protocol.schedule import Timetable
@@ -73,6 +73,7 @@ class Applied(Struct, frozen=True):
     answer: Answer
     effects: list[Effect]
     changes: list[Change]
+    voided: list[Voided]
 
 
 class Kernel:
@@ -106,7 +107,7 @@ class Kernel:
         else:
             state.behind = False
             state.latest_ms = record.at_ms
-        state.effects, state.changes = [], [] if watched else None
+        state.effects, state.changes, state.voided = [], [] if watched else None, []
         if type(command) is Leap or type(command) is Start:
             leap.apply(state, command, before_ms)  # before waking what is due at the new time
         advance.apply(state)
@@ -120,7 +121,7 @@ class Kernel:
             dispatch.hand_out(state)
         if isinstance(command, Demand) and not command.standing and answer is None:
             consumers.end_claim(state, command)
-        return Applied(answer, state.effects, state.changes or [])
+        return Applied(answer, state.effects, state.changes or [], state.voided)
 
     def _verb(self, command: Command) -> Answer:
         state = self.state

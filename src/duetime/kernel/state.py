@@ -13,7 +13,7 @@ from duetime.kernel.timetables import Timetables
 from duetime.limits import TIER_NAMES
 from duetime.protocol.checkpoint import Checkpoint, Consumer, Marks, Turns
 from duetime.protocol.command import RULES, LaneSettings, Settings
-from duetime.protocol.effect import Change, Effect
+from duetime.protocol.effect import Change, Effect, Voided
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED, Intent, Status
 from duetime.protocol.terms import Limit, Terms
 from duetime.store.store import KernelStore
@@ -87,6 +87,7 @@ class State:
         self.effects: list[Effect] = []
         self.changes: list[Change] | None = None
         """None: there is no watcher, and changes are not listed."""
+        self.voided: list[Voided] = []
         self.stirred: dict[Track, None] = {}
         """Tracks that may have something new to hand out, in the order they were stirred."""
         self.ended_parents: list[Intent] = []

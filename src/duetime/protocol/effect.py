@@ -42,4 +42,13 @@ class Change(Struct, frozen=True, gc=False):
     delivery: int
 
 
+class Voided(Struct, frozen=True, gc=False):
+    """A consumer was silent for longer than its lease and lost these credits. If it still lives, its
+    connection asks for them again."""
+
+    consumer: str
+    credits: dict[str, int]
+    """By lane."""
+
+
 Effect = Deliver | Abort

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from duetime.channels.pull import Dropped, StreamChannel, Subscriber
 from duetime.clock import SystemClock
 from duetime.limits import STALL_MS
-from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.effect import Abort, Deliver, Voided
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Stream, Task, Terms
 
@@ -38,10 +38,8 @@ class Rig:
             self.waited_ms[each.id] = each.waited_ms
         self.more.set()
 
-    def join(self, name: str = "me", *, auto: bool = False, credits: int = 9) -> Subscriber:
-        subscriber = self.channel.join(name, auto=auto)
-        subscriber.credits["stream:s"] = credits
-        return subscriber
+    def join(self, name: str = "me", *, auto: bool = False) -> Subscriber:
+        return self.channel.join(name, auto=auto)
 
     def deliver(self, *ids: str, to: str = "me", terms: Terms = STREAM, deadline_ms: int = 0) -> None:
         for id in ids:
@@ -69,7 +67,18 @@ def test_each_gets_its_own_in_order():
         rig.deliver("c", to="you")
         assert ids(me.take(9, 10_000)[0]) == ["a", "b"] and ids(you.take(9, 10_000)[0]) == ["c"]
         assert me.take(9, 10_000) == ([], []) and not rig.outcomes
-        assert rig.channel.running() == 3 and me.credits["stream:s"] == 7
+        assert rig.channel.running() == 3
+
+    run(test)
+
+
+def test_voided_credits_are_kept_for_the_connection_that_had_them():
+    async def test(rig: Rig) -> None:
+        me, you = rig.join("me"), rig.join("you")
+        rig.channel.void(Voided("me", {"stream:s": 2, "task:q": 1}))
+        rig.channel.void(Voided("me", {"stream:s": 3}))
+        rig.channel.void(Voided("gone", {"stream:s": 3}))
+        assert me.voided == {"stream:s": 5, "task:q": 1} and you.voided == {}
 
     run(test)
 

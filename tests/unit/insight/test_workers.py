@@ -12,6 +12,7 @@ from duetime.engine.predictions.durations import Durations
 from duetime.engine.progress import Progresses
 from duetime.engine.reader import Reader
 from duetime.insight.workers import idle, unserved
+from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.command import LaneSettings, Pause, SetLane
 from duetime.testing.time import ManualClock
 from tests.unit.kernel.bench import Bench, entity, queue
@@ -28,7 +29,7 @@ def reads(bench: Bench) -> Reader:
 
 def seen(bench: Bench, **changes: Any) -> dict[str, str]:
     base: dict[str, Any] = {
-        "name": "w~1f", "sources": frozenset({LANE}), "credits": {}, "held": 0, "silent_ms": 100,
+        "name": "w~1f", "sources": frozenset({LANE}), "held": 0, "silent_ms": 100,
         "draining": False,
     }  # fmt: skip
     return idle(reads(bench), [Connected(**(base | changes))])
@@ -50,13 +51,17 @@ def test_nobody_is_idle_without_work():
     ("changes", "words"),
     [
         ({}, "asks for nothing"),
-        ({"credits": {LANE: 3}}, "is handed nothing"),
         ({"silent_ms": 60_000}, "no sign of life for 1 min"),
         ({"silent_ms": 60_000, "held": 2}, "holds 2 deliveries"),
     ],
 )
 def test_who_does_nothing_while_there_is_work(ready, changes, words):
     assert words in seen(ready, **changes)["w"]
+
+
+def test_a_worker_with_credits_that_gets_no_ready_work_is_idle(ready):
+    ready.state.consumers["w~1f"] = Consumer("w~1f", 0, {LANE: 3})  # as if the kernel had forgotten its turn
+    assert "is handed nothing" in seen(ready)["w"]
 
 
 def test_who_holds_something_and_is_silent_is_idle_also_without_more_work():
@@ -97,7 +102,7 @@ def test_types_for_which_nobody_is_connected():
     assert unserved(engine, []) == {"entities:cart": 2}
 
     def worker(source: str) -> Connected:
-        return Connected("w~1", frozenset({source}), {}, 0, 0, False)
+        return Connected("w~1", frozenset({source}), 0, 0, False)
 
     assert unserved(engine, [worker("entities:other")]) == {"entities:cart": 2}
     assert unserved(engine, [worker("entities:cart")]) == unserved(engine, [worker("entity:cart/e1")]) == {}

@@ -18,7 +18,7 @@ from duetime.api.grpc import delivery_codec
 from duetime.api.grpc.earlier_connections import Earlier
 from duetime.api.grpc.errors import Context
 from duetime.api.grpc.reading import read
-from duetime.channels.pull import StreamChannel, source_of
+from duetime.channels.pull import StreamChannel
 from duetime.engine.commands import resolver
 from duetime.engine.engine import Engine
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
@@ -222,13 +222,9 @@ class Session:
         if subscriber.draining:
             return
         check_lanes(credits)
-        delivery_codec.check_credits(
-            sum(credits.values()) + sum(subscriber.credits.values()) + len(subscriber)
-        )
+        granted = (credits, self._engine.reads.credits(subscriber.name), subscriber.voided)
+        delivery_codec.check_credits(sum(sum(each.values()) for each in granted) + len(subscriber))
         subscriber.sources |= credits.keys()
-        for lane, more in credits.items():
-            if more:
-                subscriber.credits[lane] = subscriber.credits.get(lane, 0) + more
         self._seen_s = self._loop.time()
         await asyncio.gather(
             *(self._ask(Demand(subscriber.name, lane, more)) for lane, more in credits.items() if more)
@@ -238,7 +234,7 @@ class Session:
         """The client wants nothing more: a claim of nothing takes its credits back."""
         self._stops = True
         self._subscriber.drain()
-        self._subscriber.credits.clear()
+        self._subscriber.voided.clear()
         name, sources = self._subscriber.name, self._subscriber.sources
         await asyncio.gather(*(self._ask(Demand(name, lane, 0, standing=False)) for lane in sources))
         self._drained = True
@@ -264,26 +260,12 @@ class Session:
             self._subscriber.keep({(intent.id, intent.delivery) for intent in held.values()})
 
     async def _renew(self) -> None:
-        """Credits are void when a lease runs out; a client that lives after all has them again."""
+        """Ask again for the credits that were voided while the client was silent: it lives after all."""
         subscriber = self._subscriber
-        standing = self._engine.reads.credits(subscriber.name)
-        if subscriber.draining or all(
-            standing.get(lane, 0) >= credits for lane, credits in subscriber.credits.items()
-        ):
-            return
-        ours = subscriber.places()
-        coming: dict[str, int] = {}  # used up already, and on the way to us
-        for intent in self._engine.reads.held(subscriber.name).values():
-            if (intent.id, intent.delivery) not in ours:
-                lane = source_of(intent.terms, subscriber.credits)
-                coming[lane] = coming.get(lane, 0) + 1
-        void = {
-            lane: credits - standing.get(lane, 0) - coming.get(lane, 0)
-            for lane, credits in subscriber.credits.items()
-        }
-        await asyncio.gather(
-            *(self._ask(Demand(subscriber.name, lane, more)) for lane, more in void.items() if more > 0)
-        )
+        if subscriber.voided and not subscriber.draining:
+            voided, subscriber.voided = subscriber.voided, {}
+            asked = (self._ask(Demand(subscriber.name, lane, more)) for lane, more in voided.items())
+            await asyncio.gather(*asked)
 
     async def _ask(self, command: Command, ack: AckLevel = AckLevel.ASYNC, size: int = 512) -> Any:
         future: asyncio.Future[Answer] = self._loop.create_future()

@@ -11,6 +11,7 @@ from duetime.kernel.state import State
 from duetime.kernel.timers import ALL
 from duetime.kernel.transitions import touch
 from duetime.limits import WAKES_MAX
+from duetime.protocol.effect import Voided
 from duetime.protocol.intent import DISPATCHING, SCHEDULED, Intent
 from duetime.protocol.outcome import Lost
 
@@ -51,4 +52,6 @@ def _check_lease(state: State, intent: Intent) -> None:
         state.timers.arm(intent, ends_at_ms)
     else:
         settle(state, intent, Lost(f"{intent.consumer!r} was silent for {intent.terms.lease_ms} ms"))
-        void_credits(state, consumer)  # a silent consumer gets no more deliveries
+        if consumer.credits:  # a silent consumer gets no more deliveries
+            state.voided.append(Voided(consumer.name, dict(consumer.credits)))
+            void_credits(state, consumer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duetime.protocol.effect import Voided
 from duetime.protocol.intent import Status
 from duetime.protocol.terms import Redelivery
 from tests.unit.kernel.bench import T0, Bench, delivered, entity, error, stream, terms
@@ -174,6 +175,15 @@ def test_a_poison_intent_that_kills_its_workers_ends_as_a_dead_letter():
         bench.later(1_000)
     assert bench.status("a") is Status.DEAD_LETTERED
     assert bench.intent("a").attempt == 3
+
+
+def test_a_silent_consumer_is_told_which_credits_it_lost():
+    bench = Bench()
+    bench.submit("a", "b", on=stream(lease_ms=1_000))
+    bench.demand("w", LANE, 5)
+    applied = bench.at(1_000)
+    assert applied.voided == [Voided("w", {LANE: 3})], "once, though two leases ran out"
+    assert bench.at(2_000).voided == []
 
 
 def test_who_leaves_loses_what_it_held_at_once():
