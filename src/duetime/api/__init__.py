@@ -1,1 +1,1 @@
-"""HTTP and gRPC: what users of a server see. One noun a file."""
+"""The HTTP and gRPC interfaces of a server. One noun per file."""

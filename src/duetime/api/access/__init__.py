@@ -1,1 +1,1 @@
-"""Access: tokens, roles, scopes, quotas, and how many connections, calls and bytes each caller may have."""
+"""Access: tokens, roles, scopes, quotas, and limits of connections, calls and bytes for each caller."""

@@ -1,8 +1,9 @@
-"""Which connections a listener accepts, counted from `accept`, so that strangers leave the engine its files.
+"""Limits the connections of a listener, counted from `accept`, so that file descriptors remain for the
+engine.
 
-Every listener has a limit of its own, and one remote address gets at most a share of it. The limits follow
-from the files that this process may open: some are kept for the log, the store and the calls out. A newcomer
-beyond a limit is closed at once; connections that are open stay.
+Every listener has its own limit, and one remote address gets at most a share of it. The limits follow from
+the number of files that this process may open: some are reserved for the log, the store and outgoing calls. A
+new connection beyond a limit is closed immediately; open connections stay.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _MS_NS = 1_000_000
 
 
 def make_room(listeners: int = 1) -> int:
-    """Raise the limit of open files as far as allowed; how many connections each listener may have."""
+    """Raise the limit of open files as far as allowed. Returns the maximum connections of each listener."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with suppress(OSError, ValueError):  # a sandbox may forbid it, and macOS takes no "unlimited"
+        with suppress(OSError, ValueError):  # a sandbox may forbid it, and macOS does not accept "unlimited"
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
     if soft == resource.RLIM_INFINITY:
@@ -43,13 +44,13 @@ def make_room(listeners: int = 1) -> int:
 
 
 def held_budget(request_bytes_max: int = REQUEST_BYTES_MAX) -> Budget:
-    """The bytes that all requests together may hold, and half of them for each address or token."""
+    """The budget for the bytes of all requests; each address or token gets half of it."""
     most = max(HELD_BYTES_MAX, HELD_REQUESTS_MIN * request_bytes_max)
     return Budget(most, most // 2)
 
 
 class Admission:
-    """The open connections of one listener, and the limits that a newcomer must pass."""
+    """The open connections of one listener, and the limits for new ones."""
 
     def __init__(
         self,
@@ -59,8 +60,8 @@ class Admission:
         held: Budget | None = None,
         now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
-        """`most`: connections at one time; `per_address`: of them, from one remote address; `held`: bytes of
-        requests that are not answered, by address; listeners may share it."""
+        """`most`: maximum concurrent connections; `per_address`: of them, from one remote address; `held`:
+        the budget for bytes of unanswered requests, by address, which listeners may share."""
         self.name = name
         self.most = most
         self.per_address = (
@@ -75,7 +76,7 @@ class Admission:
         self._reason = ""
 
     def admit(self, address: str) -> Ticket | None:
-        """Count a new connection from this address; None: refuse it, and close it at once."""
+        """Count a new connection from this address. None: close it immediately."""
         key = _network(address)
         of_address = self._of.get(key, 0)
         if self.open >= self.most:
@@ -89,15 +90,15 @@ class Admission:
         return Ticket(self, key)
 
     def full(self) -> None:
-        """No more connections fit in."""
+        """Record that the listener is full."""
         self._refuse(f"all {self.most} connections are in use")
 
     def out_of_files(self) -> None:
-        """The operating system has no file left for a newcomer."""
+        """Record that the process has no file descriptor left."""
         self._refuse("the process has no file descriptor left")
 
     def trouble(self) -> str:
-        """Why newcomers are refused, if any was in the last seconds; else empty."""
+        """The reason why connections were refused in the last seconds; otherwise empty."""
         if self._refused_ns is None or self._now_ns() - self._refused_ns > REFUSALS_SHOWN_MS * _MS_NS:
             return ""
         return f"{self.name} refuses new connections: {self._reason}"
@@ -106,7 +107,7 @@ class Admission:
         self._reason = reason
         self._refused_ns = now_ns = self._now_ns()
         if self._logged_ns is None or now_ns - self._logged_ns > REFUSALS_LOGGED_MS * _MS_NS:
-            self._logged_ns = now_ns  # strangers must not be able to fill the log
+            self._logged_ns = now_ns  # refused clients must not be able to fill the log
             _logger.warning("%s%s.", self.trouble(), f" ({key})" if key else "")
 
     def _release(self, key: str) -> None:
@@ -119,7 +120,7 @@ class Admission:
 
 
 class Ticket:
-    """One admitted connection. Given back when its socket is closed."""
+    """One admitted connection. Released when its socket is closed."""
 
     __slots__ = ("_admission", "_key")
 
@@ -128,28 +129,28 @@ class Ticket:
         self._key = key
 
     def take(self, count: int) -> bool:
-        """Hold these bytes of a request until it is answered; False: too many are held."""
+        """Count these bytes of a request until it is answered. False: the budget is used up."""
         return self._admission is not None and self._admission.held.take(self._key, count)
 
     def give(self, count: int) -> None:
-        """The request is answered. Before the release."""
+        """Return bytes of an answered request. Call it before `release`."""
         assert self._admission is not None
         self._admission.held.give(self._key, count)
 
     def release(self) -> None:
-        """The connection is gone; a second call does nothing."""
+        """The connection is closed. A second call does nothing."""
         admission, self._admission = self._admission, None
         if admission is not None:
             admission._release(self._key)
 
 
 def troubles(admissions: Iterable[Admission]) -> dict[str, str]:
-    """What is wrong now, by the listener's name."""
+    """The current problems, by the name of the listener."""
     return {each.name: trouble for each in admissions if (trouble := each.trouble())}
 
 
 def _network(address: str) -> str:
-    """Who is counted as one: an IPv4 address, or the IPv6 network that one customer gets."""
+    """The unit that is counted: an IPv4 address, or the IPv6 network of one customer."""
     if ":" not in address:
         return address
     try:

@@ -1,4 +1,4 @@
-"""Who may do what: roles, and the gate that every request passes."""
+"""Authorization: roles, and the check of every request's token."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from duetime.protocol.terms import Target
 
 
 class Role(Enum):
-    """What a token's holder may do."""
+    """The role of a token."""
 
     read = "read"
-    """Look at everything but the headers of callbacks."""
+    """Read everything except the headers of callbacks."""
     worker = "worker"
-    """Look, and take deliveries."""
+    """Read, and take deliveries."""
     submit = "submit"
-    """Look, make and change intents."""
+    """Read, create and change intents."""
     admin = "admin"
     """Everything."""
 
 
-# Which roles may do what a route asks for.
+# The roles that satisfy each required role.
 ALLOWED: Mapping[Role, frozenset[Role]] = {
     Role.read: frozenset(Role),
     Role.worker: frozenset({Role.worker, Role.admin}),
     Role.submit: frozenset({Role.submit, Role.admin}),
     Role.admin: frozenset({Role.admin}),
 }
-# Who is shown the headers of callbacks, which may hold secrets: those who can send them anyway.
+# The roles that see the headers of callbacks, which may contain secrets: those that can create callbacks.
 _SEE_HEADERS = ALLOWED[Role.submit]
 
 
 class Grant(Struct, frozen=True):
-    """What the holder of one token may do."""
+    """The permissions of one token."""
 
     sha256: str
     role: Role
@@ -50,18 +50,18 @@ class Grant(Struct, frozen=True):
 
 
 caller: ContextVar[Grant | None] = ContextVar("duetime_caller", default=None)
-"""What the token allows that came with the request which is answered just now. None: no token is needed."""
+"""The permissions of the current request's token. None: no token is required."""
 
 
 def check_target(target: Target) -> None:
-    """Raise unless whoever asks just now may use this target."""
+    """Raise unless the current caller may use this target."""
     grant = caller.get()
     if grant is not None and grant.scope is not None:
         grant.scope.check(target)
 
 
 def check_lanes(lanes: Iterable[str]) -> None:
-    """Raise unless whoever asks just now may take deliveries from these lanes."""
+    """Raise unless the current caller may take deliveries from these lanes."""
     grant = caller.get()
     if grant is not None and grant.scope is not None:
         for lane in lanes:
@@ -69,44 +69,45 @@ def check_lanes(lanes: Iterable[str]) -> None:
 
 
 def own_lanes() -> tuple[str, ...] | None:
-    """The lanes that whoever asks just now may use; None: all."""
+    """The lanes that the current caller may use; None: all."""
     grant = caller.get()
     return None if grant is None or grant.scope is None else grant.scope.lanes()
 
 
 def is_bound() -> bool:
-    """Whether whoever asks just now may use only some queues and entity types."""
+    """Whether the current caller is restricted to some queues and entity types."""
     grant = caller.get()
     return grant is not None and grant.scope is not None
 
 
 def sees_headers() -> bool:
-    """Whether whoever asks just now may see the headers of callbacks. Who is bound can send no callback."""
+    """Whether the current caller may see the headers of callbacks. A restricted caller cannot create
+    callbacks."""
     grant = caller.get()
     return grant is None or (grant.role in _SEE_HEADERS and grant.scope is None)
 
 
 class Gate:
-    """Knows the hashes of the tokens. Without any token everybody may do everything (loopback only)."""
+    """Checks tokens by their hashes. If no token exists, all requests are allowed (only on loopback)."""
 
     def __init__(self, grants: Callable[[], Sequence[Grant]], digest: Callable[[str], str]) -> None:
-        """`grants` gives them as they are now: they may come from a file that changes."""
+        """`grants` returns the current permissions by hash: they may come from a file that changes."""
         self.grants = grants
         self._digest = digest
         self._shared: Sequence[Grant] | None = None
-        """What this pass of the loop has seen."""
+        """The grants that were read in this turn of the event loop."""
 
     def open(self) -> bool:
-        """Whether nobody needs a token."""
+        """Whether no token is required."""
         return not self.grants()
 
     def check(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> None:
-        """Raise unless the request's token allows it."""
+        """Raise unless the token of the request has the role."""
         if grants := self._look():
             self._admit(grants, _token_of(headers), role)
 
     def admits(self, headers: Iterable[tuple[bytes, bytes]], role: Role) -> bool:
-        """Whether the request's token allows it. For open routes, which say more to those who have one."""
+        """Whether the token of the request has the role. For open routes, which show more with a token."""
         try:
             self.check(headers, role)
         except (NoToken, Forbidden):
@@ -118,14 +119,14 @@ class Gate:
             self._admit(grants, token, role)
 
     def _look(self) -> Sequence[Grant]:
-        """The grants. Requests that came together, in one pass of the loop, share one look at the file: with
-        each of them it was the dearest part of a small one."""
+        """The grants. Requests in the same turn of the event loop share one check of the file: a check for
+        each request would be the most expensive part of a small one."""
         grants = self._shared
         if grants is None:
             grants = self.grants()
             try:
                 loop = asyncio.get_running_loop()
-            except RuntimeError:  # nothing comes together
+            except RuntimeError:  # not in an event loop: nothing to share
                 return grants
             self._shared = grants
             loop.call_soon(self._forget)
@@ -135,7 +136,7 @@ class Gate:
         self._shared = None
 
     def stands(self, grant: Grant | None) -> bool:
-        """Whether what was granted to a caller is granted still, word for word. None: without a token."""
+        """Whether the permissions of a caller are unchanged. None: a caller without a token."""
         grants = self.grants()
         return not grants if grant is None else grant in grants
 
@@ -144,7 +145,7 @@ class Gate:
             raise NoToken("There is no token in the request.")
         given = self._digest(token)
         found: Grant | None = None
-        for grant in grants:  # all of them, so that the time taken says nothing
+        for grant in grants:  # compares with all of them, so that the time reveals nothing
             if hmac.compare_digest(grant.sha256, given):
                 found = grant
         if found is None:

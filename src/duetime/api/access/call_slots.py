@@ -1,4 +1,4 @@
-"""Places for calls: so many at a time in all, and a share of them for each token."""
+"""Limits concurrent calls: in total, and for each token."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from duetime.limits import REQUESTS_SHARE
 
 
 class Places:
-    """Counts calls of one kind that are under way, in all and of each token."""
+    """Counts running calls of one kind, in total and for each token."""
 
     def __init__(self, most: int, what: str, wait_ms: int = 100) -> None:
-        """`what` they are, for people. `wait_ms`: how soon one who is refused may try again."""
+        """`what`: the kind of calls, for error messages. `wait_ms`: when a refused caller may retry."""
         self.most = most
         self.under_way = 0
         self._what = what
@@ -22,21 +22,23 @@ class Places:
         self._of: dict[str, int] = {}
 
     def has_room(self, token: str) -> bool:
-        """Whether one more may begin. Without tokens everybody is one, and has all of it."""
+        """Whether one more call may start. Without tokens, all callers count as one and share the total."""
         return self.under_way < self.most and self._of.get(token, 0) < self._share
 
     def check(self, token: str) -> None:
-        """Raise unless one more may begin."""
+        """Raise unless one more call may start."""
         if self.has_room(token):
             return
         if self.under_way >= self.most:
-            text = f"{self.most} {self._what} are under way, the most there may be."
+            text = f"{self.most} {self._what} are running, which is the maximum."
         else:
-            text = f"{self._share} {self._what} of this token are under way, the most that one may have."
+            text = (
+                f"{self._share} {self._what} of this token are running, which is the maximum for one token."
+            )
         raise Busy(text, waitMs=self._wait_ms)
 
     def begin(self, token: str) -> None:
-        """One more is under way; after `check` or `has_room`."""
+        """Count one more call, after `check` or `has_room`."""
         self.under_way += 1
         if token:
             self._of[token] = self._of.get(token, 0) + 1
@@ -52,7 +54,7 @@ class Places:
 
     @contextmanager
     def one(self, token: str) -> Iterator[None]:
-        """One more is under way, if it may."""
+        """Check, and count one more call inside."""
         self.check(token)
         self.begin(token)
         try:

@@ -1,8 +1,9 @@
-"""How many intents the bearer of a token may make in a time: a true token bucket for each, in this process.
+"""Quotas: the rate at which each token may create intents, with a token bucket in this process.
 
-What is asked for is counted before anything is written, and what was not made after all (a twin, a refusal)
-is given back. A request goes through as long as the bucket is not empty, and may take more than is in it: so
-a batch of thousands works with any rate, and whoever sent it waits until the debt is paid.
+The requested number is counted before anything is written. Intents that were not created (duplicates,
+refusals) are returned to the bucket. A request is accepted while the bucket is not empty, and may take more
+than the bucket contains: so a batch of thousands works with any rate, and its sender must wait until the
+bucket is filled again.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from duetime.errors import RateLimited
 _MS_NS: Final = 1_000_000
 
 bearer: ContextVar[str] = ContextVar("duetime_bearer", default="")
-"""The hash of the token that came with the request which is answered just now. Empty: none was needed."""
+"""The hash of the current request's token. Empty: no token was required."""
 
 
 class Quota(Struct, frozen=True):
-    """So many in a period, and so many at once after a pause."""
+    """The maximum number per period, and the burst after a pause."""
 
     rate: int
     period_ms: int
@@ -31,12 +32,12 @@ class Quota(Struct, frozen=True):
 
     @property
     def interval_ns(self) -> int:
-        """From one to the next; rounded up, so that the rate is never exceeded."""
+        """The interval between two intents, rounded up, so that the rate is never exceeded."""
         return -(-self.period_ms * _MS_NS // self.rate)
 
 
 class Paid:
-    """What a request took from a bucket, until it is known how much of that it needed."""
+    """The number that a request took from a bucket, until the number of created intents is known."""
 
     __slots__ = ("_bucket", "_count", "_interval_ns")
 
@@ -46,13 +47,13 @@ class Paid:
         self._interval_ns = interval_ns
 
     def keep(self, count: int) -> None:
-        """So many were made; the rest goes back."""
+        """This many were created; return the rest to the bucket."""
         self._bucket.full_ns -= (self._count - count) * self._interval_ns
         self._count = count
 
 
 class Bucket:
-    """Kept as one moment: when it will be full again."""
+    """A token bucket, stored as the time at which it will be full."""
 
     __slots__ = ("full_ns",)
 
@@ -60,7 +61,7 @@ class Bucket:
         self.full_ns = 0
 
     def take(self, quota: Quota, count: int, now_ns: int) -> Paid | int:
-        """So many, if there is one; else how many nanoseconds it is until there is."""
+        """Take this many if the bucket is not empty; otherwise return the wait in nanoseconds."""
         interval_ns = quota.interval_ns
         wait_ns = self.full_ns - (quota.burst - 1) * interval_ns - now_ns
         if wait_ns > 0:
@@ -75,19 +76,19 @@ class Quotas:
     def __init__(
         self, quota_of: Callable[[str], Quota | None], now_ns: Callable[[], int] = monotonic_ns
     ) -> None:
-        """`quota_of` a token's hash is what it may do as of now: it may change at any time."""
+        """`quota_of` returns the current quota for the hash of a token. It may change at any time."""
         self._quota_of = quota_of
         self._now_ns = now_ns
         self._buckets: dict[str, tuple[Quota, Bucket]] = {}
 
     def asking(self) -> tuple[str, Quota] | None:
-        """Who asks just now, and what they may do. None: they have no limit."""
+        """The current caller and its quota. None: no limit."""
         name = bearer.get()
         quota = self._quota_of(name) if name else None
         return None if quota is None else (name, quota)
 
     def charge(self, name: str, count: int) -> None:
-        """So many were made for a token without its asking: by its schedules. What it asks for next waits."""
+        """Count intents that the schedules of a token created. Its next requests may have to wait."""
         quota = self._quota_of(name)
         if quota is not None and count:
             bucket = self._bucket(name, quota)
@@ -95,12 +96,12 @@ class Quotas:
 
     def _bucket(self, name: str, quota: Quota) -> Bucket:
         kept = self._buckets.get(name)
-        if kept is None or kept[0] != quota:  # a new rate begins with a full bucket
+        if kept is None or kept[0] != quota:  # a new rate starts with a full bucket
             kept = self._buckets[name] = (quota, Bucket())
         return kept[1]
 
     def take(self, count: int) -> Paid | None:
-        """Let whoever asks just now make so many intents, or raise. None: they have no limit."""
+        """Allow the current caller to create this many intents, or raise. None: no limit."""
         asking = self.asking()
         if asking is None:
             return None
@@ -110,11 +111,11 @@ class Quotas:
             return paid
         wait_ms = -(-paid // _MS_NS)
         raise RateLimited(
-            f"This token may make {quota.rate} intents in {quota.period_ms} ms; the next in {wait_ms} ms.",
+            f"This token may create {quota.rate} intents in {quota.period_ms} ms; the next in {wait_ms} ms.",
             waitMs=wait_ms,
         )
 
 
 def unlimited(name: str) -> Quota | None:
-    """Nobody has a limit."""
+    """No limits."""
     return None

@@ -1,7 +1,7 @@
-"""Streams that stay open, and end when the token they came with is revoked or changed.
+"""Ends open streams when their token is revoked or changed.
 
-A request is checked when it comes; a stream may last for days. So whoever serves a stream registers it here,
-and one timer looks whether the tokens changed. As long as no stream is open, there is no timer.
+A request is checked when it arrives, but a stream may last for days. So every stream is registered here, and
+a timer checks whether the tokens have changed. Without open streams there is no timer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from duetime.limits import REVOCATION_MS
 
 
 class Revocations:
-    """All open streams with what was granted to their callers."""
+    """All open streams with the permissions of their callers."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -26,9 +26,9 @@ class Revocations:
 
     @contextlib.contextmanager
     def watching(self, end: Callable[[], None]) -> Iterator[None]:
-        """A stream of whoever asks just now; `end` is called when they may not have it any more."""
+        """Register a stream of the current caller. `end` is called when its permissions change."""
         grant, key = caller.get(), object()
-        if not self._gate.stands(grant):  # since it was checked
+        if not self._gate.stands(grant):  # the token changed after it was checked
             raise revoked()
         self._open[key] = (grant, end)
         if self._timer is None:
@@ -48,7 +48,7 @@ class Revocations:
     def _look(self) -> None:
         self._arm()
         grants = self._gate.grants()
-        if grants is self._seen:  # it is another object when the file has changed
+        if grants is self._seen:  # a changed file gives a new object
             return
         self._seen = grants
         for grant, end in list(self._open.values()):

@@ -1,4 +1,4 @@
-"""What a token is bound to: the queues and entity types that its holder may use, and no others."""
+"""The scope of a restricted token: the queues and entity types that its holder may use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from duetime.protocol.terms import Entity, Target, Task, lane_of, type_lane
 
 
 class Scope(Struct, frozen=True):
-    """Queues and entity types. What is neither, such as a callback, is outside every scope."""
+    """Queues and entity types. Other targets, such as callbacks, are outside every scope."""
 
     queues: tuple[str, ...] = ()
     entity_types: tuple[str, ...] = ()
 
     def check(self, target: Target) -> None:
-        """Raise unless intents may go there."""
+        """Raise unless intents may have this target."""
         if type(target) is Task:
             if target.queue not in self.queues:
                 raise self._refusal(f"the queue {target.queue!r}")
@@ -26,7 +26,7 @@ class Scope(Struct, frozen=True):
             raise self._refusal(f"a {type(target).__name__.lower()}")
 
     def lanes(self) -> tuple[str, ...]:
-        """The same as the lanes by which deliveries are asked for."""
+        """The scope as lanes, from which deliveries are taken."""
         return (*(lane_of(Task("", queue)) for queue in self.queues), *map(type_lane, self.entity_types))
 
     def check_lane(self, lane: str) -> None:

@@ -1,7 +1,7 @@
-"""Tokens: random, shown once, kept as hashes in a file of the data folder.
+"""Tokens: random, shown once, stored as hashes in a file of the data folder.
 
-A token has 256 random bits, so a plain SHA-256 is enough to keep it: there is nothing to guess. The file is
-replaced whole, and by one process at a time: a token that was revoked does not come back.
+A token has 256 random bits and cannot be guessed, so a plain SHA-256 is sufficient. The file is replaced as a
+whole, by one process at a time, so that a revoked token does not reappear.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _LOCK_NAME = ".tokens.lock"
 _PREFIX = "duetime_"
 _logger = logging.getLogger("duetime")
 
-# A token that no text has: nobody may do anything.
+# The hash of no token: all requests are refused.
 _NOBODY = (Grant("", Role.read),)
-# Roles whose rights can be bound: what the others may do has no queue.
+# Roles that can be restricted: the rights of the others do not concern queues.
 _BOUND = (Role.worker, Role.submit)
 
 
@@ -44,12 +44,12 @@ class Token(Struct, frozen=True, omit_defaults=True, rename="camel"):
     role: Role
     sha256: str
     rate: str | None = None
-    """How many intents its bearer may make in a time: 100/s."""
+    """The maximum rate of created intents, such as 100/s."""
     burst: int | None = None
-    """How many at once after a pause; the rate's number when nothing is said."""
+    """The burst after a pause; by default the number of the rate."""
 
     queues: tuple[str, ...] = ()
-    """The queues its holder may use. Without these and entity types: everything."""
+    """The queues that its holder may use. Without queues and entity types: everything."""
     entity_types: tuple[str, ...] = ()
 
     def grant(self) -> Grant:
@@ -64,8 +64,8 @@ class Token(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Known:
-    """The tokens of a data folder, read again when their file changes. A file that cannot be read changes
-    nothing: what was known before holds, and `trouble` says so."""
+    """The tokens of a data folder, read again when their file changes. If the file cannot be read, the tokens
+    known before stay valid, and `trouble` has the reason."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -75,21 +75,21 @@ class Known:
         self._quotas: dict[str, Quota] = {}
         self._trouble = ""
         self._unsure = False
-        """Whether the last look at the file failed, and says nothing about what is in it."""
+        """Whether the last check of the file failed, so that its contents are unknown."""
 
     def trouble(self) -> str:
-        """Why the file cannot be used as it is now; empty: it can."""
+        """The reason why the file cannot be used now; empty if it can."""
         self.grants()
         return self._trouble
 
     def grants(self) -> tuple[Grant, ...]:
-        """The hashes, and what their bearers may do. Raises only when nothing was read before."""
+        """The permissions by hash. Raises only if the file was never read."""
         try:
-            stat = os.stat(self._path)  # with every request: a third of what Path.stat takes
+            stat = os.stat(self._path)  # runs with every request, and takes a third of the time of Path.stat
             now = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         except FileNotFoundError:
             now = (0, 0, 0)
-        except OSError as error:  # nothing is known of it: look again with the next request
+        except OSError as error:  # unknown: check again with the next request
             self._failed(error)
             self._unsure = True
             return self._grants
@@ -98,7 +98,9 @@ class Known:
                 self._take(read(self._folder))
             except BadConfig as error:
                 self._failed(error)
-                if isinstance(error.__cause__, OSError):  # no files left, for example: it may pass
+                if isinstance(
+                    error.__cause__, OSError
+                ):  # for example no file descriptor left: it may be temporary
                     self._unsure = True
                     return self._grants
             self._seen, self._unsure = now, False
@@ -106,7 +108,7 @@ class Known:
 
     def _take(self, tokens: list[Token]) -> None:
         self._quotas = {each.sha256: quota for each in tokens if (quota := each.quota()) is not None}
-        # A file that was emptied or lost shuts the door that it guarded; it does not open it.
+        # If the file was emptied or deleted, all requests are refused; access is not opened.
         self._grants = tuple(token.grant() for token in tokens) or (_NOBODY if self._grants else ())
         self._trouble = ""
 
@@ -118,7 +120,7 @@ class Known:
         self._trouble = str(error)
 
     def quota(self, sha256: str) -> Quota | None:
-        """How many intents the bearer of a token may make."""
+        """The quota of a token."""
         return self._quotas.get(sha256)
 
 
@@ -135,7 +137,8 @@ def new(
     queues: tuple[str, ...] = (),
     entity_types: tuple[str, ...] = (),
 ) -> str:
-    """Make a token, add its hash to the folder's file, and give the token: it is not kept anywhere."""
+    """Create a token, add its hash to the file of the folder, and return the token. The token itself is not
+    stored."""
     if burst is not None and (rate is None or not 1 <= burst <= RATE_MAX):
         raise InvalidField(f"The burst requires a rate and must be from 1 to {RATE_MAX}.")
     if role not in Role.__members__:
@@ -167,8 +170,8 @@ def _check_scope(role: Role, names: tuple[str, ...]) -> None:
 
 
 def revoke(folder: Path, name: str) -> bool:
-    """Forget a token: it is refused from now on. Gives whether another one is left."""
-    _without(folder, read(folder), name)  # before anything is made on disk
+    """Revoke a token: it is refused from now on. Returns whether another token exists."""
+    _without(folder, read(folder), name)  # before anything is created on disk
     with _changing(folder) as tokens:
         left = _without(folder, tokens, name)
         _write(folder, left)
@@ -189,7 +192,7 @@ def _without(folder: Path, tokens: list[Token], name: str) -> list[Token]:
 
 
 def read(folder: Path) -> list[Token]:
-    """The tokens of a data folder; none when there is no file."""
+    """The tokens of a data folder; none without a file."""
     path = folder / FILE_NAME
     try:
         tokens = msgspec.json.decode(path.read_bytes(), type=list[Token])
@@ -206,7 +209,8 @@ def read(folder: Path) -> list[Token]:
 
 @contextlib.contextmanager
 def _changing(folder: Path) -> Iterator[list[Token]]:
-    """The tokens as they are, and nobody else changes them meanwhile. The lock ends with the process."""
+    """The current tokens, under a lock, so that no other process changes them. The lock ends with the
+    process."""
     private.make_folder(folder)
     descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE)
     try:

@@ -1,7 +1,7 @@
-"""Which messages entities of a type take, as the workers that are connected say.
+"""The messages that entities of a type accept, as announced by the connected workers.
 
-A message that nobody takes would be rejected by the worker that meets it; where that is known beforehand, the
-server refuses it at submit. A worker that asks for a type and lists none of its messages may take any.
+A worker rejects a message that it does not accept. If that is known in advance, the server refuses the
+message at submit. A worker that serves a type and lists none of its messages may accept any.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from collections.abc import Iterable
 from duetime.errors import InvalidField
 from duetime.protocol.terms import Entity
 
-# Names in one refusal; a type rarely has more.
+# The number of names in one error message; a type rarely has more.
 _NAMES_SHOWN = 20
 
 
 class Messages:
-    """By type of entity: what each worker that is connected takes."""
+    """By entity type: the messages that each connected worker accepts."""
 
     def __init__(self) -> None:
         self._types: dict[str, dict[str, frozenset[str]]] = {}
 
     def join(self, worker: str, listed: Iterable[tuple[str, str]], asked: Iterable[str]) -> None:
-        """A worker is connected: the messages it lists, each with its type, and the types it asks for."""
+        """A worker has connected, with the messages that it lists (each with its type) and the types it
+        serves."""
         types: dict[str, set[str]] = {kind: set() for kind in asked}
         for kind, message in listed:
             types.setdefault(kind, set()).add(message)
@@ -35,7 +36,7 @@ class Messages:
                 del self._types[kind]
 
     def refusal(self, target: Entity) -> InvalidField | None:
-        """Why nobody would take this message; None: somebody does, or may."""
+        """The error if no worker accepts this message; None if one does, or may."""
         workers = self._types.get(target.kind)
         if workers is None or any(not names or target.message in names for names in workers.values()):
             return None

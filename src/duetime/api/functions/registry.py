@@ -1,8 +1,9 @@
-"""The functions that workers have, as they say themselves: shown to people, and payloads are checked by them.
+"""The functions that workers announce. They are shown to people, and payloads are checked against their
+schemas.
 
-Kept in memory, also when a worker leaves; a restart forgets it until workers come again. A payload is checked
-only where everybody who is connected says the same of a function: while an old and a new version of it run
-side by side, either may take what the other would not.
+The registry is in memory and keeps functions of disconnected workers; after a restart it is empty until
+workers connect. A payload is checked only if all connected workers announce the same schema for a function:
+while an old and a new version run side by side, one may accept a payload that the other would not.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _ERROR_CHARS_MAX = 300
 _logger = logging.getLogger("duetime.api")
 
 Check = Callable[[bytes], None]
-"""Raises for a payload that does not fit."""
+"""Raises if a payload does not fit."""
 Key = tuple[str | None, str]
-"""The type of the entity, if it is a message to one; and the name."""
+"""The entity type, for a message to an entity; and the name."""
 
 
 class Function(Struct, frozen=True):
-    """What one worker says of one of its functions."""
+    """The announcement of one function by one worker."""
 
     name: str
     queue: str | None
@@ -40,28 +41,28 @@ class Function(Struct, frozen=True):
     signature: str
     schema: str
     rule: Rule | None = None
-    """What payloads are checked by; None: nothing."""
+    """The compiled schema; None: payloads are not checked."""
 
     @property
     def key(self) -> Key:
         return self.entity, self.name
 
     def target(self) -> Target:
-        """Where intents for it go; an entity's id stands for all of them."""
+        """The target of its intents; for an entity type, with any id."""
         if self.entity is not None:
             return Entity(self.entity, "", self.name)
         return Task(self.name, self.queue or "")
 
 
 class FunctionOut(Struct, frozen=True, rename="camel"):
-    """A function as shown."""
+    """A function, for the output."""
 
     name: str
     queue: str | None
     entity: str | None
     signature: str
     parameters: Raw | None
-    """The JSON Schema of its payload; null: nothing is known, or workers say different things."""
+    """The JSON Schema of its payload; null if it is unknown, or if workers announce different schemas."""
     workers: list[str]
     """Who has it now."""
 
@@ -73,7 +74,7 @@ class FunctionsOut(Struct, frozen=True, rename="camel"):
 
 
 class _Known:
-    """One function: what those who are connected say of it, or who was last."""
+    """One function: the announcements of the connected workers, or the last one."""
 
     def __init__(self, said: Function) -> None:
         self.said = said
@@ -81,7 +82,8 @@ class _Known:
         self.rule: Rule | None = None
 
     def look(self) -> None:
-        """Somebody came or went: who is there decides, and only if all say the same."""
+        """A worker connected or disconnected: use the schema if all connected workers announce the same
+        one."""
         one = next(iter(self.by.values()), self.said)
         agree = all(each.schema == one.schema for each in self.by.values())
         self.rule = one.rule if agree else None
@@ -93,7 +95,7 @@ class _Known:
             arguments = msgspec.json.decode(payload) if payload else [[]]
             wrong = self.rule.wrong(payload, arguments)
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
-            return  # nothing that a validator can judge: the function decides
+            return  # a validator cannot check it: the function decides
         if wrong is not None:
             raise _refusal(self.said, wrong)
 
@@ -106,7 +108,7 @@ class Functions:
         self._messages = Messages()
 
     def join(self, worker: str, functions: Iterable[Function], types: Iterable[str] = ()) -> None:
-        """A worker is connected, has these, and asks for messages of these types of entities."""
+        """A worker has connected. It has these functions and serves these entity types."""
         functions = list(functions)
         listed = [(each.entity, each.name) for each in functions if each.entity is not None]
         self._messages.join(worker, listed, types)
@@ -119,20 +121,20 @@ class Functions:
             known.look()
 
     def leave(self, worker: str) -> None:
-        """It is gone; what it said is remembered as long as nobody else says otherwise."""
+        """A worker has disconnected. Its announcements are kept until another worker replaces them."""
         self._messages.leave(worker)
         for known in self._known.values():
             if known.by.pop(worker, None) is not None:
                 known.look()
 
     def check(self, target: Target, payload: bytes) -> None:
-        """Refuse what the function this is for could not take."""
+        """Refuse a payload that its function cannot accept."""
         check = self.checker(target)
         if check is not None:
             check(payload)
 
     def checker(self, target: Target) -> Check | None:
-        """What refuses payloads for this target; None: nothing is known."""
+        """The check of payloads for this target; None: unknown."""
         if type(target) is Task:
             known = self._known.get((None, target.name))
         elif type(target) is Entity:
@@ -160,7 +162,7 @@ class Functions:
         )
 
     def _make_room(self) -> None:
-        """Those whose workers all left go first."""
+        """Drop functions if there are too many, first those without connected workers."""
         if len(self._known) < FUNCTIONS_KEPT:
             return
         gone = next((key for key, known in self._known.items() if not known.by), None)
@@ -175,7 +177,7 @@ def _refusing(refusal: InvalidField) -> Check:
 
 
 def checked(functions: Iterable[Function]) -> list[Function]:
-    """What a worker says of its functions, within bounds."""
+    """The functions that a worker announces, checked against the limits."""
     found: list[Function] = []
     for each in functions:
         if len(found) >= FUNCTIONS_MAX:
@@ -208,7 +210,7 @@ def _rule(function: str, schema: str) -> Rule | None:
 
 
 def _refusal(function: Function, error: Any) -> InvalidField:
-    """What is wrong, and where in the body it is, if that is known."""
+    """The error for a payload, with its path in the body if it is known."""
     what = function.name if function.entity is None else f"{function.entity}.{function.name}"
     if isinstance(error, str):
         return InvalidField(

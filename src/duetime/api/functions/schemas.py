@@ -1,9 +1,9 @@
-"""What a worker's JSON Schema may be, and what it may cost to check a payload by it.
+"""The JSON Schemas of workers: which are accepted, and the cost of checking a payload.
 
-A schema comes from outside, and payloads are checked on the event loop. So nothing is ever loaded for it:
-references stay inside the document. And its cost is known beforehand. What a reference names is counted as if
-it stood in the reference's place; this gives the comparisons for one value of a payload. A reference that
-comes back to itself multiplies them with every level of the payload. What would cost too much is not checked:
+A schema comes from outside, and payloads are checked on the event loop. So nothing is loaded for it:
+references stay inside the document. And its cost is computed in advance. A reference costs as much as the
+schema to which it refers; this gives the number of comparisons for one value of a payload. A recursive
+reference multiplies them with every level of the payload. A payload that would cost too much is not checked:
 the function decides.
 """
 
@@ -30,13 +30,13 @@ from duetime.limits import (
 
 try:
     from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
-except ModuleNotFoundError:  # then nothing is checked
+except ModuleNotFoundError:  # without it, payloads are not checked
     Draft202012Validator = None  # type: ignore[assignment, misc]
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-# Keywords that name other documents, or give names that references could mean besides places.
+# Keywords that refer to other documents, or define names for references.
 _NAMES: Final = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
-# Where schemas stand inside a schema: as a value, in a list, or by name.
+# Keywords that contain schemas: as a value, in a list, or by name.
 _ONE: Final = frozenset(
     {
         "not", "if", "then", "else", "items", "additionalProperties", "contains", "propertyNames",
@@ -46,43 +46,43 @@ _ONE: Final = frozenset(
 _LIST: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
 _BY_NAME: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
 _APART: Final = frozenset({"$defs", "definitions"})
-"""Schemas that are used only where they are referred to."""
+"""Keywords with schemas that are used only through references."""
 
 
 class Unusable(Exception):
-    """Nothing can be checked by it: it is broken, or could cost too much."""
+    """The schema cannot be used: it is invalid, or could cost too much."""
 
 
 class _Cost(Struct, frozen=True):
-    """What checking one value of a payload takes."""
+    """The cost of checking one value of a payload."""
 
     nodes: int
     """Comparisons."""
     patterns: int
     branches: int
-    """By how much references that come back multiply the comparisons at each level of the payload."""
+    """The factor by which recursive references multiply the comparisons at each level of the payload."""
     hops: int
-    """How many such references lead from one level to the next, at the most."""
+    """The maximum number of such references from one level to the next."""
     loops: int
-    """How many loops of references there are that do not share a place."""
+    """The number of reference cycles that share no node."""
 
 
 class _Place:
-    """What stands at one place of the document, without what it refers to."""
+    """One node of the document, without the nodes to which it refers."""
 
     def __init__(self) -> None:
         self.nodes = 0
         self.patterns = 0
         self.refs: list[tuple[str, bool]] = []
-        """Where it refers to, and whether the same value is checked there (and not a part of it)."""
+        """The nodes to which it refers, and whether they check the same value (not a part of it)."""
 
 
 class Rule:
-    """A schema that payloads are checked by."""
+    """A compiled schema."""
 
     def __init__(self, text: str) -> None:
-        """Raises `InvalidField` for a schema that refers to anything outside, else `Unusable` or what the
-        validator raises."""
+        """Raises `InvalidField` for a schema that refers to other documents; `Unusable`, or an error of the
+        validator, for other problems."""
         schema = msgspec.json.decode(text)
         document = _Document(schema)
         self._cost = document.cost()
@@ -91,11 +91,11 @@ class Rule:
         )
 
     def wrong(self, payload: bytes, value: Any) -> ValidationError | str | None:
-        """What is wrong with a payload: an error that says where, or words; None: nothing."""
+        """The problem of a payload: an error with its path, or a text; None if it fits."""
         cost = self.cost(payload, value)
         if cost > SCHEMA_COST_MAX or self._validator.is_valid(value):
             return None
-        if cost > SCHEMA_COST_TOLD_MAX:  # to say what is wrong takes a thousand times as long as to find out
+        if cost > SCHEMA_COST_TOLD_MAX:  # finding the reason takes a thousand times as long as the check
             return "it does not match the function's schema"
         try:
             self._validator.validate(value)
@@ -104,7 +104,7 @@ class Rule:
         return None
 
     def cost(self, payload: bytes, value: Any) -> int:
-        """How many comparisons it takes at the most."""
+        """The maximum number of comparisons."""
         values = 1 + payload.count(b",") + payload.count(b"[") + payload.count(b"{")
         each = self._cost
         cost = (values * each.nodes + each.patterns * PATTERN_COST * len(payload)) * each.hops
@@ -115,7 +115,7 @@ class Rule:
 
 
 class _Document:
-    """A schema as places that refer to each other."""
+    """A schema as a graph of nodes that refer to each other."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -123,13 +123,13 @@ class _Document:
         self._read("#")
 
     def cost(self) -> _Cost:
-        """Of the whole document, or `Unusable`."""
+        """The cost of the whole document, or `Unusable`."""
         nodes: dict[str, int] = {}
         patterns: dict[str, int] = {}
         branches = hops = 1
         loops = 0
         for group in _groups({name: [to for to, _ in place.refs] for name, place in self._places.items()}):
-            members = set(group)  # what they refer to besides each other came before them
+            members = set(group)  # the other nodes to which they refer came before them
             back = 0
             for name in group:
                 place = self._places[name]
@@ -147,7 +147,7 @@ class _Document:
         return _Cost(most, max(patterns.values()), branches, hops, loops)
 
     def _check_loop(self, group: list[str]) -> None:
-        """A loop of references that never goes on to a part of the value would not end."""
+        """Refuse reference cycles that always check the same value: they would not end."""
         members = set(group)
         same = {
             name: [to for to, same in self._places[name].refs if same and to in members] for name in group
@@ -157,7 +157,7 @@ class _Document:
                 raise Unusable("references that lead nowhere")
 
     def _read(self, name: str) -> None:
-        """What stands at a place, and at all places that it refers to."""
+        """Read a node and all nodes to which it refers."""
         waiting = [name]
         while waiting:
             name = waiting.pop()
@@ -183,7 +183,7 @@ class _Document:
                 place.patterns += len(value)
             inside = same and keyword in _SAME
             if keyword in _APART:
-                if isinstance(value, dict):  # walked for what is not allowed, and counted where it is used
+                if isinstance(value, dict):  # checked for forbidden keywords here, counted where it is used
                     for each in value.values():
                         self._walk(_Place(), each, same=False, depth=depth + 1)
                 continue
@@ -205,14 +205,14 @@ class _Document:
 
 
 _HINT: Final = "References may only be to places in the same document: #/$defs/NAME."
-# Keywords whose schemas are for the same value, and not for a part of it.
+# Keywords with schemas for the same value, not for a part of it.
 _SAME: Final = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
 )
 
 
 def _parts(keyword: str, value: Any) -> Iterator[Any]:
-    """The schemas that a keyword holds."""
+    """The schemas that a keyword contains."""
     if keyword in _LIST and isinstance(value, list):
         yield from value
     elif keyword in _BY_NAME and isinstance(value, dict):
@@ -222,7 +222,7 @@ def _parts(keyword: str, value: Any) -> Iterator[Any]:
 
 
 def _local(value: Any) -> str:
-    """A reference as a place of the document."""
+    """The path in the document that a reference names."""
     if isinstance(value, str) and (value == "#" or value.startswith("#/")):
         return unquote(value)
     raise InvalidField(
@@ -231,7 +231,7 @@ def _local(value: Any) -> str:
 
 
 def _count(value: Any, depth: int) -> int:
-    """How many values there are: of an enum, for example, each is compared."""
+    """The number of values: for example, each value of an enum is compared."""
     if depth > SCHEMA_DEPTH_MAX:
         raise Unusable(f"it is nested deeper than {SCHEMA_DEPTH_MAX}")
     if isinstance(value, dict):
@@ -242,7 +242,7 @@ def _count(value: Any, depth: int) -> int:
 
 
 def _depth(value: Any) -> int:
-    """How deep lists and objects are nested."""
+    """The nesting depth of lists and objects."""
     level, deep = [value], 0
     while level:
         parts: list[Any] = []
@@ -257,7 +257,7 @@ def _depth(value: Any) -> int:
 
 
 def _groups(edges: dict[str, list[str]]) -> list[list[str]]:
-    """Places that lead to each other, together (Tarjan); what a group leads to comes before it."""
+    """The strongly connected components (Tarjan). The components to which one leads come before it."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -302,7 +302,7 @@ _kept: WeakValueDictionary[str, Rule] = WeakValueDictionary()
 
 
 def rule(text: str) -> Rule | None:
-    """The rule of a schema, the same for all who say the same; None: nothing can be checked here."""
+    """The compiled schema, cached by its text; None if the validator is not installed."""
     if not text or Draft202012Validator is None:
         return None
     with _lock:

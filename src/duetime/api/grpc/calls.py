@@ -1,4 +1,4 @@
-"""What every call shares: its token, its size, how many there may be, and its errors."""
+"""Common to all gRPC calls: the token, the limits of size and number, and errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from duetime.limits import GRPC_UNREAD_MAX
 from duetime.v1.stub import SERVICE
 
 Handler = Callable[[Any, str | None], Awaitable[Message]]
-"""A request and the id it was given, to an answer."""
+"""Takes a request and its request id, returns the response."""
 
 
 class Unary:
-    """One call with one answer."""
+    """One unary call."""
 
     def __init__(self, name: str, kind: type[Message], handler: Handler, role: Role | None) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Unary:
 
 
 class Door:
-    """Where calls come in."""
+    """Admits calls."""
 
     def __init__(self, gate: Gate, load: Load, repeats: Repeats) -> None:
         self._gate = gate
@@ -46,19 +46,19 @@ class Door:
         self._repeats = repeats
         self.reading = Reading()
         self._unread = Places(GRPC_UNREAD_MAX, "calls without a message")
-        """Calls without their message: they take no place of those that are answered."""
+        """Calls with an unread message. They are counted separately from running calls."""
 
     def check(self, context: Context, role: Role) -> None:
-        """Raise unless the token in the call's metadata allows it."""
+        """Raise unless the token in the metadata has the role."""
         self._gate.check_token(token_of(context), role)
 
     async def message(self, context: Context) -> bytes:
-        """The first message of a call whose token is known."""
+        """The first message of a call with a valid token."""
         with self._unread.one(bearer.get()):
             return await self.reading.one(context)
 
     def behaviour(self, unary: Unary) -> Callable[[object, Context], Awaitable[bytes]]:
-        """What grpc calls, when the headers are there and before the message is read."""
+        """The handler for grpc. It runs when the headers have arrived, before the message is read."""
 
         async def call(requests: object, context: Context) -> bytes:
             try:
@@ -71,7 +71,7 @@ class Door:
         return call
 
     async def _answer(self, unary: Unary, context: Context) -> bytes:
-        if unary.role is None:  # health is asked under any load
+        if unary.role is None:  # health must be available under any load
             return await self._handled(unary, await self.reading.stranger(context), context)
         self.check(context, unary.role)
         load, token = self._load, bearer.get()
@@ -87,7 +87,7 @@ class Door:
         return await self._once(unary, request, body, context)
 
     async def _once(self, unary: Unary, request: Message, body: bytes, context: Context) -> bytes:
-        """A write: repeated with the id of the first, it is done once."""
+        """Run a write. A repetition with the same request id has no second effect."""
         call = _as_call(unary, body, context)
 
         async def handle(call: Call) -> Answer:

@@ -1,5 +1,5 @@
-"""How many connections the gRPC port has. The library counts them, closes those that are too many, and tells
-nobody; so they are counted here when somebody asks for the server's health.
+"""The connection limit of the gRPC port. The library closes connections beyond the limit without reporting
+it, so they are counted here for the health check.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _ESTABLISHED = "01"
 
 
 class GrpcAdmission(Admission):
-    """The limit of the gRPC port, which the library keeps."""
+    """The limit of the gRPC port, which the library enforces."""
 
     port = 0
-    """Where it listens; 0: not yet."""
+    """The port; 0 before it listens."""
 
     def options(self) -> list[tuple[str, int]]:
-        """What the library must know: how many connections there may be, how long they may take to say
-        something, and how long they may stay without a call."""
+        """The options of the library: maximum connections, time limit of the handshake, and maximum time
+        without a call."""
         return [
             ("grpc.max_allowed_incoming_connections", self.most),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
@@ -35,15 +35,15 @@ class GrpcAdmission(Admission):
 
 
 def _files() -> int:
-    """How many files this process has open: a cheap look, before the expensive one."""
+    """The number of open files of this process: a cheap check before the expensive one."""
     try:
         return len(os.listdir("/proc/self/fd"))
-    except OSError:  # not on this system: nothing is told
+    except OSError:  # not available on this system
         return 0
 
 
 def _connections(port: int) -> int:
-    """How many connections there are to a port of this machine."""
+    """The number of connections to a local port."""
     found = 0
     for name in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
         try:

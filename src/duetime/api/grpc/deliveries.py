@@ -1,4 +1,4 @@
-"""Everybody who takes deliveries over gRPC: how they come in, and how they are sent home when it stops."""
+"""The `Deliveries` call: admits connections of workers and subscribers, and ends them at shutdown."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from duetime.protocol.command import Drain
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
 
-# How long a client may take to read the last words.
+# How long a client may take to read the last message.
 _LAST_WORDS_MS = 2_000
 
 
 class DeliveriesParts(Struct):
-    """What deliveries need."""
+    """The parts that the call needs."""
 
     service: Service
     channel: StreamChannel
@@ -41,7 +41,7 @@ class DeliveriesParts(Struct):
 
 
 class DeliveryCalls:
-    """The bidirectional call, and all who are in it."""
+    """The bidirectional call, and all open connections."""
 
     def __init__(self, parts: DeliveriesParts) -> None:
         self._parts = parts
@@ -73,7 +73,8 @@ class DeliveryCalls:
         return message.hello
 
     async def _first_word(self, context: Context) -> None:
-        """Hear a client out before it is refused: one that is still writing would not learn why."""
+        """Read the client's messages before it is refused: a client that still writes would not get the
+        reason."""
         with contextlib.suppress(InvalidField):
             await self._parts.door.reading.stranger(context, _LAST_WORDS_MS)
 
@@ -95,7 +96,7 @@ class DeliveryCalls:
         session = Session(context, parts.service.running, parts.channel, self._packer, parts.result_bytes_max)
         if self._stopping:
             raise NotReady("The server is stopping.")
-        self._sessions.add(session)  # it runs before others have a turn: a stop speaks to all of them
+        self._sessions.add(session)  # runs before other tasks: a shutdown must reach all connections
         self._nobody.clear()
         book = parts.service.functions
         try:
@@ -110,7 +111,7 @@ class DeliveryCalls:
                 self._nobody.set()
 
     async def stop(self, within_s: float) -> None:
-        """Hand out nothing more, take outcomes for a while, and let everybody go."""
+        """Send no more deliveries, accept outcomes for a while, then end all connections."""
         self._stopping = True
         engine = self._parts.service.engine
         if engine is not None:

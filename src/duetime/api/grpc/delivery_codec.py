@@ -1,4 +1,4 @@
-"""Between the messages of `Deliveries` and what kernel and channel know: parcels out, outcomes in."""
+"""Converts deliveries into messages of `Deliveries`, and messages into outcomes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARTS_KEPT = 1_024
 
 
 class Packer:
-    """Makes messages of deliveries. What comes from the terms is made once for all that share them."""
+    """Converts deliveries into messages. The part that comes from the terms is cached."""
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[Terms, pb.Delivery]] = {}
@@ -81,7 +81,7 @@ class Packer:
             part.entity.CopyFrom(intents_pb2.Entity(type=target.kind, id=target.id, message=target.message))
         if len(self._parts) >= _PARTS_KEPT:
             self._parts.clear()
-        self._parts[id(terms)] = (terms, part)  # the terms are kept too: so long their id is nobody else's
+        self._parts[id(terms)] = (terms, part)  # the terms are kept too, so that their id() is not reused
         return part
 
 
@@ -97,7 +97,7 @@ def aborts(dropped: Iterable[Dropped]) -> pb.ServerMessage:
 
 
 def results(number: int, settlements: list[Settlement], counted: list[bool]) -> pb.ServerMessage:
-    """What became of acks."""
+    """The results of acks."""
     stale = [
         pb.AckResults.Stale(intent_id=each.id, delivery=each.delivery)
         for each, counts in zip(settlements, counted, strict=True)
@@ -149,7 +149,7 @@ def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int, consumer: str) -
 
 
 def _log(text: str) -> str:
-    """The newest of it that is kept."""
+    """The newest part of a log, within the limit."""
     whole = text.encode()
     if len(whole) <= ATTEMPT_LOG_BYTES_MAX:
         return text
@@ -157,7 +157,7 @@ def _log(text: str) -> str:
 
 
 def functions(hello: pb.Hello) -> Iterator[Function]:
-    """What a worker says it can run."""
+    """The functions that a worker announces."""
     for each in hello.functions:
         place = each.WhichOneof("place")
         yield Function(
@@ -170,7 +170,7 @@ def functions(hello: pb.Hello) -> Iterator[Function]:
 
 
 def words(report: pb.ProgressReport, now_ms: int) -> dict[tuple[str, int], Progress]:
-    """How far deliveries are."""
+    """The progress of deliveries."""
     if len(report.words) > PROGRESS_MAX:
         raise InvalidField(
             f"{len(report.words)} progress reports are in one message; {PROGRESS_MAX} are allowed."
@@ -188,7 +188,7 @@ def words(report: pb.ProgressReport, now_ms: int) -> dict[tuple[str, int], Progr
 
 
 def plain(number: float) -> float:
-    """Whole numbers without a point."""
+    """A whole number as an integer."""
     return int(number) if number.is_integer() else number
 
 
@@ -217,7 +217,7 @@ def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
 
 
 def _done(done: pb.Done, bytes_max: int) -> Outcome:
-    """The work is done, whatever is wrong with the result: to do it again would not help."""
+    """The outcome of a finished delivery. An invalid result is rejected, because a retry would not help."""
     if not done.result:
         return _DONE
     if len(done.result) > bytes_max:

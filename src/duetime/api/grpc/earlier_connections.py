@@ -1,7 +1,7 @@
-"""The connections that a client had before this one, as far as they still hold deliveries.
+"""The earlier connections of a client that still hold deliveries.
 
-A client that reconnects gets a new name, and goes on with what it holds. It says what that is: a delivery
-that was written to a connection and never arrived must not be kept alive by the client's heartbeats.
+A client that reconnects gets a new name and continues with the deliveries it holds. It lists them, because
+its heartbeats must not renew the lease of a delivery that never arrived.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ _UNHELD = Lost("the connection broke before it arrived")
 
 
 class Earlier:
-    """The names of a client's earlier connections, and what it has of theirs."""
+    """The names of a client's earlier connections, and the deliveries that it has of them."""
 
     def __init__(self, names: tuple[str, ...], hello: pb.Hello, reads: Reader) -> None:
         self._names = names
         self._reads = reads
         self._told = hello.HasField("holding")
-        """Whether the client said what it has. If not, it keeps no lease alive."""
+        """Whether the client listed its deliveries. If not, its heartbeats renew no earlier lease."""
         self._has = {(each.intent_id, each.delivery) for each in hello.holding.held}
 
     def names(self) -> tuple[str, ...]:
-        """Those that still hold something."""
+        """The connections that still hold deliveries."""
         if self._names:
             self._names = tuple(name for name in self._names if self._reads.held(name))
         return self._names
 
     def alive(self) -> tuple[str, ...]:
-        """Those for which a sign of life of this client counts."""
+        """The connections for which a heartbeat of this client counts."""
         return self.names() if self._told else ()
 
     def settled(self, settlement: Settlement) -> Settlement:
-        """An outcome in the name of the connection that holds its delivery, if this client had that one."""
+        """The outcome with the name of the connection that holds its delivery, if it belongs to this
+        client."""
         for name in self.names():
             intent = self._reads.held(name).get(settlement.id)
             if intent is not None and intent.delivery == settlement.delivery:
@@ -45,8 +46,8 @@ class Earlier:
         return settlement
 
     def unheld(self, channel: StreamChannel) -> list[Settlement]:
-        """The end of everything that the client does not have: it never reached it. What was not even written
-        is handed back by the channel, without counting as an attempt."""
+        """Outcomes for the deliveries that the client does not have: they never arrived. The channel returns
+        those that were not written, without counting an attempt."""
         found: list[Settlement] = []
         for name in self.alive():
             written = channel.supersede(name)

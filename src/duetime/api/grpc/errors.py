@@ -1,4 +1,4 @@
-"""Errors over gRPC: a status for every client, and our own code and problem in the trailer."""
+"""Errors over gRPC: a gRPC status, and Duetime's code and problem in the trailer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 CODE: Final = "duetime-error-code"
 PROBLEM: Final = "duetime-problem-bin"
-# Trailers share 8 KiB with everything else in them; what would not fit is told without its details.
+# All trailers share 8 KiB. A problem that would not fit is sent without its details.
 _PROBLEM_BYTES_MAX = 4_096
 _WORDS_MAX = 1_000
 
@@ -40,7 +40,7 @@ _BY_STATUS: Final = {
     431: grpc.StatusCode.INVALID_ARGUMENT,
     503: grpc.StatusCode.UNAVAILABLE,
 }
-# Where gRPC tells apart what HTTP does not.
+# Statuses that gRPC distinguishes and HTTP does not.
 _BY_CLASS: Final[Mapping[type[DuetimeError], grpc.StatusCode]] = {
     errors.RevisionMoved: grpc.StatusCode.ABORTED,
     errors.StateForbids: grpc.StatusCode.FAILED_PRECONDITION,
@@ -51,12 +51,12 @@ _logger = logging.getLogger("duetime.api")
 
 
 def status_of(error: DuetimeError) -> grpc.StatusCode:
-    """The status that a client without our codes understands."""
+    """The gRPC status of an error."""
     return _BY_CLASS.get(type(error)) or _BY_STATUS.get(error.status, grpc.StatusCode.INTERNAL)
 
 
 def trailer(error: DuetimeError) -> tuple[tuple[str, str | bytes], ...]:
-    """What goes with the status."""
+    """The trailer of an error."""
     text = problems.encode(error)
     if len(text) > _PROBLEM_BYTES_MAX:
         short = replace(
@@ -70,7 +70,7 @@ def trailer(error: DuetimeError) -> tuple[tuple[str, str | bytes], ...]:
 
 
 def problem(shown: Problem) -> pb.Problem:
-    """A problem as a message: in answers that have several."""
+    """A problem as a message, for responses with several."""
     return pb.Problem(
         error_code=shown.error_code,
         status=shown.status,
@@ -81,7 +81,7 @@ def problem(shown: Problem) -> pb.Problem:
 
 
 async def refuse(context: Context, error: Exception, place: str) -> NoReturn:
-    """End a call with an error. What is not one of ours is a bug, logged with a trace id."""
+    """End a call with an error. An error that is not Duetime's is a bug, and is logged with a trace id."""
     if not isinstance(error, DuetimeError):
         trace = secrets.token_hex(8)
         _logger.error("Bug %s in %s", trace, place, exc_info=error)

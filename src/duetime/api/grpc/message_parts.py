@@ -1,7 +1,7 @@
-"""Messages with very many parts are refused before they are parsed.
+"""Refuses messages with too many parts before they are parsed.
 
-A part takes two bytes of a message and some hundred bytes once it is parsed. So the fields of a large message
-are counted first, as they stand on the wire.
+A part needs two bytes in a message, and about a hundred bytes after parsing. So the fields of a large message
+are counted first, in the encoded message.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any
 from duetime.errors import TooLarge
 from duetime.limits import ACKS_MAX, BATCH_CREATE_MAX
 
-# A smaller message cannot hold enough parts to matter: some ten megabytes.
+# A smaller message is not counted: its parts need at most some ten megabytes.
 _SMALL_BYTES = 256 * 1024
-# The most parts that a message may have, and its other fields.
+# The maximum number of parts of a message, plus its other fields.
 _FIELDS_MAX = max(ACKS_MAX, BATCH_CREATE_MAX) + 100
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 
 
 def check_parts(kind: Any, body: bytes) -> None:
-    """Raise if a message, or a large one inside it, has more fields than any of ours may have. `kind` is its
-    descriptor: protobuf has several types of those."""
+    """Raise if a message, or a large message inside it, has too many fields. `kind` is its descriptor:
+    protobuf has several types of those."""
     if len(body) <= _SMALL_BYTES:
         return
     count = place = 0
@@ -45,13 +45,13 @@ def check_parts(kind: Any, body: bytes) -> None:
             elif wire in (_EIGHT, _FOUR):
                 place += 8 if wire == _EIGHT else 4
             else:
-                return  # no message of ours: the parser says so
+                return  # not a valid message: the parser reports it
         except IndexError:
-            return  # it ends in the middle: the parser says so, too
+            return  # truncated: the parser reports it
 
 
 def _varint(body: bytes, place: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """A varint, and the position after it."""
     byte = body[place]
     place += 1
     if byte < 128:

@@ -1,4 +1,4 @@
-"""What the gRPC port is made of. Knows nothing of gRPC itself, which may not be installed."""
+"""The parts of the gRPC port. Does not import grpc, which may not be installed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from duetime.settings import ServerSettings
 
 
 class GrpcParts(Struct):
-    """What the gRPC port serves, and with what it is shared."""
+    """The parts of the gRPC port, some of them shared with HTTP."""
 
     settings: ServerSettings
     admission: GrpcAdmission
-    """Of the gRPC port's connections."""
+    """The admission of connections to the gRPC port."""
     service: Service
     gate: Gate
     revocations: Revocations

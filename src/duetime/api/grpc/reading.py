@@ -1,11 +1,11 @@
-"""Messages on their way in: none is read before its caller is known, and only some at a time.
+"""Reads messages: only after the caller was checked, and only some at a time.
 
-What the library reads stays in memory until the message is whole, and a client may never finish it. So a call
-is handled from its headers on: who may not call is refused before anything is read, and who may waits for a
-place. Until then a call costs no more than the window of its stream.
+The library keeps a message in memory until it is complete, and a client may never finish it. So a call is
+handled from its headers on: an unauthorized call is refused before its message is read, and an authorized
+call waits for a slot. Until then a call costs at most the window of its stream.
 
-Calls that need no token have places of their own. There nobody waits: an honest message comes together with
-its call, so the one that has been incomplete for longest makes room for the next.
+Calls that need no token have separate slots, without waiting: an honest message arrives together with its
+call, so the oldest incomplete message is dropped for a new one.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ M = TypeVar("M", bound=Message)
 
 
 class Reading:
-    """The places for messages that are not whole yet: of all callers, and of each token."""
+    """The slots for incomplete messages: of all callers, and of each token."""
 
     def __init__(self) -> None:
         self._all = asyncio.Semaphore(GRPC_READING_MAX)
         self._of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._open: dict[asyncio.Timeout, None] = {}
-        """Of callers without a token, the oldest first."""
+        """The slots of callers without a token, oldest first."""
 
     async def one(self, context: Context, within_ms: int = REQUEST_MS) -> bytes:
         """The next message of a call."""
@@ -79,12 +79,12 @@ class Reading:
 
 
 class OpenCalls:
-    """Calls of other services that need no token: few at a time, and small ones."""
+    """Calls of the standard services, which need no token: limited in number and size."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._open = Counter[str]()
-        """By kind: streams that stay open keep no single call out."""
+        """Counted by kind, so that open streams do not block unary calls."""
 
     def unary(
         self, kind: type[Message], method: Callable[[Any, Context], Awaitable[Message]]
@@ -101,7 +101,7 @@ class OpenCalls:
     def stream(
         self, kind: type[Message], method: Callable[[Any, Context], Awaitable[None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """One message in, many out."""
+        """A server-streaming call."""
 
         async def call(requests: object, context: Context) -> None:
             async def answer() -> None:
@@ -114,7 +114,7 @@ class OpenCalls:
     def both(
         self, kind: type[Message], method: Callable[[Any, Context], AsyncIterator[Message]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Many in and many out."""
+        """A bidirectional call."""
 
         async def call(requests: object, context: Context) -> None:
             async def answer() -> None:
@@ -143,7 +143,7 @@ class OpenCalls:
         while True:
             try:
                 yield await self._read(kind, context)
-            except InvalidField:  # it is over, or too slow
+            except InvalidField:  # the call has ended, or is too slow
                 return
 
 
@@ -154,7 +154,7 @@ def _whole(body: Any) -> bytes:
 
 
 def read(kind: type[M], body: bytes) -> M:
-    """Bytes as a message."""
+    """Parse bytes as a message."""
     check_parts(kind.DESCRIPTOR, body)
     message = kind()
     try:

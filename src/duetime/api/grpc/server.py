@@ -21,15 +21,15 @@ from duetime.limits import GRPC_STREAMS_PER_CONNECTION
 from duetime.v1 import duetime_pb2
 from duetime.v1.stub import SERVICE
 
-# A connection that is silent for this long is asked whether it lives, and has this long to answer.
+# A connection that is silent for this long gets a keepalive ping, and has this long to answer.
 _KEEPALIVE_MS = 20_000
 _KEEPALIVE_TIMEOUT_MS = 10_000
-# Calls that are still under way when everybody was told to go.
+# How long a shutdown waits for calls that still run.
 _GRACE_S = 1.0
 
 
 class GrpcSide:
-    """Beside HTTP: the same service on another port."""
+    """The gRPC server beside HTTP: the same service on another port."""
 
     def __init__(self, parts: GrpcParts) -> None:
         self._parts = parts
@@ -48,7 +48,10 @@ class GrpcSide:
                 ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_TIMEOUT_MS),
-                ("grpc.http2.bdp_probe", 0),  # else windows grow to megabytes, also for strangers
+                (
+                    "grpc.http2.bdp_probe",
+                    0,
+                ),  # otherwise windows grow to megabytes, also for clients without a token
             ]
         )
         self._add_calls(server)
@@ -84,7 +87,7 @@ class GrpcSide:
         self._add_open_calls(server, OpenCalls(door.reading))
 
     def _add_open_calls(self, server: grpc.aio.Server, calls: OpenCalls) -> None:
-        """The standard services of health and reflection, which need no token."""
+        """The standard services for health and reflection, which need no token."""
         self._health = health.aio.HealthServicer()
         names = (
             duetime_pb2.DESCRIPTOR.services_by_name["Duetime"].full_name,

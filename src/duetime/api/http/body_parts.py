@@ -1,8 +1,8 @@
-"""Bodies with very many parts are refused before the parts are made.
+"""Refuses bodies with too many items before they are decoded.
 
-A part takes two bytes of JSON and some hundred bytes of memory, and a decoder compares a list with its limit
-only when the list is there. So what may be too many is first counted, by a decoder that makes nothing of the
-parts and stops at the first that is too many.
+An item needs two bytes of JSON and about a hundred bytes of memory, and a decoder checks the limit of a list
+only after it has decoded the list. So the items are counted first, by a decoder that creates no objects and
+stops at the limit.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from msgspec import Raw, Struct
 from duetime.errors import TooLarge
 from duetime.limits import BATCH_CREATE_MAX
 
-# The lists of our requests that may be long.
+# The lists in requests that may be long.
 _LISTS = ("after", "intentIds", "members")
 _TOO_MANY = "at most length"
 
 
 def check_parts(body: bytes | Raw) -> None:
-    """Raise if a JSON array, or a list in a JSON object, has more parts than any request may have."""
+    """Raise if a JSON array, or a list in a JSON object, has too many items."""
     if len(body) <= 2 * BATCH_CREATE_MAX:
         return
     text = bytes(body)
@@ -38,11 +38,11 @@ def check_parts(body: bytes | Raw) -> None:
                 hint=f"Send at most {BATCH_CREATE_MAX} at a time.",
             ) from None
     except (msgspec.MsgspecError, RecursionError):
-        pass  # whoever reads it says what is wrong
+        pass  # the decoder reports the error later
 
 
 def check_lines(body: bytes) -> None:
-    """The same for parts that are one a line. Ten times as many, for lines may be empty."""
+    """The same for NDJSON. Ten times as many lines are allowed, because lines may be empty."""
     if body.count(b"\n") > 10 * BATCH_CREATE_MAX:
         raise TooLarge(
             f"The request has more than {10 * BATCH_CREATE_MAX} lines.",
@@ -52,7 +52,7 @@ def check_lines(body: bytes) -> None:
 
 @cache
 def _counters() -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
-    """An array of not too many, whatever they are; and an object that has such arrays."""
+    """Types for counting: an array with a maximum length, and an object with such arrays."""
     names = [(f"part{number}", Raw, Raw()) for number in range(BATCH_CREATE_MAX)]
     many: type[Struct] = msgspec.defstruct("Many", names, array_like=True, forbid_unknown_fields=True)
     lists = msgspec.defstruct("Lists", [(name, many | None, None) for name in _LISTS])

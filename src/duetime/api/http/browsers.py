@@ -1,9 +1,9 @@
-"""Which requests come from a page of another site, judged by the headers that browsers set and pages cannot.
+"""Refuses requests from pages of other sites, by headers that browsers set and pages cannot change.
 
-A browser sends requests of any page to any address, this server's included, and its user has a network that
-the page has not. Such a request is refused whatever its token. Programs send none of these headers, but for
-`Host`: it must name this server, so that a page cannot reach it under a name of its own (DNS rebinding). An
-address in `Host` is no name, and always fine.
+A browser sends requests of any page to any address, including this server, from inside the user's network.
+Such a request is refused, with or without a token. Programs send none of these headers except `Host`. It must
+contain a name of this server, so that a page cannot reach it under another name (DNS rebinding). An IP
+address in `Host` is always accepted.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from duetime.errors import BadConfig, BadHttp, DuetimeError, ForeignHost, Foreig
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-# Values of Sec-Fetch-Site that a page of this server, or a user who types the address, sends.
+# Values of Sec-Fetch-Site for a page of this server, and for an address that the user typed.
 _OWN_SITE: Final = frozenset({b"same-origin", b"none"})
 _JUDGED: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
-# Spellings of `Host` that were found to be fine. They are few; who tries many is not remembered.
+# The maximum number of cached values of `Host`.
 _KNOWN_MAX: Final = 1_000
 _HOST_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
 def names_in(hosts: str) -> list[str]:
-    """The names in the setting server.hosts. What could never match a `Host` header is refused: with
-    `*` or `http://duetime:7928` accepted, every request would be refused and nothing would say why."""
+    """The names in the setting server.hosts. A value that can never match a `Host` header, such as `*` or
+    `http://duetime:7928`, is refused: otherwise every request would be refused without an explanation."""
     names = [name for each in hosts.split(",") if (name := _plain(each))]
     for name in names:
         if not (_HOST_NAME.fullmatch(name) or _is_address(name)):
@@ -43,15 +43,16 @@ class Browsers:
     """Knows the names of this server."""
 
     def __init__(self, names: Iterable[str] = (), *, tls: bool = False) -> None:
-        """`names`: beside localhost, this machine's name and addresses. `tls`: it speaks TLS itself."""
+        """`names`: names in addition to localhost, the machine's name and addresses. `tls`: the server uses
+        TLS."""
         self._given = frozenset(name for each in names if (name := _plain(each)))
         self._names = self._given | {"localhost", _plain(socket.gethostname())}
         self._tls = tls
         self.known: set[bytes] = set()
-        """Values of `Host` that are fine."""
+        """Accepted values of `Host`."""
 
     def judge(self, headers: Headers, version: str = "1.1") -> DuetimeError | None:
-        """Why a request with these headers is refused; None: it is not."""
+        """The error for a request with these headers; None if it is accepted."""
         hosts = origins = 0
         host = origin = b""
         for name, value in headers:
@@ -80,8 +81,8 @@ class Browsers:
         return name in self._names or _is_address(name)
 
     def _same_origin(self, origin: bytes, host: bytes) -> bool:
-        """Whether the page is this server's own: its origin is what the request is sent to. A proxy that
-        changes Host is told by the names that were given."""
+        """Whether the page belongs to this server: its origin is the address of the request. For a proxy that
+        changes Host, the configured names decide."""
         scheme, separator, place = origin.lower().partition(b"://")
         if not separator or scheme not in ((b"https",) if self._tls else (b"http", b"https")):
             return False
@@ -89,7 +90,7 @@ class Browsers:
 
 
 def _name_in(place: bytes) -> str:
-    """The name in `name:port`; empty where it is neither."""
+    """The name in `name:port`; empty if the value has another form."""
     name, colon, port = place.rpartition(b":")
     if not colon or place.endswith(b"]"):
         name = place

@@ -1,7 +1,7 @@
 """A listening socket that counts connections before anything is read from them, with TLS or without.
 
-The loop's own server counts nothing: a connection is known to its protocol only after the TLS handshake, and
-a process without files logs every failed `accept`. Here, `accept` asks the `Admission` first.
+The server of asyncio has no limit: a protocol sees its connection only after the TLS handshake, and a process
+without file descriptors logs every failed `accept`. Here, `accept` asks the `Admission` first.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from duetime.limits import ACCEPT_PAUSE_MS, ACCEPTED_AT_ONCE, CLOSE_MS, HANDSHAK
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 Protocols = Callable[[Ticket], asyncio.Protocol]
-"""Makes the protocol of one connection, which releases the ticket when the connection is lost."""
+"""Creates the protocol of one connection. The protocol releases the ticket when the connection is lost."""
 
 
 class Listener:
-    """Accepts connections from one socket as long as there is room for them."""
+    """Accepts connections from one socket within the limits."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Listener:
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
-        """Accept nothing more. Connections stay; those that still shake hands are dropped."""
+        """Accept no more connections. Open ones stay; those in a TLS handshake are closed."""
         if not self._closed:
             self._closed = True
             self._loop.remove_reader(self._socket)
@@ -58,7 +58,7 @@ class Listener:
         await asyncio.gather(*self._joining, return_exceptions=True)
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):  # then others have their turn
+        for _ in range(ACCEPTED_AT_ONCE):  # then other tasks have their turn
             try:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -79,7 +79,7 @@ class Listener:
             joining.add_done_callback(partial(self._joined, sock, ticket))
 
     async def _join(self, sock: socket.socket, ticket: Ticket) -> None:
-        """Hand the socket to the loop, which shakes hands where there is TLS."""
+        """Pass the socket to the event loop, which does the TLS handshake if there is one."""
         if self._tls is None:
             await self._loop.connect_accepted_socket(lambda: self._protocols(ticket), sock)
         else:
@@ -96,11 +96,11 @@ class Listener:
         error = None if joining.cancelled() else joining.exception()
         if joining.cancelled() or error is not None:
             ticket.release()
-            self._loop.call_soon(sock.close)  # after its transport, if it had one
-        if error is not None and not isinstance(error, OSError):  # a stranger's bad TLS is no news
+            self._loop.call_soon(sock.close)  # after its transport, if any
+        if error is not None and not isinstance(error, OSError):  # failed TLS handshakes are not logged
             raise error
 
     def _rest(self) -> None:
-        """Let files come free: what waits in the backlog keeps the socket readable."""
+        """Pause until file descriptors are free: waiting connections would keep the socket readable."""
         self._loop.remove_reader(self._socket)
         self._pause = self._loop.call_later(ACCEPT_PAUSE_MS / 1000, self.start)

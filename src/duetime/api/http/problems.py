@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json`: one table from an error to what its caller reads."""
+"""Errors as `application/problem+json`: one table from errors to problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from duetime.wire.problem import HintOut, Problem
 
 MEDIA_TYPE: Final = b"application/problem+json"
 
-# Where to look or go next, by the kind of error.
+# The endpoint to use next, by the class of error.
 ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
     errors.NoSuchIntent: "GET /v1/intents",
     errors.NoSuchRoute: "GET /docs",
@@ -39,17 +39,17 @@ ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
     errors.NoSpace: "GET /health",
     errors.Exhausted: "GET /health",
 }
-# A wait for errors that pass, when nobody knows better.
+# The default wait for temporary errors.
 _WAIT_MS: Final = 1_000
 _PLACE = re.compile(r" - at `([^`]*)`$")
-# What is not there may be left out, or be null: of no interest to who has sent something else.
+# "| null" in a type is not useful to a caller that sent another type.
 _OR_NULL = re.compile(r" \| null(?=[^`]*`, got)")
 _REGEX = re.compile(r"`str` matching regex ('.*')$")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 
 def problem(error: DuetimeError) -> Problem:
-    """What the caller of the API reads about an error."""
+    """The problem document of an error."""
     details = dict(error.details)
     wait_ms = details.pop("waitMs", _WAIT_MS if error.retryable else None)
     state = details.get("currentState")
@@ -75,16 +75,16 @@ def problem(error: DuetimeError) -> Problem:
 
 
 def encode(error: DuetimeError) -> bytes:
-    """The body of an answer about an error."""
+    """The body of an error response."""
     try:
         return msgspec.json.encode(problem(error))
-    except TypeError:  # a detail that is not JSON: the rest is worth more
+    except TypeError:  # a detail is not JSON: send the problem without details
         error.details = {}
         return msgspec.json.encode(problem(error))
 
 
 def retry_after_s(error: DuetimeError) -> int | None:
-    """The value of `Retry-After`, where waiting helps."""
+    """The value of `Retry-After`, if waiting helps."""
     if not error.retryable:
         return None
     wait_ms = error.details.get("waitMs", _WAIT_MS)
@@ -98,14 +98,14 @@ def _next_states(state: object) -> list[str]:
 
 
 def unreadable(error: Exception, kind: Any = Any) -> DuetimeError:
-    """Why a body could not be decoded: not JSON at all, or JSON that says something impossible."""
+    """The error for a body that cannot be decoded: it is not JSON, or has wrong values."""
     if not isinstance(error, msgspec.ValidationError):
         return errors.NotJson(f"The body is not JSON: {error}.", hint="Send a JSON object in UTF-8.")
     return invalid(str(error), kind=kind)
 
 
 def invalid(text: str, prefix: str = "$", kind: Any = Any, *, suggest: bool = True) -> DuetimeError:
-    """What msgspec says of a wrong value of this type, as the error our callers know."""
+    """Duetime's error for an error of msgspec about a wrong value of this type."""
     found = _PLACE.search(text)
     inside = found.group(1) if found else "$"
     place = inside.replace("$", prefix, 1)
@@ -120,9 +120,9 @@ def invalid(text: str, prefix: str = "$", kind: Any = Any, *, suggest: bool = Tr
 
 
 def _form(found: re.Match[str]) -> str:
-    """A form that works in the place of the pattern, which msgspec shows as Python's repr."""
+    """A valid example instead of the pattern, which msgspec shows as Python's repr."""
     return FORMS.get(ast.literal_eval(found.group(1)), found.group())
 
 
 def nobody_counts(error: DuetimeError) -> None:
-    """For those who answer callers where nobody wants to know how often one is refused."""
+    """Does nothing: the default if refusals are not counted."""

@@ -17,7 +17,7 @@ def test_one_token_leaves_room_for_others():
         places.check("a")
     places.check("b")
     places.begin("b")
-    with pytest.raises(Busy, match="4 streams are under way"):
+    with pytest.raises(Busy, match="4 streams are running"):
         places.check("c")
     places.end("a")
     assert places.has_room("a") and places.has_room("c")
