@@ -57,7 +57,7 @@ def board(tmp_path):
     """A demo whose intents were made, without a server."""
     found = ServerDemo(tmp_path, 100, 0.1)
     for number in range(100):
-        found._new(number, found.clock.now_ms(), "http://receiver")
+        found.new_intent(number, found.clock.now_ms(), "http://receiver")
     return found
 
 
@@ -75,11 +75,11 @@ def webhook(board: ServerDemo, kind: str, late_ms: int = 0, delivery: int = 1) -
 
 
 def test_an_account_that_is_right(board):
-    assert board._figures(intents(board)).accounted
+    assert board.figures(intents(board)).accounted
 
 
 def test_a_lost_intent_is_noticed(board):
-    assert board._figures(intents(board)[1:]).problems == ["1 intents are gone"]
+    assert board.figures(intents(board)[1:]).problems == ["1 intents are gone"]
 
 
 def test_a_wrong_end_is_noticed(board):
@@ -88,13 +88,13 @@ def test_a_wrong_end_is_noticed(board):
     found[place] = Intent(
         intent_id=found[place].intent_id, status="ACKED", execute_at=found[place].execute_at
     )
-    [problem] = board._figures(found).problems
+    [problem] = board.figures(found).problems
     assert problem.startswith("a missed one") and problem.endswith("is ACKED")
 
 
 def test_a_delivery_that_did_not_arrive_is_noticed(board):
-    board._answer("plain", [webhook(board, "plain")])
-    [problem] = board._figures(intents(board)).problems
+    board.answer("plain", [webhook(board, "plain")])
+    [problem] = board.figures(intents(board)).problems
     assert problem.endswith("had 0 deliveries, 1 arrived")
 
 
@@ -103,18 +103,18 @@ def test_a_delivery_that_did_not_arrive_is_noticed(board):
     [("plain", -60_000, "early"), ("cancelled", 0, "came to cancelled")],
 )
 def test_what_must_not_arrive_is_noticed(board, kind, late_ms, said):
-    board._answer(kind, [webhook(board, kind, late_ms)])
+    board.answer(kind, [webhook(board, kind, late_ms)])
     assert len(board.problems) == 1 and said in board.problems[0]
 
 
 def test_the_same_delivery_twice_is_noticed(board):
-    board._answer("plain", [webhook(board, "plain"), webhook(board, "plain", delivery=2)])
+    board.answer("plain", [webhook(board, "plain"), webhook(board, "plain", delivery=2)])
     assert board.problems == []
-    board._answer("plain", [webhook(board, "plain")])
+    board.answer("plain", [webhook(board, "plain")])
     assert "came twice with delivery 1" in board.problems[0]
 
 
 def test_the_receiver_answers_as_the_kinds_need(board):
     for kind, first, later in (("plain", 200, 200), ("flaky", 503, 200), ("refused", 410, 410)):
-        assert board._answer(kind, [webhook(board, kind)]) == first
-        assert board._answer(kind, [webhook(board, kind, delivery=2)]) == later
+        assert board.answer(kind, [webhook(board, kind)]) == first
+        assert board.answer(kind, [webhook(board, kind, delivery=2)]) == later

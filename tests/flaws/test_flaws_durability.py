@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -123,8 +124,9 @@ def test_flaw_13_finished_intents_are_forgotten_in_memory_and_on_disk(tmp_path):
         for id in ids:
             bench.cancel(id)
         bench.save(day)
-        assert len(store._hot) == 0
-        pages.append(store._reader.execute("SELECT count(*) FROM intents").fetchone()[0])
+        assert store.hot() == 0
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+            pages.append(connection.execute("SELECT count(*) FROM intents").fetchone()[0])
     assert max(pages) <= 3 * 200
     assert len(store.page(None, None, SEQ_MAX, 10_000)) <= 3 * 200
     store.close()

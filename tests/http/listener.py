@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ class Listener:
     ) -> None:
         place = urlsplit(server.url)
         self._connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+        self._connection.connect()
+        self._socket = self._connection.sock  # the connection forgets it when the answer has no end
         self._connection.request("GET", f"/v1/events{query}", headers=dict(headers or {}))
         self._answer = self._connection.getresponse()
         self.status = self._answer.status
@@ -51,9 +54,8 @@ class Listener:
         self.close()
 
     def close(self) -> None:
-        sock = self._connection.sock or getattr(self._answer.fp, "raw", None)
-        with contextlib.suppress(OSError, AttributeError):
-            (sock if self._connection.sock else sock._sock).shutdown(2)  # type: ignore[union-attr]
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         if self._thread.is_alive():
             self._thread.join(WAIT_S)
         self._answer.close()

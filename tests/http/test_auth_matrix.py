@@ -141,10 +141,7 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     made = serving.make(Config(data=DataSettings(dir=str(tmp_path_factory.mktemp("table") / "data"))))
-    try:
-        return Served(made.router)
-    finally:
-        made._parts.engine._store.close()
+    return Served(made.router)
 
 
 def concrete(path: str) -> str:

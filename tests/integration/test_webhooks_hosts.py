@@ -221,19 +221,19 @@ class Tracer:
 
     def __init__(self, ended: list[tuple[str, str]]) -> None:
         self._ended = ended
-        self._id = ""
+        self.id = ""
 
     def __call__(self, delivery: Deliver) -> Tracer:
         span = Tracer(self._ended)
-        span._id = delivery.id
+        span.id = delivery.id
         return span
 
     @property
     def traceparent(self) -> str:
-        return f"00-{self._id}"
+        return f"00-{self.id}"
 
     def end(self, outcome: Outcome) -> None:
-        self._ended.append((self._id, type(outcome).__name__))
+        self._ended.append((self.id, type(outcome).__name__))
 
 
 def test_tracing_and_counting():

@@ -65,7 +65,7 @@ class ScriptedLog(MemoryLog):
     def __init__(self, *, at_once: bool) -> None:
         super().__init__()
         self.error: Exception | None = None
-        self._at_once = at_once
+        self.at_once = at_once
         self._syncing: asyncio.Future[None] | None = None
 
     async def append(self, at: Position, frame: Frame) -> Position:
@@ -75,7 +75,7 @@ class ScriptedLog(MemoryLog):
         return await super().append(at, frame)
 
     async def sync(self) -> Position:
-        if not self._at_once:
+        if not self.at_once:
             self._syncing = asyncio.get_running_loop().create_future()
             await self._syncing
         return await super().sync()
@@ -248,7 +248,7 @@ def check_same(script: list[Step], simulated: Simulated, orders: list[tuple[Any,
         assert real.seen.events == simulated.seen.events
         assert orders == expected
         real.log.end_sync()
-        real.log._at_once = True
+        real.log.at_once = True
         await real.engine.close(0)
 
     run(main())

@@ -33,8 +33,9 @@ class CutBeforeEach(FaultyDisk):
         self.losses = losses
         self.script: Script | None = None
         self.cuts = 0
+        self.before = self.cut_power
 
-    def _step(self, name: str) -> int:
+    def cut_power(self, name: str) -> None:
         if self.script is not None and name in CHANGING:
             script, self.script = self.script, None
             for seed, survival in self.losses:
@@ -43,11 +44,10 @@ class CutBeforeEach(FaultyDisk):
                 script.check(disk)
                 self.cuts += 1
             self.script = script
-        return super()._step(name)
 
     def fork(self) -> FaultyDisk:
         disk = FaultyDisk()
-        disk.__dict__.update(deepcopy({key: self.__dict__[key] for key in disk.__dict__}))
+        disk.__dict__.update(deepcopy({key: self.__dict__[key] for key in disk.__dict__ if key != "before"}))
         return disk
 
 

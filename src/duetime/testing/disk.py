@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from random import Random
 from typing import Final
@@ -115,6 +115,8 @@ class FaultyDisk:
         # From the number of a write to the number of bytes it accepts.
         self.short_writes: dict[int, int] = {}
         self.power_off_before: int | None = None
+        # Called with the name of each operation before it is counted.
+        self.before: Callable[[str], None] | None = None
         self._power = True
         self._names: dict[str, _Node] = {}
         self._stable_names: dict[str, _Node] = {}
@@ -161,6 +163,14 @@ class FaultyDisk:
         """Remove a file, durable at once."""
         self._names.pop(path, None)
         self._stable_names.pop(path, None)
+
+    def flip(self, path: str, offset: int) -> None:
+        """Flip a bit of a file, also for those that have it open."""
+        self._names[path].data[offset] ^= 1
+
+    def open_files(self) -> int:
+        """The number of open files."""
+        return len(self._files)
 
     def used_bytes(self) -> int:
         """The total size of the files."""
@@ -265,6 +275,8 @@ class FaultyDisk:
         return self._free()
 
     def _step(self, name: str) -> int:
+        if self.before is not None:
+            self.before(name)
         number = len(self.operations) + 1
         if number == self.power_off_before:
             self.lose_power()

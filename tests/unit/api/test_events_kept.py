@@ -62,7 +62,7 @@ def event(number: int, size: int = 100, tags: dict[str, str] | None = None) -> E
 def ring(events: Iterable[Event]) -> Events:
     made = Events(None)  # type: ignore[arg-type]  # nothing is recorded, it is filled by the test
     for each in events:
-        made._keep(each)
+        made.keep(each)
     return made
 
 

@@ -85,12 +85,13 @@ def test_a_frame_larger_than_a_segment_has_one_to_itself(rig: Rig) -> None:
 
 
 def test_trim_removes_whole_segments_below_and_keeps_the_history() -> None:
-    rig = Rig()
-    rig.log._history_bytes = 1_000
+    rig = Rig(history_bytes=1_000)
     tails = [rig.append(b"x" * 400) for _ in range(9)]
     run_now(rig.log.trim(tails[7]))
     assert run_now(rig.log.start()) == tails[3]
-    rig.log._history_bytes = 0
+    run_now(rig.log.close())
+    rig.history_bytes = 0
+    rig.log = rig.opened()
     run_now(rig.log.trim(tails[7] - 1))
     assert run_now(rig.log.start()) == tails[5]
     run_now(rig.log.trim(tails[7]))
@@ -178,6 +179,7 @@ class SlowDisk(RealDisk):
         self.begun = asyncio.Event()
         self.leave = threading.Event()
         self.error = error
+        self.opened: dict[str, int] = {}
         self.closed: list[int] = []
         self.synced: list[int] = []
 
@@ -188,6 +190,10 @@ class SlowDisk(RealDisk):
             raise OSError(self.error, "failed")
         self.synced.append(file)
         super().sync_data(file)
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        file = self.opened[path] = super().open(path, create=create)
+        return file
 
     def close(self, file: int) -> None:
         self.closed.append(file)
@@ -200,8 +206,7 @@ def test_appends_and_rotations_go_on_while_a_sync_is_under_way(tmp_path: Path) -
         log = FileLog(tmp_path, disk=disk, segment_bytes_max=1_000)
         await log.open()
         await append_all(log, [b"x" * 400])
-        assert log._newest is not None
-        old = log._newest.file
+        [old] = [file for path, file in disk.opened.items() if ".seg" in path]
         first = asyncio.create_task(log.sync())
         await disk.begun.wait()
         await append_all(log, [b"y" * 400])
@@ -209,14 +214,13 @@ def test_appends_and_rotations_go_on_while_a_sync_is_under_way(tmp_path: Path) -
         # The task runs up to its wait for the thread, which is busy with the first.
         await asyncio.wait([second], timeout=0)
         await append_all(log, [b"z" * 400])
-        assert len(log._firsts) == 2
+        assert len(list(tmp_path.glob("*.seg"))) == 2
         assert old not in disk.closed, "the sync under way still needs it"
         disk.leave.set()
         assert await first == 470
         assert await second == 940
         assert old in disk.closed
         assert disk.synced == [old], "the rotation covered the second"
-        assert log._synced == 940
         await log.close()
 
     asyncio.run(work())

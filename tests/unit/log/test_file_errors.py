@@ -57,7 +57,7 @@ def test_a_full_disk_at_rotation_refuses_and_leaves_no_trace(rig: Rig, operation
     with pytest.raises(NoSpace):
         rig.append(b"y" * 400)
     assert len(rig.segments()) == 1
-    del rig.disk._step
+    rig.disk.before = None
     rig.append(b"y" * 400)
     assert rig.bodies() == [b"x" * 400, b"x" * 400, b"y" * 400]
     assert not [path for path in rig.disk.contents() if path.endswith(".tmp")]
@@ -151,7 +151,7 @@ def test_any_other_error_while_writing_stops_the_log(rig: Rig, operation: str) -
         with pytest.raises(Fatal):
             run_now(call())
     run_now(rig.log.close())
-    del rig.disk._step
+    rig.disk.before = None
     assert run_now(bodies_of(rig.opened())) == [b"x" * 400] * 2
 
 
@@ -217,7 +217,7 @@ def test_an_error_while_opening_lets_go_of_everything(error: int) -> None:
         if opened and len(disk.operations) < number:
             break
         run_now(log.close())
-        assert not disk._files
+        assert not disk.open_files()
         disk.errors = {}
         run_now(log.open())
         run_now(log.close())

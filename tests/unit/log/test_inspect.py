@@ -175,7 +175,7 @@ def test_of_very_many_segments_only_the_oldest_are_held_open(
     with Look("log", disk) as look:
         disk.forget(f"log/{segment_name(940)}")
         assert [first for _, first, _ in look.files()] == [0, 1_880]
-    assert not disk._files
+    assert not disk.open_files()
 
 
 # Beside a writer.
@@ -236,8 +236,7 @@ def test_what_a_writer_adds_during_the_look_is_not_damage(cut_at: int) -> None:
 def test_damage_is_found_beside_a_writer(offset: int) -> None:
     disk, _ = moving()
     path = f"log/{segment_name(0)}"
-    node = disk._names[path]
-    node.data[offset] ^= 1
+    disk.flip(path, offset)
     (damage,) = verify("log", disk)
     assert damage.offset <= offset < damage.offset + 470
     with pytest.raises(Damaged, match=f"at {damage.offset}"):
@@ -253,7 +252,7 @@ def test_a_scan_ends_where_an_earlier_look_did(disk: FaultyDisk) -> None:
 def test_a_look_that_cannot_open_a_segment_holds_nothing(disk: FaultyDisk) -> None:
     opened = [number for number in range(1, 9) if _opens(disk, number)]
     assert opened == [4, 5, 6], "the mark, the names, then three segments"
-    assert not disk._files
+    assert not disk.open_files()
 
 
 def _opens(disk: FaultyDisk, number: int) -> bool:

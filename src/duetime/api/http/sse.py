@@ -188,10 +188,10 @@ class Events:
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = _shown(change, intent)
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
-        self._keep(Event(place, _slim(intent), change.new, text, shown))
+        self.keep(Event(place, _slim(intent), change.new, text, shown))
         self.wake()
 
-    def _keep(self, event: Event) -> None:
+    def keep(self, event: Event) -> None:
         """One more; the oldest go when there are too many, or too many bytes of them."""
         ring = self._ring
         ring.append(event)

@@ -156,7 +156,7 @@ class Demo(Board):
                 self.id = id
 
             async def deposit(self, number: int) -> int:
-                demo._deposited(self.id, number)
+                demo.deposited(self.id, number)
                 return number
 
         self.tasks: dict[str, Planned[[str, int], Any]] = {
@@ -180,7 +180,7 @@ class Demo(Board):
         if context.delivery == 1 and context.intent_id in self.submitted:
             self.late_ms[tier].append(late_ms)
 
-    def _deposited(self, account: str, number: int) -> None:
+    def deposited(self, account: str, number: int) -> None:
         self.deliveries += 1
         last = self._last.get(account, 0)
         if number != last + 1 and account.startswith(self.run_id):
@@ -201,13 +201,13 @@ class Demo(Board):
             await app.ask(Pause(f"task:{CLOSED_QUEUE}"))
             watch = contextlib.nullcontext() if quiet else screen(self)
             with watch:
-                await self._submit_all()
+                await self.submit_all()
                 await self._all_ended()
             await app.ask(Resume(f"task:{CLOSED_QUEUE}"))
             views = await app.find(limit=1 << 40)
-        return self._figures(views)
+        return self.figures(views)
 
-    async def _submit_all(self) -> None:
+    async def submit_all(self) -> None:
         # The first is due after all are submitted, so that lateness is measured and not the submits.
         first_ms = self.clock.now_ms() + 300 + self.count // 4
         step_ms = self.seconds * 1000 / self.count
@@ -244,7 +244,7 @@ class Demo(Board):
 
     # The result.
 
-    def _figures(self, views: list[View]) -> Figures:
+    def figures(self, views: list[View]) -> Figures:
         mine = [view for view in views if view.id in self.submitted]
         statuses = Counter(view.status.name for view in mine)
         kinds = Counter(self._kind(view) for view in mine)

@@ -81,7 +81,7 @@ class ServerDemo(Board):
     async def run(self, *, quiet: bool) -> Figures:
         async with (
             _serving(self.folder, self.problems) as url,
-            _receiving(self._answer) as receiver,
+            _receiving(self.answer) as receiver,
             Client(url) as client,
         ):
             following = asyncio.create_task(self._follow(client))
@@ -92,7 +92,7 @@ class ServerDemo(Board):
             following.cancel()
             await asyncio.gather(following, *self._revivals, return_exceptions=True)
             found = [each async for each in client.every(tags={"demo": self.run_id})]
-        return self._figures(found)
+        return self.figures(found)
 
     # Submitting.
 
@@ -101,7 +101,8 @@ class ServerDemo(Board):
         first_ms = self.clock.now_ms() + 1_000 + self.count // 2
         step_ms = self.seconds * 1000 / self.count
         news = [
-            self._new(number, round(first_ms + number * step_ms), receiver) for number in range(self.count)
+            self.new_intent(number, round(first_ms + number * step_ms), receiver)
+            for number in range(self.count)
         ]
         single = [new for number, new in enumerate(news) if number % 100 < SINGLE]
         many = [new for number, new in enumerate(news) if number % 100 >= SINGLE]
@@ -118,7 +119,7 @@ class ServerDemo(Board):
                 if again.intent_id != new["intent_id"]:
                     self.problems.append(f"{again.intent_id} was made by a key that was known")
 
-    def _new(self, number: int, at_ms: int, receiver: str) -> NewIntent:
+    def new_intent(self, number: int, at_ms: int, receiver: str) -> NewIntent:
         tier = TIER_NAMES[(number + number // 100) % len(TIER_NAMES)]
         kind = KINDS[number * 37 % 100]
         id = f"{self.run_id}.{number}"
@@ -145,7 +146,7 @@ class ServerDemo(Board):
 
     # Receiving.
 
-    def _answer(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> int:
+    def answer(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> int:
         """The response to a webhook. Each webhook is compared with what was submitted."""
         status = 200
         for body in bodies:
@@ -193,7 +194,7 @@ class ServerDemo(Board):
 
     # The result.
 
-    def _figures(self, found: list[Intent]) -> Figures:
+    def figures(self, found: list[Intent]) -> Figures:
         statuses = Counter(each.status for each in found)
         kinds = Counter(self.kind_of[each.intent_id] for each in found)
         missing = len(self.kind_of) - len(found)

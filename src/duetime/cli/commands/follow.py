@@ -58,7 +58,7 @@ def follow(
                 if event.gap:
                     output.words("Some events were dropped: the output is incomplete.", style="yellow")
                     continue
-                _show(event, as_json)
+                show(event, as_json)
                 number += 1
                 if number == count:
                     return
@@ -67,7 +67,7 @@ def follow(
         server.ask(url, token, run)
 
 
-def _show(event: Transition, as_json: bool) -> None:
+def show(event: Transition, as_json: bool) -> None:
     observed.add(event.intent_id)
     if as_json:
         output.json_line(event)

@@ -62,7 +62,7 @@ def test_what_a_stopped_demo_left_goes_on():
     async def begin() -> None:
         async with stopped.app as app:
             stopped.run_id = app.new_id(stopped.clock.now_ms())
-            await stopped._submit_all()
+            await stopped.submit_all()
             await app.stop(drain_ms=0)
 
     asyncio.run(begin())
@@ -76,28 +76,28 @@ def finished():
     """A demo that has run, and the views of its intents."""
     run = demo.Demo(":memory:", 100, 0.1)
     kept: list = []
-    figures_of = run._figures
+    figures_of = run.figures
 
     def keep(views):
         kept.extend(views)
         return figures_of(views)
 
-    run._figures = keep  # type: ignore[method-assign]
+    run.figures = keep  # type: ignore[method-assign]
     assert asyncio.run(run.run(quiet=True)).accounted
-    run._figures = figures_of  # type: ignore[method-assign]
+    run.figures = figures_of  # type: ignore[method-assign]
     return run, kept
 
 
 def test_a_lost_intent_is_noticed(finished):
     run, views = finished
-    figures = run._figures(views[1:])
+    figures = run.figures(views[1:])
     assert not figures.accounted and figures.problems == ["1 intents are gone"]
 
 
 def test_an_intent_that_never_ends_is_noticed(finished):
     run, views = finished
     views[0] = msgspec.structs.replace(views[0], status=Status.DUE)
-    figures = run._figures(views)
+    figures = run.figures(views)
     assert not figures.accounted and figures.problems == [f"{views[0].id} is still DUE"]
 
 
@@ -105,21 +105,21 @@ def test_a_wrong_end_is_noticed(finished):
     run, views = finished
     place = next(index for index, view in enumerate(views) if view.status is Status.ACKED)
     views[place] = msgspec.structs.replace(views[place], status=Status.DEAD_LETTERED)
-    figures = run._figures(views)
+    figures = run.figures(views)
     assert not figures.accounted and "ended as DEAD_LETTERED" in figures.problems[0]
 
 
 def test_order_is_checked(finished):
     run, _ = finished
     account = f"{run.run_id}.0"
-    run._deposited(account, 99)
+    run.deposited(account, 99)
     assert run.problems and "got message 99" in run.problems[0]
 
 
 def test_problems_are_exit_1(monkeypatch, capsys):
     class Broken(demo.Demo):
-        def _figures(self, views):
-            return super()._figures(views[1:])
+        def figures(self, views):
+            return super().figures(views[1:])
 
     monkeypatch.setattr(demo, "Demo", Broken)
     assert main.main(["demo", "--count", "100", "--seconds", "0.1"]) == 1

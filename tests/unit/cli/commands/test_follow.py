@@ -17,5 +17,5 @@ def test_only_what_was_handed_out_is_late(status, late, capsys):
         intent_id="order-7", status=status, at=moment_of(1_900_000_000_000), precision_tier="FAST",
         lane="task:mail", late_ms=0,
     )  # fmt: skip
-    follow._show(event, as_json=False)
+    follow.show(event, as_json=False)
     assert ("0 ms late" in capsys.readouterr().out) is late

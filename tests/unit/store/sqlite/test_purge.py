@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,7 @@ def test_forgotten_ones_take_no_memory(store):
     marks = Marks(finished_before_ms=2_000)
     store.forget(marks)
     save(store, 1, marks)
-    assert not store._hot
+    assert not store.hot()
 
 
 def test_room_is_used_again(store, path):
@@ -197,5 +198,6 @@ def test_room_is_used_again(store, path):
             seq += 1
             finish(store, seq, 1_000 * round_)
         purged(store, path, Marks(finished_before_ms=1_000 * round_))
-        pages.append(store._reader.execute("PRAGMA page_count").fetchone()[0])
+        with closing(sqlite3.connect(path)) as connection:
+            pages.append(connection.execute("PRAGMA page_count").fetchone()[0])
     assert max(pages[10:]) <= max(pages[:10])
