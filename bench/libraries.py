@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from statistics import median
 
 import aiohttp
 
-from bench.serve import in_process, load, request
+from bench.serve import cpu_s, in_process, load, request
 from duetime.client.http.transport import Request, Transport
 
 ROUNDS = 5
@@ -48,7 +49,7 @@ def serve(pipe: Connection, fast: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="duetime-bench-") as folder:
         config = Config(data=DataSettings(dir=folder), server=ServerSettings(port=0, grpc_port=0))
         server = serving.make(config)
-        asyncio.run(server.run(lambda where: pipe.send(int(where.http.rpartition(":")[2]))))
+        asyncio.run(server.run(lambda where: pipe.send((int(where.http.rpartition(":")[2]), os.getpid()))))
 
 
 async def http_clients(port: int) -> None:
@@ -92,17 +93,22 @@ async def _rate(send: Send, callers: int, each: int) -> float:
     return callers * each / (time.perf_counter() - began_s)
 
 
-async def fast_path(ports: dict[str, int]) -> None:
+async def fast_path(servers: dict[str, tuple[int, int]]) -> None:
+    """`servers`: port and process of each."""
     post = request("POST", "/v1/intents", INTENT)
     for connections, count in ((1, POSTS // 4), (32, POSTS)):
-        rates: dict[str, list[float]] = {name: [] for name in ports}
+        rates: dict[str, list[float]] = {name: [] for name in servers}
+        cpu: dict[str, list[float]] = {name: [] for name in servers}
         for _ in range(ROUNDS):
-            for name, port in ports.items():
+            for name, (port, pid) in servers.items():
+                used_s = cpu_s(pid)
                 good, seconds = await load(port, connections, repeat(post, count))
                 assert good == count
                 rates[name].append(good / seconds)
+                cpu[name].append((cpu_s(pid) - used_s) * 1e6 / count)
         for name, found in rates.items():
-            _print(f"POST ASYNC, {connections} connections, {name}", found)
+            note = f"{median(cpu[name]):.0f} us of CPU each"
+            _print(f"POST ASYNC, {connections} connections, {name}", found, note)
 
 
 def _print(what: str, rates: list[float], note: str = "") -> None:
@@ -113,11 +119,11 @@ def main() -> None:
     with ExitStack() as stack:
         pipes = {
             name: stack.enter_context(in_process(serve, name == "fast path"))
-            for name in ("fast path", "application")
+            for name in ("fast path", "router")
         }
-        ports = {name: pipe.recv() for name, pipe in pipes.items()}
-        asyncio.run(http_clients(ports["fast path"]))
-        asyncio.run(fast_path(ports))
+        servers = {name: pipe.recv() for name, pipe in pipes.items()}
+        asyncio.run(http_clients(servers["fast path"][0]))
+        asyncio.run(fast_path(servers))
 
 
 if __name__ == "__main__":
