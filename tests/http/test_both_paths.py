@@ -1,7 +1,7 @@
-"""The same request by the quick way and by the long one: thousands of pairs, and no difference but the time.
+"""The same request through the fast path and through the router: thousands of pairs with equal responses.
 
-The quick way takes a request only when all of it came at once. So each is sent in one packet, and again with
-its last byte behind the rest.
+The fast path takes a request only if it arrives at once. So each request is sent in one packet, and again
+with its last byte in a second packet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Single intents take a shorter way than everything else, and nobody can tell but by the time it takes."""
+"""The fast path of single intents gives the same responses as the router."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NEW = {"delayMs": 3_600_000, "stream": {"name": "nobody"}}
 OWN = ("intentId", "executeAt", "createdAt", "updatedAt", "nextAttemptAt")
 
 
-def long_way(name: str) -> str:
-    """A header that makes a request one that is not plain."""
+def by_router(name: str) -> str:
+    """A header with which a request does not take the fast path."""
     return f"X-Duetime-Request-Id: {name}"
 
 
@@ -36,7 +36,7 @@ def connected(server) -> Iterator[socket.socket]:
 
 
 def read(connection: socket.socket, count: int) -> list[Reply]:
-    """So many answers, and nothing behind them."""
+    """This many responses, and nothing after them."""
     data = b""
     found: list[Reply] = []
     while len(found) < count:
@@ -56,12 +56,12 @@ def read(connection: socket.socket, count: int) -> list[Reply]:
 
 
 def answers(connection: socket.socket, count: int) -> list[tuple[int, dict]]:
-    """So many answers: the status of each, and what it says."""
+    """This many responses: status and body of each."""
     return [(answer.status, answer.json) for answer in read(connection, count)]
 
 
 def post(server, new: dict | bytes, *headers: str) -> Reply:
-    """In one packet, as those do who are in a hurry: clients that send the head first go the long way."""
+    """In one packet, for the fast path: a request whose head comes first goes to the router."""
     with connected(server) as connection:
         connection.sendall(request(new if isinstance(new, bytes) else json.dumps(new).encode(), *headers))
         return read(connection, 1)[0]
@@ -77,9 +77,9 @@ def post(server, new: dict | bytes, *headers: str) -> Reply:
     ],
     ids=["plain", "payload", "terms", "flow"],
 )
-def test_both_ways_say_the_same(server, fresh, more):
+def test_both_paths_give_the_same_response(server, fresh, more):
     short = post(server, {**NEW, **more})
-    long = post(server, {**NEW, **more}, long_way(fresh()))
+    long = post(server, {**NEW, **more}, by_router(fresh()))
     assert (short.status, long.status) == (201, 201)
     assert set(short.headers) == set(long.headers)
     assert short.headers["location"] == f"/v1/intents/{short.json['intentId']}"
@@ -90,7 +90,7 @@ def test_both_ways_say_the_same(server, fresh, more):
     assert {name: short.json[name] for name in same} == {name: long.json[name] for name in same}
 
 
-def test_a_twin_is_told_so(server, fresh):
+def test_a_duplicate_gets_the_existing_intent(server, fresh):
     new = {**NEW, "unique": {"key": fresh(), "until": "START"}}
     first, second = (post(server, new) for _ in range(2))
     assert (first.status, second.status) == (201, 200)
@@ -102,8 +102,8 @@ def test_many_in_one_packet_are_answered_in_order(server, fresh):
     ids = [fresh() for _ in range(30)]
     bodies = [json.dumps({**NEW, "intentId": id}).encode() for id in ids]
     bodies[7] = b"{"
-    # Some go the long way, between those that do not.
-    sent = [request(body, *([long_way(fresh())] if n % 3 == 2 else [])) for n, body in enumerate(bodies)]
+    # Every third one goes to the router.
+    sent = [request(body, *([by_router(fresh())] if n % 3 == 2 else [])) for n, body in enumerate(bodies)]
     with connected(server) as connection:
         connection.sendall(b"".join(sent))
         found = answers(connection, len(ids))
@@ -124,7 +124,7 @@ def test_a_body_that_comes_in_pieces(server, fresh):
     assert server.ask("GET", f"/v1/intents/{new['intentId']}").status == 200
 
 
-def test_pieces_of_unknown_length(server, fresh):
+def test_a_chunked_body(server, fresh):
     body = json.dumps({**NEW, "intentId": fresh()}).encode()
     chunks = b"".join(b"1\r\n%b\r\n" % body[n : n + 1] for n in range(len(body))) + b"0\r\n\r\n"
     head = b"POST /v1/intents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -134,14 +134,14 @@ def test_pieces_of_unknown_length(server, fresh):
 
 
 @pytest.mark.parametrize(("version", "headers"), [("1.0", []), ("1.1", ["Connection: close"])])
-def test_who_wants_no_more_is_let_go(server, version, headers):
+def test_the_connection_is_closed_if_the_client_wants_it(server, version, headers):
     with connected(server) as connection:
         connection.sendall(request(json.dumps(NEW).encode(), *headers, version=version))
         assert answers(connection, 1)[0][0] == 201
         assert connection.recv(1) == b""
 
 
-def test_who_goes_away_made_it_all_the_same(server, fresh):
+def test_an_intent_is_created_also_if_the_client_has_gone(server, fresh):
     ids = [fresh() for _ in range(20)]
     for id in ids:
         with connected(server) as connection:
@@ -149,19 +149,19 @@ def test_who_goes_away_made_it_all_the_same(server, fresh):
     wanted = set(ids)
     while wanted:
         wanted -= {id for id in wanted if server.ask("GET", f"/v1/intents/{id}").status == 200}
-    assert post(server, NEW).status == 201, "and nobody is in the way of the next"
+    assert post(server, NEW).status == 201, "and the next request is not blocked"
 
 
-def test_a_refusal_of_the_engine_is_told_as_ever(server, fresh):
+def test_a_refusal_by_the_engine_is_the_same_on_both_paths(server, fresh):
     new = {**NEW, "intentId": fresh()}
     assert post(server, new).status == 201
     short = post(server, new)
-    long = post(server, new, long_way(fresh()))
+    long = post(server, new, by_router(fresh()))
     assert short.status == 409 and short.headers["content-type"] == "application/problem+json"
     assert short.json == long.json and set(short.headers) == set(long.headers)
 
 
-def test_a_request_too_large_is_too_large_whatever_is_in_it(tmp_path):
+def test_a_request_that_is_too_large_is_refused_on_both_paths(tmp_path):
     new = json.dumps(NEW).encode()
     with ServerProcess(tmp_path / "data", server__request_bytes_max=5_000) as server:
         assert post(server, new.ljust(5_000)).status == 201
