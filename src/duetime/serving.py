@@ -39,8 +39,8 @@ from duetime.clock import Clock, SystemClock
 from duetime.config import Config
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.library import Library
-from duetime.engine.meter import Meter
+from duetime.engine.reads.library import Library
+from duetime.engine.reads.meter import Meter
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
 from duetime.insight.tracing import make_tracing

@@ -19,10 +19,10 @@ from duetime.client.http.address import url_of
 from duetime.client.remote.backend import RemoteBackend
 from duetime.clock import Clock, SystemClock
 from duetime.config import Config
-from duetime.engine.audit import AuditReport, audit
-from duetime.engine.backup import Backup
-from duetime.engine.backup import backup as make_backup
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.durability.audit import AuditReport, audit
+from duetime.engine.durability.backup import Backup
+from duetime.engine.durability.backup import backup as make_backup
 from duetime.engine.embedded_reads import EngineReads
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options

@@ -25,8 +25,9 @@ EXTRAS = {
     "asgiref", "django", "django_tasks", "numpy", "sklearn", "sqlalchemy", "threadpoolctl",
 }
 ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")
-BRIDGES = ("contrib.outbox", "contrib.django", "contrib.sqlalchemy", "ml")
-SERVER = tuple(f"duetime.{room}" for room in (*ROOMS, *BRIDGES))
+BRIDGES = ("contrib.outbox", "contrib.django", "contrib.sqlalchemy")
+MODEL = tuple(f"engine.predictions.{name}" for name in ("regressor", "trainer"))
+SERVER = tuple(f"duetime.{room}" for room in (*ROOMS, *BRIDGES, *MODEL))
 for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
     # The plugin and the contracts are for those who have pytest.
     if not module.name.startswith("duetime.testing") and module.name != "duetime.__main__":

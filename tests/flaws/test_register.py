@@ -21,7 +21,7 @@ PAINS = {
     5: ("e2e/test_server_ticks.py", "test_killed_across_ticks_each_has_exactly_one_intent"),
     6: ("integration/test_schedules.py", "test_what_was_missed_while_it_was_down"),
     7: ("e2e/test_held.py", "test_a_second_process_is_told_who_holds_the_folder"),
-    8: ("unit/engine/test_calendar.py", "test_where_clocks_change_in_forty_years"),
+    8: ("unit/engine/schedules/test_calendar.py", "test_where_clocks_change_in_forty_years"),
     9: ("worker/test_functions.py", "test_a_function_of_each_kind_runs_and_knows_its_delivery"),
     10: ("typing/test_typing.py", "test_types_go_through"),
     11: ("integration/test_tasks.py", "test_it_is_tried_again_until_it_works"),

@@ -12,7 +12,7 @@ import pytest
 from duetime import errors
 from duetime.api.codec.intent_decoder import Defaults
 from duetime.api.service import Service
-from duetime.engine.library import Library
+from duetime.engine.reads.library import Library
 from duetime.store.archive import Archive
 from tests.grpc.subscriber import Subscriber
 from tests.http.checks import problem

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from duetime import App
-from duetime.engine.gauges import gauges
+from duetime.engine.reads.gauges import gauges
 from tests.integration.rig import engine_of
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from duetime import App, Status, errors
 from duetime.config import Config
-from duetime.engine.gauges import gauges
+from duetime.engine.reads.gauges import gauges
 from duetime.settings import StoreSettings
 from tests.integration.rig import SOON, Gate, WatchedDisk, engine_of, on_disk, running
 

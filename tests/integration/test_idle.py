@@ -10,7 +10,7 @@ import pytest
 
 from duetime import App
 from duetime.config import Config
-from duetime.engine.gauges import gauges
+from duetime.engine.reads.gauges import gauges
 from duetime.settings import LogSettings, StoreSettings
 from tests.integration.rig import SOON, engine_of
 

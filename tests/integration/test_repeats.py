@@ -8,8 +8,8 @@ import pytest
 
 from duetime import App, errors
 from duetime.config import Config
-from duetime.engine import checkpointer
-from duetime.engine.gauges import gauges
+from duetime.engine.durability import checkpointer
+from duetime.engine.reads.gauges import gauges
 from duetime.protocol.command import Pause, Resume
 from duetime.settings import StoreSettings
 from tests.integration.rig import SOON, Gate, WatchedDisk, engine_of, on_disk

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from duetime import App
-from duetime.engine import calendar
+from duetime.engine.schedules import calendar
 from duetime.errors import InvalidField, NoSuchSchedule
 from duetime.testing.time import EPOCH_MS, ManualClock, virtual
 from tests.integration.asynchronous import asynchronous

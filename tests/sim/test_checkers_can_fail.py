@@ -14,9 +14,10 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import limits
-from duetime.engine import recovery, shell
-from duetime.engine.inbox import Request
-from duetime.engine.pump import Pump
+from duetime.engine.durability import recovery
+from duetime.engine.shell import shell
+from duetime.engine.shell.inbox import Request
+from duetime.engine.shell.pump import Pump
 from duetime.errors import InDoubt
 from duetime.kernel import dependents, invariants, lifecycle, retry, transitions
 from duetime.kernel.commands import advance, control, schedules, settle

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from duetime.engine.pump import Pump
+from duetime.engine.shell.pump import Pump
 from duetime.kernel import claims, lifecycle, retention
 from duetime.kernel.commands import leap, schedules, submit
 from duetime.kernel.transitions import move

@@ -19,7 +19,7 @@ from duetime.engine import engine as engine_module
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options, settings_commands
-from duetime.engine.shell import Acts, Shell
+from duetime.engine.shell.shell import Acts, Shell
 from duetime.errors import Damaged, DuetimeError, NoSpace
 from duetime.kernel.kernel import Answer
 from duetime.limits import FRAME_BYTES_MAX

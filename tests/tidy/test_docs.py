@@ -84,7 +84,7 @@ def test_every_place_that_a_link_names_is_there():
     assert not wrong
 
 
-# A path in a page: `engine/shell.py`, `tests/golden/`.
+# A path in a page: `engine/shell/shell.py`, `tests/golden/`.
 PATH = re.compile(r"`((?:[\w.-]+/)*[\w.-]+(?:\.(?:py|md|toml|proto)|/))`")
 PAGES_WITH_PATHS = ("CONTRIBUTING.md", "docs/architecture.md", "docs/dependencies.md")
 

@@ -16,7 +16,7 @@ from duetime.api.codec.intent_encoder import Shower
 from duetime.api.functions.registry import Check, Functions
 from duetime.api.http import problems
 from duetime.engine.engine import Engine
-from duetime.engine.library import Library
+from duetime.engine.reads.library import Library
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
 from duetime.kernel import query
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive

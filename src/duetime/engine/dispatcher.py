@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from duetime.channels.channel import Channel, PullChannel, Settler
-from duetime.engine.meter import Meter
+from duetime.engine.reads.meter import Meter
 from duetime.protocol.effect import Abort, Deliver, Effect, Voided
 from duetime.protocol.outcome import Rejected, Settlement
 from duetime.protocol.terms import Target

@@ -14,26 +14,26 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from duetime.clock import Clock
-from duetime.engine.alarm import make_alarm
-from duetime.engine.checkpointer import Checkpointer
-from duetime.engine.commands import Commands
+from duetime.engine.admission.commands import Commands
+from duetime.engine.admission.guard import Guard
+from duetime.engine.admission.submissions import Submissions
 from duetime.engine.dispatcher import Dispatcher
-from duetime.engine.guard import Guard
-from duetime.engine.inbox import Counted, Inbox
-from duetime.engine.intake import Submissions
+from duetime.engine.durability.checkpointer import Checkpointer
+from duetime.engine.durability.recovery import recover_into
+from duetime.engine.durability.syncer import Syncer
 from duetime.engine.options import Options, settings_commands
 from duetime.engine.phase import Phase, not_running
-from duetime.engine.planner import Planner
 from duetime.engine.predictions.predictor import Predictor
-from duetime.engine.progress import Progresses
-from duetime.engine.pulse import Pulse
-from duetime.engine.pump import Pump
-from duetime.engine.reader import Reader
-from duetime.engine.recovery import recover_into
-from duetime.engine.shell import Acts, Shell
-from duetime.engine.syncer import Syncer
+from duetime.engine.reads.progress import Progresses
+from duetime.engine.reads.reader import Reader
+from duetime.engine.schedules.planner import Planner
+from duetime.engine.shell.inbox import Counted, Inbox
+from duetime.engine.shell.pump import Pump
+from duetime.engine.shell.shell import Acts, Shell
+from duetime.engine.timing.alarm import make_alarm
+from duetime.engine.timing.pulse import Pulse
+from duetime.engine.timing.window import Window
 from duetime.engine.waiters import Observer, Waiters
-from duetime.engine.window import Window
 from duetime.errors import Closed, DuetimeError, Fatal, NoSuchIntent
 from duetime.kernel import query
 from duetime.kernel.kernel import Kernel

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from duetime.duration_text import span
 from duetime.engine.engine import Engine
-from duetime.engine.gauges import Gauges, Hands, LaneGauge, gauges, hands
+from duetime.engine.reads.gauges import Gauges, Hands, LaneGauge, gauges, hands
 from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
 from duetime.timefmt import plural
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from msgspec import Struct
 
 from duetime.engine.engine import Engine
-from duetime.engine.gauges import Gauges, LaneGauge, LogGauge, PermitsGauge, StoreGauge, TierGauge, gauges
-from duetime.engine.histogram import Histogram
-from duetime.engine.meter import Meter
+from duetime.engine.reads.gauges import (
+    Gauges,
+    LaneGauge,
+    LogGauge,
+    PermitsGauge,
+    StoreGauge,
+    TierGauge,
+    gauges,
+)
+from duetime.engine.reads.histogram import Histogram
+from duetime.engine.reads.meter import Meter
 from duetime.limits import TIER_WINDOW_MS
 from duetime.protocol.intent import Status
 from duetime.timefmt import iso, iso_or_none

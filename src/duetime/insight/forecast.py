@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from duetime.duration_text import span
 from duetime.engine.engine import Engine
-from duetime.engine.gauges import Gauges, credits, gauges
-from duetime.engine.histogram import Histogram
-from duetime.engine.library import Library, Slot
-from duetime.engine.meter import Meter
+from duetime.engine.reads.gauges import Gauges, credits, gauges
+from duetime.engine.reads.histogram import Histogram
+from duetime.engine.reads.library import Library, Slot
+from duetime.engine.reads.meter import Meter
 from duetime.errors import BadQuery
 from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.timefmt import iso, plural

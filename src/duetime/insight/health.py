@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from duetime.clock import Clock
 from duetime.duration_text import span
-from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
-from duetime.engine.meter import Meter
+from duetime.engine.reads import gauges as inside
+from duetime.engine.reads.meter import Meter
 from duetime.insight import machine
 from duetime.insight.chronoscope import TierScope, look
 from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSign

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec import Struct
 
 from duetime.engine.engine import Engine
-from duetime.engine.gauges import Gauges
-from duetime.engine.histogram import Histogram
-from duetime.engine.meter import Meter
 from duetime.engine.predictions.model import STATES
-from duetime.engine.tally import Tally
+from duetime.engine.reads.gauges import Gauges
+from duetime.engine.reads.histogram import Histogram
+from duetime.engine.reads.meter import Meter
+from duetime.engine.reads.tally import Tally
 from duetime.insight import machine
 from duetime.insight.autoscale import QueueSignal
 from duetime.insight.workers import idle

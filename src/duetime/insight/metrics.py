@@ -16,10 +16,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
-from duetime.engine.histogram import Histogram
-from duetime.engine.meter import Meter
+from duetime.engine.reads import gauges as inside
+from duetime.engine.reads.histogram import Histogram
+from duetime.engine.reads.meter import Meter
 from duetime.insight.autoscale import autoscale
 from duetime.insight.metric_table import COUNTER, GAUGE, METRICS, Source, Spec
 

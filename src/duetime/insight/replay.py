@@ -6,9 +6,9 @@ import asyncio
 
 from msgspec import Struct
 
-from duetime.engine import gauges as inside
 from duetime.engine.engine import Engine
-from duetime.engine.library import Library, status_at
+from duetime.engine.reads import gauges as inside
+from duetime.engine.reads.library import Library, status_at
 from duetime.log.time_index import FramePlace, SegmentSpan, seek, spans
 from duetime.protocol.intent import Entry
 from duetime.timefmt import iso

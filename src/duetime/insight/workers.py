@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from duetime.channels.pull import Connected
 from duetime.duration_text import span
-from duetime.engine.reader import Reader
+from duetime.engine.reads.reader import Reader
 from duetime.limits import HEARTBEAT_MS
 from duetime.timefmt import plural
 

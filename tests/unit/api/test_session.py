@@ -13,8 +13,8 @@ from duetime.channels.pull import StreamChannel
 from duetime.engine import engine as engine_module
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.meter import Meter
 from duetime.engine.options import Options
+from duetime.engine.reads.meter import Meter
 from duetime.errors import NoSpace
 from duetime.log.frame import Frame
 from duetime.log.log import Position

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from duetime import App
-from duetime.engine import library
 from duetime.engine.embedded_reads import EngineReads
+from duetime.engine.reads import library
 from duetime.errors import Closed
 from duetime.protocol.command import Cancel
 from duetime.protocol.intent import ACKED, CANCELED, DISPATCHING, SCHEDULED

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from duetime.channels.channel import Settler
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.library import Library
-from duetime.engine.meter import Meter
 from duetime.engine.options import Options
+from duetime.engine.reads.library import Library
+from duetime.engine.reads.meter import Meter
 from duetime.log.file import FileLog
 from duetime.protocol.command import Settings
 from duetime.protocol.effect import Abort, Deliver

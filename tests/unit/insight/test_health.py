@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from duetime.engine.meter import Meter
+from duetime.engine.reads.meter import Meter
 from duetime.errors import Fatal
 from duetime.insight.health import Narrator
 from duetime.insight.rules import RULES, Signs, TierSign

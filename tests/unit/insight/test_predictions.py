@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from duetime.engine.predictions.messages import Score, Trained
 from duetime.insight.predictions import predictions
-from duetime.ml.messages import Score, Trained
 from duetime.protocol.command import LaneSettings, Order, SetLane
 from duetime.protocol.terms import Task
 from tests.unit.insight.rig import run, world

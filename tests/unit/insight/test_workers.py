@@ -9,8 +9,8 @@ import pytest
 from duetime.channels.pull import Connected
 from duetime.engine.phase import Phase
 from duetime.engine.predictions.durations import Durations
-from duetime.engine.progress import Progresses
-from duetime.engine.reader import Reader
+from duetime.engine.reads.progress import Progresses
+from duetime.engine.reads.reader import Reader
 from duetime.insight.workers import idle, unserved
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.command import LaneSettings, Pause, SetLane

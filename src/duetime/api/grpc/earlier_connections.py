@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from duetime.channels.pull import StreamChannel
-from duetime.engine.reader import Reader
+from duetime.engine.reads.reader import Reader
 from duetime.protocol.outcome import Lost, Settlement
 from duetime.v1 import deliveries_pb2 as pb
 

@@ -19,7 +19,7 @@ from duetime.api.grpc.earlier_connections import Earlier
 from duetime.api.grpc.errors import Context
 from duetime.api.grpc.reading import read
 from duetime.channels.pull import StreamChannel
-from duetime.engine.commands import resolver
+from duetime.engine.admission.commands import resolver
 from duetime.engine.engine import Engine
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
 from duetime.kernel.kernel import Answer

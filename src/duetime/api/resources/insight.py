@@ -10,7 +10,7 @@ from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Answer
 from duetime.api.resources.intents import encode
 from duetime.api.service import Service
-from duetime.engine.meter import Meter
+from duetime.engine.reads.meter import Meter
 from duetime.errors import BadQuery, MissingParameter, NoSuchIntent
 from duetime.insight.autoscale import autoscale
 from duetime.insight.chronoscope import look

@@ -23,7 +23,7 @@ from duetime.api.http.router import Parameter, Route
 from duetime.api.resources.intents import encode, expected_revision, no_body
 from duetime.api.resources.routes import REQUEST_ID, REVISION
 from duetime.api.service import Service
-from duetime.engine import calendar
+from duetime.engine.schedules import calendar
 from duetime.errors import DuetimeError, InvalidField
 from duetime.limits import DAY_MS, SCHEDULE_ID_CHARS_MAX
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from duetime.clock import Clock
+from duetime.engine.predictions.features import function_of
 from duetime.engine.predictions.sketch import Sketch
 from duetime.limits import PREDICT_ENOUGH, PREDICT_FUNCTIONS_MAX, PREDICT_RECENT_MAX
-from duetime.ml.features import function_of
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Done, Settlement
 from duetime.protocol.terms import Terms

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from duetime.engine.predictions.features import Row
+from duetime.engine.predictions.messages import Answer, Ask, Failed, Trained, read_message, write
 from duetime.limits import (
     PREDICT_ANSWER_MS,
     PREDICT_LATE_MAX,
@@ -25,8 +27,6 @@ from duetime.limits import (
     PREDICT_ROWS_PER_MS,
     PREDICT_SLICE,
 )
-from duetime.ml.features import Row
-from duetime.ml.messages import Answer, Ask, Failed, Trained, read_message, write
 
 _logger = logging.getLogger("duetime")
 
@@ -120,7 +120,7 @@ class Model:
         self.starts += 1
         pipe = asyncio.subprocess.PIPE
         process = self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "duetime.ml", str(path),
+            sys.executable, "-m", "duetime.engine.predictions.trainer", str(path),
             stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=_LINE_BYTES_MAX,
         )  # fmt: skip
         assert process.stdout is not None

@@ -15,12 +15,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from duetime.clock import Clock
-from duetime.engine.inbox import Single
 from duetime.engine.predictions.durations import Durations, rebuilt
+from duetime.engine.predictions.features import row_of
 from duetime.engine.predictions.model import IN_USE, Model
+from duetime.engine.shell.inbox import Single
 from duetime.kernel.state import State
 from duetime.limits import EXPECTED_MS_MAX, PREDICT_REBUILD_ROWS, PREDICT_SLICE
-from duetime.ml.features import row_of
 from duetime.protocol.command import LaneSettings, Order
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Terms

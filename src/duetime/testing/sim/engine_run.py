@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from duetime.clock import Clock
-from duetime.engine.inbox import Asked, Inbox, Request
-from duetime.engine.pump import Pump, Turn
-from duetime.engine.recovery import recover
-from duetime.engine.shell import Acts, Shell
+from duetime.engine.durability.recovery import recover
+from duetime.engine.shell.inbox import Asked, Inbox, Request
+from duetime.engine.shell.pump import Pump, Turn
+from duetime.engine.shell.shell import Acts, Shell
 from duetime.kernel.state import State
 from duetime.log.log import Log, Position
 from duetime.protocol.command import Command

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from duetime.engine.pump import Turn
+from duetime.engine.shell.pump import Turn
 from duetime.kernel.kernel import Answer, Applied, Kernel
 from duetime.kernel.state import State
 from duetime.log.frame import Frame

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from duetime.engine import calendar
-from duetime.engine.planner import due, rewound
+from duetime.engine.schedules import calendar
+from duetime.engine.schedules.planner import due, rewound
 from duetime.limits import DAY_MS, HOUR_MS, LEAP_MS
 from duetime.protocol.command import Cancel, DropSchedule
 from duetime.protocol.terms import AckLevel

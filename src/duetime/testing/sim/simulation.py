@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
 
-from duetime.engine.pump import Turn
+from duetime.engine.shell.pump import Turn
 from duetime.errors import DuetimeError
 from duetime.kernel import invariants
 from duetime.kernel.queues.entity_types import type_of

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from duetime.engine.predictions.features import Row
+from duetime.engine.predictions.messages import Answer, Failed, Score, Trained, write
 from duetime.engine.predictions.model import DOWN, IN_USE, OFF, SLOW, WORSE, Model
 from duetime.errors import DuetimeError
 from duetime.limits import (
@@ -17,8 +19,6 @@ from duetime.limits import (
     PREDICT_ROWS_PER_MS,
     PREDICT_SLICE,
 )
-from duetime.ml.features import Row
-from duetime.ml.messages import Answer, Failed, Score, Trained, write
 from duetime.protocol.command import Demand, LaneSettings, Order, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.reply import Existing

@@ -1,0 +1,1 @@
+"""The entry for new intents and commands: known terms, limits, chunks."""

@@ -1,0 +1,1 @@
+"""Recovery, syncs, checkpoints, backups, and the check of a data folder."""

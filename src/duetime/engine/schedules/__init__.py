@@ -1,0 +1,1 @@
+"""Recurring rules: the calendar, and the ticks that are due."""

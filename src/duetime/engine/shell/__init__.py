@@ -1,0 +1,1 @@
+"""Append, apply, act: the inbox, the pump, and the order in which the engine works."""

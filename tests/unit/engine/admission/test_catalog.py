@@ -1,0 +1,36 @@
+"""Terms that were seen before."""
+
+from __future__ import annotations
+
+from duetime.engine.admission import catalog
+from duetime.engine.admission.catalog import Catalog
+from duetime.protocol.terms import Callback, Terms
+
+
+def terms(number: int, body: bytes | None = None) -> Terms:
+    return Terms(Callback(f"http://h/{number}", body=body), "callback:h")
+
+
+def test_what_says_the_same_is_one():
+    known = Catalog()
+    first = known.find(terms(1))
+    assert known.find(terms(1)) is first and known.find(first.terms) is first
+    assert known.find(terms(2)) is not first
+
+
+def test_as_many_are_kept_as_there_is_room_for():
+    known = Catalog()
+    first = known.find(terms(0))
+    for number in range(1, catalog._KEPT):
+        known.find(terms(number))
+    assert known.find(terms(0)) is first
+    known.find(terms(catalog._KEPT))
+    assert known.find(terms(0)) is not first, "the table was made anew"
+
+
+def test_large_bodies_do_not_pile_up():
+    known = Catalog()
+    for number in range(1_000):
+        known.find(terms(number, bytes(60_000)))
+    assert sum(map(len, known._by_bytes)) <= catalog._BYTES_MAX
+    assert len(known._by_object) == len(known._by_bytes) < 300
