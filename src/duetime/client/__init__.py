@@ -1,1 +1,1 @@
-"""What users' programs hold."""
+"""The client side, for users' programs: `App`, `Client` and the worker."""

@@ -1,4 +1,4 @@
-"""A loop in a thread of its own: how plain programs use what is written for async ones."""
+"""An event loop in a separate thread, through which plain programs use async code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """Runs from `start` to `stop`. What is started first decides whether there is anything to run."""
+    """Runs from `start` to `stop`. If the first coroutine fails, nothing keeps running."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -20,7 +20,7 @@ class Background:
         self._failed: BaseException | None = None
 
     def start(self, first: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Begin with this; if it fails, that is raised here and nothing stays behind."""
+        """Start the loop with this coroutine. If it fails, its error is raised here and the loop ends."""
         self._first = first
         self._thread.start()
         self._ready.wait()

@@ -1,4 +1,4 @@
-"""One operation, for both kinds of programs: `await call` in async code, `call.wait()` in plain code."""
+"""One operation, for async and plain programs: `await call` in async code, `call.wait()` in plain code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def check_process(pid: int) -> None:
-    """Refuse to work in a process forked from the one that started it: its loop does not run here."""
+    """Raise in a forked process: the event loop of its parent does not run here."""
     if os.getpid() != pid:
         raise Closed(
             f"The app or client was started in process {pid}; this process is a fork of it.",
@@ -23,7 +23,7 @@ def check_process(pid: int) -> None:
 
 
 class Call(Coroutine[Any, Any, T], Generic[T]):
-    """Nothing happens until it is awaited or waited for, once."""
+    """An operation that starts when it is awaited or waited for, once."""
 
     __slots__ = ("_coroutine", "_loop", "_steps")
 
@@ -43,7 +43,7 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
         name = getattr(self._coroutine, "__qualname__", "")
         return f"Call({name}), to be awaited or waited for"
 
-    # A coroutine like any other, for `asyncio.create_task` and task groups.
+    # The methods of a coroutine, for `asyncio.create_task` and task groups.
 
     def send(self, value: Any) -> Any:
         if self._steps is None:
@@ -66,12 +66,12 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
             raise
         if loop is asyncio.get_running_loop():
             return self._coroutine.__await__()
-        # The app lives in another thread (opened with `with`): wait for it without blocking this loop.
+        # The app runs in another thread (opened with `with`): wait for it without blocking this event loop.
         future = asyncio.run_coroutine_threadsafe(self._coroutine, loop)
         return asyncio.wrap_future(future).__await__()
 
     def wait(self, timeout_s: float | None = None) -> T:
-        """Block this thread until it is done."""
+        """Block this thread until the operation is done."""
         try:
             loop = self._loop()
             if _running_loop() is loop:

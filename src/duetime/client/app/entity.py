@@ -1,4 +1,4 @@
-"""Entities: one at a time, in order. A class whose methods are the messages."""
+"""Entities: classes with methods as messages, which run one at a time and in order for each id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EntityType:
-    """A class of entities. `accounts("42").tell("deposit", 500)` runs `Account("42").deposit(500)`."""
+    """An entity type. `accounts("42").tell("deposit", 500)` runs `Account("42").deposit(500)`."""
 
     def __init__(self, app: App, cls: type, name: str, options: Options) -> None:
         self._app = app
@@ -39,7 +39,8 @@ class EntityType:
         return EntityRef(self, id)
 
     def method(self, id: str, message: str) -> Callable[..., Any]:
-        """One entity's method. The entity is made when it is called: its maker may fail as any function."""
+        """The handler of one message. It creates the entity for each call; the constructor may fail like any
+        function."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return getattr(self.cls(id), message)(*args, **kwargs)
@@ -64,7 +65,7 @@ class EntityRef:
         self.id = id
 
     def tell(self, message: str, *args: Any, **kwargs: Any) -> Call[Handle[Any]]:
-        """Send a message: it runs after all that were accepted before it."""
+        """Send a message. It runs after all messages that were accepted before it."""
         return self._type.planned(self.id, message).schedule(*args, **kwargs)
 
     def message(self, message: str, **options: Any) -> Planned[..., Any]:
@@ -73,7 +74,7 @@ class EntityRef:
 
 
 def _unbound(method: Any) -> Any:
-    """The method's parameters without `self`."""
+    """The parameters of the method, without `self`."""
 
     def shown() -> None: ...
 

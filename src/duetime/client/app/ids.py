@@ -1,4 +1,4 @@
-"""New intent ids: in the order of time, unique without asking anybody."""
+"""New intent ids: sorted by time, unique without coordination."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import count
 
 
 class Ids:
-    """Time, then a random part of this process, then a counter: sorts by age, never repeats."""
+    """Ids of a time, a random part for this process, and a counter: they sort by age and never repeat."""
 
     def __init__(self) -> None:
         self._process = secrets.token_hex(4)
@@ -16,6 +16,6 @@ class Ids:
         self._begins = ""
 
     def new(self, now_ms: int) -> str:
-        if now_ms != self._now_ms:  # many are made in one millisecond
+        if now_ms != self._now_ms:  # many ids have the same millisecond
             self._now_ms, self._begins = now_ms, f"{now_ms:011x}-{self._process}-"
-        return f"{self._begins}{self._next():06x}"  # in a width that sorts as text
+        return f"{self._begins}{self._next():06x}"  # with a fixed width, so that ids sort as text

@@ -1,6 +1,6 @@
-"""Arguments and results as JSON, by msgspec: dataclasses, datetimes, UUIDs, pydantic models; never pickle.
+"""Arguments and results as JSON, with msgspec: dataclasses, datetimes, UUIDs, pydantic models; never pickle.
 
-What goes out as JSON comes back as the type the function's signature names.
+Arguments are decoded to the types in the function's signature.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import msgspec
 
 from duetime.errors import InvalidField
 
-# These come back from JSON as they are.
+# Types that JSON returns unchanged.
 _PLAIN = (int, str, float, bool, list, dict, type(None), Any, object, inspect.Parameter.empty)
 
-# What may be passed where a plain type is named. Everything else is told apart only when it is run.
+# The values that are accepted for a plain type. All other types are checked only when the function runs.
 _ALLOWED: Mapping[type, frozenset[type]] = {
     int: frozenset({int, bool}),
     float: frozenset({float, int, bool}),
@@ -30,7 +30,7 @@ _ALLOWED: Mapping[type, frozenset[type]] = {
     dict: frozenset({dict}),
     type(None): frozenset({type(None)}),
 }
-# What they look like in JSON. `bool` is an `int` in Python.
+# Their types in JSON. `bool` is an `int` in Python.
 PLAIN_SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
     int: {"type": ["integer", "boolean"]},
     float: {"type": ["number", "boolean"]},
@@ -42,12 +42,12 @@ PLAIN_SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
 }
 _CHECKED: frozenset[type] = frozenset().union(*_ALLOWED.values())
 _NOTHING: frozenset[type] = frozenset()
-# So many different calls of a function are remembered.
+# The number of different call signatures that are remembered for a function.
 _FINE_MAX = 64
 
 
 def _encode_other(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)  # a pydantic model, if pydantic is there
+    dump = getattr(value, "model_dump", None)  # a pydantic model
     if dump is not None:
         return dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
@@ -98,8 +98,8 @@ def convert(value: Any, kind: Any) -> Any:
 
 
 def _has_no_number(value: Any) -> bool:
-    """Whether a float that is no number hides in the data, which msgspec writes as null. Costs a second
-    encoding, so it is asked only where there is a null."""
+    """Whether the data contains a NaN or infinite float, which msgspec writes as null. Needs a second
+    encoding, so it is called only if the JSON contains a null."""
     try:
         json.dumps(msgspec.to_builtins(value, enc_hook=_encode_other, str_keys=True), allow_nan=False)
     except ValueError:
@@ -108,14 +108,14 @@ def _has_no_number(value: Any) -> bool:
 
 
 class Signature:
-    """How one function's arguments become JSON and come back."""
+    """Encodes and decodes the arguments of one function."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._name = name
         self.signature = inspect.signature(function)
         try:
             hints = get_type_hints(function)
-        except Exception:  # a name that cannot be resolved: arguments stay as JSON gives them
+        except Exception:  # a name cannot be resolved: arguments are not converted
             hints = {}
         self.returns = hints.pop("return", Any)
         self.hints: dict[str, Any] = hints
@@ -132,13 +132,13 @@ class Signature:
             p.name: wrong_for(hints[p.name], p.default) for p in parameters if p.name in hints
         }
         for p in parameters:
-            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):  # each is many
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):  # *args and **kwargs take many arguments
                 self._wrong_by_name.pop(p.name, None)
-        # The types of arguments that were looked at before: most calls are alike.
+        # The types of arguments that were already checked: most calls have the same types.
         self._fine: set[tuple[type, ...]] = set()
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
-        """The arguments as a payload; a call that could not be made is refused here."""
+        """The arguments as a payload. A call that does not fit the signature is refused here."""
         if kwargs or not (self._simple and self._required <= len(args) <= self._most):
             try:
                 self.signature.bind(*args, **kwargs)
@@ -162,7 +162,7 @@ class Signature:
         return payload
 
     def decode(self, payload: bytes) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments, as the types the function's signature names."""
+        """The arguments, with the types in the function's signature."""
         if not payload:
             return [], {}
         parts = _decode(payload)
@@ -178,7 +178,7 @@ class Signature:
         return args, kwargs
 
     def _check_types(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Refuse an argument that is plainly not what the signature names; remember what was fine."""
+        """Refuse an argument of an obviously wrong type; remember the accepted types."""
         for name, value in self.signature.bind(*args, **kwargs).arguments.items():
             if type(value) in self._wrong_by_name.get(name, _NOTHING):
                 wanted = inspect.formatannotation(self.signature.parameters[name].annotation).strip("'")
@@ -199,9 +199,9 @@ class Signature:
 
 
 def wrong_for(kind: Any, default: Any) -> frozenset[type]:
-    """The plain types that are no value of this type; none where only the function can say."""
+    """The plain types that are wrong for this type; empty if only the function can decide."""
     parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    allowed: set[type] = {type(default)}  # whatever the default is can be passed, too
+    allowed: set[type] = {type(default)}  # the type of the default is accepted too
     for part in parts:
         origin = get_origin(part) or part
         if not isinstance(origin, type) or origin not in _ALLOWED:
@@ -211,5 +211,5 @@ def wrong_for(kind: Any, default: Any) -> frozenset[type]:
 
 
 def _needs(hints: Mapping[str, Any], name: str) -> bool:
-    """Whether a parameter's type is one that JSON does not give back by itself."""
+    """Whether a parameter has a type that must be converted from JSON."""
     return name in hints and hints[name] not in _PLAIN

@@ -1,4 +1,4 @@
-"""Many answers, one after the other, for both kinds of programs: `async for` and plain `for`."""
+"""A sequence of responses, for async and plain programs: `async for` and plain `for`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Stream(Generic[T]):
-    """Read it once, from one place. `aclose()` or `close()` ends it early."""
+    """Can be read once, by one reader. `aclose()` or `close()` ends it early."""
 
     def __init__(
         self, generator: AsyncGenerator[T, None], loop: Callable[[], asyncio.AbstractEventLoop]
@@ -53,6 +53,6 @@ class Stream(Generic[T]):
         await self._generator.aclose()
 
     def _elsewhere(self, step: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
-        """A step on the loop the client lives on, asked for from outside of it."""
+        """Run a step on the client's event loop, from outside of it."""
         loop = self._loop()
         return asyncio.run_coroutine_threadsafe(step(), loop)

@@ -1,4 +1,4 @@
-"""The functions of an app: which handler runs which delivery, and the threads and processes they share."""
+"""The functions of an app: the handler of each delivery, and the shared threads and processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Bounds(Protocol):
-    """What functions may use, as the configuration says."""
+    """The resources for functions, from the configuration."""
 
     result_bytes_max: int
     threads: int
@@ -28,7 +28,7 @@ class Bounds(Protocol):
 
 
 class Functions:
-    """What an app can run."""
+    """The functions of an app."""
 
     def __init__(self) -> None:
         self.reports = Reports()
@@ -55,7 +55,7 @@ class Functions:
         self.queues[name] = queue
 
     def set_bare(self, function: Callable[..., Any]) -> None:
-        """What takes intents without a target."""
+        """Set the handler of intents without a target."""
         pool = None if inspect.iscoroutinefunction(function) else self._pool
         self.bare = BareHandler(
             function,
@@ -77,19 +77,19 @@ class Functions:
         return self.bare
 
     def messages(self, kind: str) -> list[str]:
-        """What entities of a type take."""
+        """The messages that entities of a type accept."""
         entity = self.entities.get(kind)
         return sorted(entity.messages) if entity is not None else []
 
     def widen(self, threads: int) -> None:
-        """Plain functions may use so many threads, if that is more than was set."""
+        """Allow plain functions at least this many threads."""
         self.bounds.threads = max(threads, self.bounds.threads)
         for handler in self.tasks.values():
             if not isinstance(handler, ProcessHandler):
                 handler.workers = self.bounds.threads
 
     def kill(self) -> None:
-        """End the processes that run functions, whatever they do."""
+        """Kill the processes that run functions."""
         if self._processes is not None:
             self._processes.kill_all()
 

@@ -1,4 +1,4 @@
-"""Running users' functions: payload in, outcome out. Every way a function may end has its outcome."""
+"""Runs users' functions: takes a payload, returns an outcome. Every end of a function has an outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
 
-# Asked about an error: None for the policy's delay, or one of the exceptions that say what to do.
+# Decides about an error: None for the delay of the retry policy, or an exception such as RetryAfter or
+# Reject.
 Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | None]
 
 _DONE = Done()
@@ -33,7 +34,7 @@ _NO_TAGS: dict[str, str] = {}
 
 
 class FunctionHandler:
-    """One function: where it runs, how its arguments come back, what its errors mean."""
+    """One function: runs it, decodes its arguments, converts its errors."""
 
     def __init__(
         self,
@@ -45,13 +46,14 @@ class FunctionHandler:
         workers: int,
         reports: Reports,
     ) -> None:
-        """`pool` gives the executor the function runs in; None: it is a coroutine function on the loop."""
+        """`pool` returns the executor for the function; None: it is a coroutine function on the event
+        loop."""
         self._function = function
         self.signature = signature
         self._pool = pool
         self._decide = decide
         self.workers = workers
-        """How many calls its executor runs at a time."""
+        """The number of concurrent calls of its executor."""
         self._result_bytes_max = result_bytes_max
         self._reports = reports
 
@@ -80,13 +82,13 @@ class FunctionHandler:
         outcome = self._outcome_of(delivery, error)
         if not isinstance(outcome, Snoozed):
             last = delivery.attempt >= delivery.terms.redelivery.max_attempts
-            # What the function says itself is worth a line; what it did not foresee, a traceback.
+            # An exception such as Reject is logged in one line; an unexpected error with its traceback.
             said = (
                 outcome.message
                 if isinstance(error, Reject | RetryAfter) and isinstance(outcome, Rejected | Failed)
                 else None
             )
-            # Said in its context, so that it stands in the log of the attempt, too.
+            # Logged in the context of the function, so that it is in the log of the attempt too.
             token = current_context.set(running(delivery, self._reports))
             _logger.log(
                 logging.ERROR if last or isinstance(outcome, Rejected) else logging.WARNING,
@@ -108,14 +110,14 @@ class FunctionHandler:
                 error = broken
         try:
             return outcome_of(error)
-        except Exception as broken:  # a delay that is none, an error that cannot say what it is
+        except Exception as broken:  # an invalid delay, or an error that cannot be converted to text
             return Failed(type(broken).__name__, clean(f"{type(error).__name__} could not be read: {broken}"))
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
         return self._bounded(_done_with(value, f"The result of {delivery.id}"))
 
     def _bounded(self, outcome: Outcome) -> Outcome:
-        """The outcome, unless its result is too large to be kept."""
+        """The outcome, or a rejection if its result is too large."""
         if isinstance(outcome, Done) and outcome.result and len(outcome.result) > self._result_bytes_max:
             size = len(outcome.result)
             return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
@@ -128,7 +130,7 @@ class FunctionHandler:
             raise Reject(f"the payload does not fit the function: {error}") from error
 
     def _run_in_thread(self, delivery: Deliver) -> Any:
-        # In a context of its own: what it leaves there is not for the next one in this thread.
+        # In a separate context, so that the next function in this thread does not see its changes.
         return contextvars.Context().run(self._call, delivery)
 
     def _call(self, delivery: Deliver) -> Any:
@@ -138,7 +140,7 @@ class FunctionHandler:
 
 
 class _Job(msgspec.Struct, array_like=True):
-    """A call for another process: the function by its name, its arguments, its context."""
+    """A call for another process: the name of the function, its arguments, its context."""
 
     module: str
     qualname: str
@@ -148,7 +150,7 @@ class _Job(msgspec.Struct, array_like=True):
 
 
 def run_in_process(body: bytes) -> bytes:
-    """Runs in another process: finds the function by its name. Only names and data cross over, both ways."""
+    """Runs in another process: finds the function by its name. Only names and data are exchanged."""
     job = msgspec.msgpack.decode(body, type=_Job)
     context, reports = job.context, Reports()
     place = (context.intent_id, context.delivery)
@@ -183,7 +185,7 @@ def _in_context(context: Context, call: Callable[[], Any]) -> Any:
 
 
 class ProcessHandler(FunctionHandler):
-    """A function in another process: its outcome comes back as data."""
+    """A function in another process. Its outcome is returned as data."""
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         function, reports = self._function, self._reports
@@ -206,13 +208,13 @@ class ProcessHandler(FunctionHandler):
         if log is not None:
             self._reports.log((delivery.id, delivery.delivery), log)
         if isinstance(outcome, Failed) and outcome.delay_ms < 0:
-            # The exception itself stayed in its process; the decision gets its name and its words.
+            # The exception stays in its process; the decision gets its name and its text.
             return self.outcome(delivery, None, RuntimeError(f"{outcome.kind}: {outcome.message}"))
         return self._bounded(outcome)
 
 
 class BareHandler(FunctionHandler):
-    """The default handler takes the payload as one value, and the context."""
+    """The default handler. It takes the payload as one value, and the context."""
 
     def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
         payload = decode(delivery.payload) if delivery.payload else None
@@ -220,7 +222,7 @@ class BareHandler(FunctionHandler):
 
 
 def running(delivery: Deliver, reports: Reports) -> Running:
-    """The context of a function that runs."""
+    """The context of a running function."""
     return Running(*_told(delivery), reports=reports)
 
 
@@ -229,7 +231,7 @@ def context_of(delivery: Deliver) -> Context:
 
 
 def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, str], str | None]:
-    """What a function may know of its delivery, as a context names it."""
+    """The fields of a delivery that a function can read, by their names in the context."""
     terms = delivery.terms
     return (
         delivery.id,
@@ -244,17 +246,17 @@ def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, st
 
 
 def _done_with(value: Any, what: str) -> Outcome:
-    """What a function that returned this came to: what cannot be stored today cannot be tomorrow."""
+    """The outcome for a return value. A value that cannot be stored is rejected: a retry would not help."""
     try:
         return Done(encode(value, what))
     except InvalidField as error:
         return Rejected("result", clean(error.message))
-    except Exception as error:  # a value whose own way to JSON fails
+    except Exception as error:  # the value's own conversion to JSON fails
         return Rejected("result", clean(f"the result cannot be stored: {type(error).__name__}: {error}"))
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What an exception means."""
+    """The outcome for an exception."""
     if isinstance(error, Snooze):
         return Snoozed(min(delay_ms(error.delay), RETRY_DELAY_MS_MAX))
     text = clean(str(error))
@@ -269,5 +271,5 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def clean(text: str) -> str:
-    """Words that can be stored: of bounded length, and without what is not text."""
+    """A text that can be stored: of limited length, without invalid characters."""
     return text[:ERROR_CHARS_MAX].encode("utf-8", "backslashreplace").decode()[:ERROR_CHARS_MAX]

@@ -1,7 +1,7 @@
-"""Processes that run functions, each of which can be killed alone: how one that will not end is stopped.
+"""Processes that run functions. A single process can be killed, to stop a function that does not end.
 
-The executors of the standard library cannot say which of their processes runs a call, nor lose one without
-losing all. Here each call has a process to itself while it runs. Only bytes cross over, both ways.
+The executors of the standard library do not show which of their processes runs a call, and fail as a whole if
+one process dies. Here each running call has its own process. Only bytes are exchanged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 from duetime.limits import PROGRESS_MS
 
-# A fresh interpreter: a fork would copy locks that threads of this process hold.
+# A new interpreter, because a fork would copy locks that threads of this process hold.
 _SPAWN = get_context("spawn")
-# What the other side sends: its answer, or a word while it runs.
+# Messages of a process: its result, or a report while it runs.
 _ANSWER, _WORD = b"a", b"w"
-# Inside of a process: the pipe to whoever asks, and who may use it.
+# Inside a process: the pipe to the parent, and the lock for it.
 _pipe: Connection | None = None
 _sending = threading.Lock()
 
@@ -36,7 +36,7 @@ class _Child:
         theirs.close()
 
     def ask(self, call: Callable[[bytes], bytes], body: bytes, hear: Callable[[bytes], object]) -> bytes:
-        """Its answer; what it says before goes to `hear`."""
+        """Its result. Reports before the result go to `hear`."""
         self.pipe.send((call, body))
         while True:
             said: bytes = self.pipe.recv_bytes()
@@ -48,7 +48,7 @@ class _Child:
         self._process.kill()
 
     def leave(self) -> None:
-        """It ends by itself when nobody asks any more."""
+        """Close the pipe. The process then ends by itself."""
         self.pipe.close()
 
     def end(self) -> None:
@@ -58,7 +58,7 @@ class _Child:
 
 
 def _serve(pipe: Connection) -> None:
-    """What runs in the process: one call after another, until the pipe is closed."""
+    """The main function of a process: runs calls one by one until the pipe is closed."""
     global _pipe
     _pipe = pipe
     with contextlib.suppress(EOFError, KeyboardInterrupt, OSError):
@@ -70,14 +70,14 @@ def _serve(pipe: Connection) -> None:
 
 
 def tell(word: bytes) -> None:
-    """Say something from inside a process, while its call runs."""
+    """Send a report from inside a process, while its call runs."""
     with _sending, contextlib.suppress(OSError):
         if _pipe is not None:
             _pipe.send_bytes(_WORD + word)
 
 
 class Ticker:
-    """Does something at once when there are news, and then no more often than now and then."""
+    """Calls a function immediately after a report, but at most once per interval."""
 
     def __init__(self, do: Callable[[], object]) -> None:
         self._do = do
@@ -114,7 +114,7 @@ class Ticker:
 
 
 class _Ticket:
-    """One call: who runs it."""
+    """One call, and the process that runs it."""
 
     __slots__ = ("child", "killed")
 
@@ -124,7 +124,7 @@ class _Ticket:
 
 
 class Processes(Executor):
-    """As many calls at a time as there are workers; each takes bytes and gives bytes."""
+    """Runs as many concurrent calls as there are workers. A call takes bytes and returns bytes."""
 
     def __init__(self, workers: int) -> None:
         self._threads = ThreadPoolExecutor(workers, "duetime-process")
@@ -142,7 +142,7 @@ class Processes(Executor):
         return future
 
     def kill(self, future: Future[Any]) -> None:
-        """End the process that runs this call; the others go on."""
+        """Kill the process that runs this call; the others continue."""
         with self._lock:
             ticket = self._tickets.get(future)
             if ticket is None:
@@ -153,7 +153,7 @@ class Processes(Executor):
             child.kill()
 
     def kill_all(self) -> None:
-        """End every process, whatever it does."""
+        """Kill all processes."""
         with self._lock:
             self._closed = True
             futures, idle, self._idle = list(self._tickets), self._idle, []

@@ -1,8 +1,8 @@
-"""What a running function says of itself: how far it is, and what it logs.
+"""Progress reports and log lines of running functions.
 
-Both go by the delivery the function runs for, found in its context; what is said in a thread of the
-function's own is not heard. Saying something never waits for anybody: the newest word is kept, and whoever
-hands it on comes for it now and then. A function that says nothing costs nothing.
+Both belong to the delivery in the function's context; threads that the function starts itself have no such
+context. A report never blocks: the newest one is stored, and the sender collects it from time to time. A
+function without reports costs nothing.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
     from duetime.client.app.handle import Parent
 
 Place = tuple[str, int]
-"""The id of an intent, and the number of its delivery."""
+"""The id of an intent, and its delivery number."""
 Word = tuple[float, float | None, str]
-"""How much is done, of how much, and a note."""
+"""The amount done, the total, and a note."""
 
-# What lines may take; the rest is for the word that some were dropped.
+# The maximum size of the lines; the rest is for the note that some were dropped.
 _BYTES_MAX = ATTEMPT_LOG_BYTES_MAX - 64
-# Of so many deliveries at a time it is kept what they log.
+# The maximum number of deliveries with stored log lines.
 _KEPT = 1_000
 
 
 class Reports:
-    """What the functions of one app say while they run."""
+    """The reports and log lines of an app's running functions."""
 
     def __init__(self) -> None:
         self.keeps_logs = False
-        """Whether processes of functions keep what is logged in them, too."""
+        """Whether log lines in the processes of functions are stored too."""
         self._lock = threading.Lock()
         self._words: dict[Place, Word] = {}
         self._logs: dict[Place, Lines] = {}
         self._asked = False
         self._ask: Callable[[], object] | None = None
         self.parents: Callable[[str], Call[list[Parent]]] | None = None
-        """Asks the app for those that an intent came after."""
+        """Reads the parents of an intent from the app."""
 
     def on_news(self, ask: Callable[[], object] | None) -> None:
-        """Call this, from any thread, when there is something to `take` and nobody was told yet."""
+        """Set the function that is called, from any thread, when the first new report can be taken."""
         self._ask, self._asked = ask, False
 
     def progress(self, place: Place, word: Word) -> None:
@@ -63,7 +63,7 @@ class Reports:
             self._ask()
 
     def take(self) -> dict[Place, Word]:
-        """The newest word of each delivery that said something since."""
+        """The newest report of each delivery with a report since the last call."""
         with self._lock:
             words, self._words = self._words, {}
             self._asked = False
@@ -72,14 +72,14 @@ class Reports:
     def log(self, place: Place, text: str) -> None:
         lines = self._logs.get(place)
         if lines is None:
-            if len(self._logs) >= _KEPT:  # those that ended and still log are among the oldest
+            if len(self._logs) >= _KEPT:  # deliveries that have ended and still log are among the oldest
                 with self._lock:
                     self._logs.pop(next(iter(self._logs)), None)
             lines = self._logs[place] = Lines()
         lines.add(text)
 
     def with_logs(self, settlements: list[Settlement]) -> list[Settlement]:
-        """Outcomes, each with what its attempt logged."""
+        """The outcomes with the log lines of their attempts."""
         logs = self._logs
         if not logs:
             return settlements
@@ -91,13 +91,13 @@ class Reports:
         ]
 
     def text(self, place: Place) -> str | None:
-        """What was logged, taken out."""
+        """Remove and return the log lines."""
         lines = self._logs.pop(place, None)
         return None if lines is None else lines.text()
 
 
 class Lines:
-    """The newest lines of a log, as many as are kept."""
+    """The newest lines of a log, within the limits."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
@@ -119,13 +119,13 @@ class Lines:
 
 
 def _cut(line: str) -> str:
-    """A line that can be stored: as text, and no longer than all of them may be."""
+    """A line that can be stored: valid text of limited length."""
     whole = line.encode("utf-8", "backslashreplace")
     return whole[: _BYTES_MAX - 1].decode("utf-8", "ignore")
 
 
 class Running(Context, frozen=True, kw_only=True):
-    """The context of a function that runs, with who hears what it says."""
+    """The context of a running function, and the receiver of its reports."""
 
     reports: Reports | None = None
 
@@ -136,9 +136,9 @@ class Running(Context, frozen=True, kw_only=True):
 
 
 class LogHandler(logging.Handler):
-    """Keeps what functions log with their intents: put it on the root logger, or on one of your own.
+    """Stores the log lines of functions with their intents. Add it to the root logger, or to your own.
 
-    A worker does so by itself. What is logged outside of a function is not its business.
+    A worker adds it by itself. Lines that are logged outside a function are ignored.
     """
 
     def __init__(self, level: int = logging.NOTSET) -> None:
@@ -158,16 +158,16 @@ class LogHandler(logging.Handler):
 
 
 def keep_logs() -> None:
-    """Put a handler on the root logger, if there is none yet."""
+    """Add a handler to the root logger if it has none yet."""
     root = logging.getLogger()
     if not any(type(each) is LogHandler for each in root.handlers):
         root.addHandler(LogHandler())
 
 
 def progress(done: float, total: float | None = None, note: str = "") -> None:
-    """Say how far the running function is: shown by the server, the command line and `handle.view()`.
+    """Report the progress of the running function. The server, the command line and `handle.view()` show it.
 
-    Costs next to nothing and waits for nobody; say it as often as you like, the newest counts.
+    It is cheap and never blocks. Call it as often as you like; the newest report counts.
     """
     try:
         context = current_context.get()
@@ -179,16 +179,16 @@ def progress(done: float, total: float | None = None, note: str = "") -> None:
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, int | float) and abs(value) < 2**53:  # also false for what is not a number
+    if isinstance(value, int | float) and abs(value) < 2**53:  # also false for values that are not numbers
         return value
     raise InvalidField(f"progress: {what}={value!r} is not a finite number.")
 
 
 def note_of(text: str) -> str:
-    """A note that can be shown: of bounded length, and text."""
+    """A note that can be shown: valid text of limited length."""
     return text[:NOTE_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
 
 
 def words_of(words: Iterable[tuple[Place, Word]]) -> dict[Place, Word]:
-    """Words with notes that can be shown."""
+    """Reports with notes that can be shown."""
     return {place: (done, total, note_of(note)) for place, (done, total, note) in words}

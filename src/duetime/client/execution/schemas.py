@@ -1,7 +1,8 @@
-"""What payload a function takes, as JSON Schema: a worker tells it to servers, which check payloads with it.
+"""The JSON Schema of a function's payload. A worker announces it to servers, which check payloads against it.
 
-The rule: a schema never refuses what the function would take. What JSON Schema cannot say is left open, and
-so is everything whose meaning is not the same here and there (patterns, formats, lengths of bytes).
+A schema never refuses a payload that the function would accept. Constraints that JSON Schema cannot express
+are omitted, and so are constraints that Python and JSON Schema define differently (patterns, formats, lengths
+of bytes).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from duetime.client.execution.functions import Functions
 from duetime.client.worker.worker_options import Listed
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX
 
-# These mean the same to msgspec and to a validator; everything else is left out.
+# Keywords with the same meaning for msgspec and for a validator; all others are omitted.
 _KEPT = frozenset(
     {
         "$ref", "type", "enum", "const", "anyOf", "properties", "required", "additionalProperties", "items",
@@ -31,7 +32,7 @@ _SIGNATURE_CHARS_MAX = 500
 
 
 def listed(functions: Functions, queues: list[str], entities: list[str]) -> list[Listed]:
-    """The functions of an app in these queues, and the messages that entities of these types take."""
+    """The functions of an app in these queues, and the messages of these entity types."""
     found = [
         _listed(name, handler.signature, functions.queues[name], None)
         for name, handler in sorted(functions.tasks.items())
@@ -46,7 +47,7 @@ def listed(functions: Functions, queues: list[str], entities: list[str]) -> list
 def _listed(name: str, signature: Signature, queue: str | None, entity: str | None) -> Listed:
     try:
         schema = msgspec.json.encode(schema_of(signature))
-    except Exception:  # a type of the user's that cannot be looked at: it is not checked
+    except Exception:  # a type that cannot be inspected: payloads are not checked
         schema = b""
     if len(schema) > FUNCTION_BYTES_MAX:
         schema = b""
@@ -55,7 +56,7 @@ def _listed(name: str, signature: Signature, queue: str | None, entity: str | No
 
 
 def schema_of(signature: Signature) -> dict[str, Any]:
-    """The schema of a payload: `[[1, 2], {"name": 3}]` are the arguments by place and by name."""
+    """The schema of a payload: `[[1, 2], {"name": 3}]` are the positional and the keyword arguments."""
     defs: dict[str, Any] = {}
     places: list[Any] = []
     names: dict[str, Any] = {}
@@ -92,7 +93,7 @@ def schema_of(signature: Signature) -> dict[str, Any]:
 
 
 def _rules(p: inspect.Parameter, place: int) -> Iterator[dict[str, Any]]:
-    """That a parameter is there, and not twice. A server shows the description to whoever got it wrong."""
+    """Requires that a parameter is given exactly once. A server shows the description in its error."""
     by_place: dict[str, Any] = {"prefixItems": [{"type": "array", "minItems": place + 1}]}
     by_name: dict[str, Any] = {"minItems": 2, "prefixItems": [True, {"type": "object", "required": [p.name]}]}
     if p.default is p.empty:
@@ -105,13 +106,13 @@ def _rules(p: inspect.Parameter, place: int) -> Iterator[dict[str, Any]]:
 
 
 def _parameter(kind: Any, default: Any, defs: dict[str, Any]) -> Any:
-    """The schema of one parameter; `True` where anything may come."""
+    """The schema of one parameter; `True` if any value is allowed."""
     try:
         plain = PLAIN_SCHEMAS.get(kind)
     except TypeError:  # a type that cannot be hashed
         return True
     if plain is not None:
-        # Plain values are handed on as they are: whatever the client lets through, the function takes.
+        # Plain values are passed on unchanged: the function takes every value that the client accepts.
         return True if type(default) in wrong_for(kind, inspect.Parameter.empty) else plain
     if kind in (Any, object, inspect.Parameter.empty):
         return True
@@ -119,11 +120,11 @@ def _parameter(kind: Any, default: Any, defs: dict[str, Any]) -> Any:
         (schema,), found = msgspec.json.schema_components(
             [kind], schema_hook=lambda other: {}, ref_template="#/$defs/{name}"
         )
-    except Exception:  # JSON Schema has no words for it
+    except Exception:  # JSON Schema cannot express it
         return True
     for name, each in found.items():
         clean = _clean(each)
-        if defs.setdefault(name, clean) != clean:  # two types of one name: one of them is not looked at
+        if defs.setdefault(name, clean) != clean:  # two types with the same name: one of them is not checked
             return True
     schema = _clean(schema)
     if default is None and isinstance(schema, dict):
@@ -132,7 +133,7 @@ def _parameter(kind: Any, default: Any, defs: dict[str, Any]) -> Any:
 
 
 def _clean(schema: Any) -> Any:
-    """A schema with only what means the same here and there."""
+    """A schema with only the keywords that have the same meaning for both."""
     if not isinstance(schema, dict):
         return schema
     if schema.get("format") == "decimal":  # also read from numbers

@@ -1,4 +1,4 @@
-"""Which server a client talks to, and the token it shows: as given, or as the environment says."""
+"""The server and the token of a client: as given, or from the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HINT = "Write it as http://localhost:7928, or set DUETIME_URL."
 
 
 def url_of(url: str | None) -> str:
-    """A server's address, checked, without a slash at its end."""
+    """The address of a server, validated, without a trailing slash."""
     given = url if url is not None else config.client_url()
     try:
         parts = urlsplit(given)
@@ -21,7 +21,7 @@ def url_of(url: str | None) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise BadConfig(f"{given!r} is not the address of a server.", hint=_HINT)
     if parts.username or parts.password:
-        # Not shown: it has a secret in it.
+        # The address is not shown, because it contains a secret.
         raise BadConfig(
             "A server's address must not contain a user name or password.", hint="Use a token instead."
         )
@@ -31,7 +31,7 @@ def url_of(url: str | None) -> str:
 
 
 def token_of(token: str | None) -> str | None:
-    """The token, if there is one."""
+    """The token, if any."""
     found = token if token is not None else config.client_token()
     if found is not None and (not found.isascii() or not found.isprintable() or " " in found):
         raise BadConfig("The token is invalid: it may contain only letters, digits, - and _.")

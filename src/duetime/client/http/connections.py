@@ -1,7 +1,7 @@
-"""Connections to one server, kept open between requests: HTTP/1.1, one request at a time on each.
+"""Persistent connections to one server: HTTP/1.1, one request at a time on each.
 
-A request is one write and its answer one parse: where somebody awaits one answer after the other, what a
-client does in between is most of the time. `httptools` reads the answers.
+A request is one write, and its response one parse: if requests are awaited one by one, most of the time is
+spent in the client. `httptools` parses the responses.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from msgspec import Struct
 
 from duetime.errors import BadConfig, InvalidField
 
-# Sockets for requests; who asks for more at once waits for a free one.
+# The maximum number of sockets; further requests wait for a free one.
 CONNECTIONS_MAX = 64
 CONNECT_S = 10.0
 # The longest line of a stream.
 LINE_BYTES_MAX = 1 << 20
-# How long an address is tried before the next one of the same name is tried beside it.
+# How long one address of a name is tried before the next one is tried in parallel.
 _NEXT_ADDRESS_S = 0.25
 _END = b"\r\n"
 
 
 class Answer(Struct):
-    """What came back. Names of headers are in small letters."""
+    """A response. The names of headers are in lower case."""
 
     status: int
     headers: dict[bytes, bytes]
     body: bytes
     lines: asyncio.StreamReader | None = None
-    """The body as it comes, where a stream was asked for."""
+    """The body as it arrives, if a stream was requested."""
 
 
 class Connection(asyncio.Protocol):
-    """One socket, and the answer that is being read from it."""
+    """One socket, and the response that is being read from it."""
 
     def __init__(self, stream: bool = False) -> None:
         self._parser = _httptools().HttpResponseParser(self)
@@ -51,19 +51,19 @@ class Connection(asyncio.Protocol):
         self.closed = False
 
     async def ask(self, request: bytes, timeout_s: float) -> Answer:
-        """The answer to this request; of a stream, its beginning."""
+        """Send a request and return the response; of a stream, its beginning."""
         assert self._waiter is None, "one request at a time"
         if self.closed:
             raise ConnectionResetError("the connection was closed")
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
         self._transport.write(request)
-        # A third of what `asyncio.timeout` takes, and this is done for every request.
+        # Takes a third of the time of `asyncio.timeout`, and runs for every request.
         patience = loop.call_later(timeout_s, self._fail, TimeoutError())
         try:
             return await self._waiter
         except BaseException:
-            self.close()  # the answer may come yet, and must not be taken for another one's
+            self.close()  # the response may still arrive, and must not be taken for that of another request
             raise
         finally:
             patience.cancel()
@@ -73,14 +73,14 @@ class Connection(asyncio.Protocol):
         self.closed = True
         self._transport.abort()
 
-    # What the loop says.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # of uvloop it only behaves as one
+        self._transport = cast(asyncio.Transport, transport)  # with uvloop it only behaves like one
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None and self._lines is None:
-            self.close()  # nobody asked
+            self.close()  # there is no request
             return
         try:
             self._parser.feed_data(data)
@@ -98,12 +98,12 @@ class Connection(asyncio.Protocol):
         if self._lines is not None:
             self._lines.set_exception(error)
 
-    # What the parser says.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
         self._headers, self._parts = {}, []
         if self._waiter is None or self._waiter.done():
-            self.close()  # one answer too many: whose would the next one be?
+            self.close()  # an unexpected response: the next one could not be assigned
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.lower()] = value
@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
         if status < 200:
-            return  # the answer is still to come
+            return  # the final response is still to come
         if self._lines is not None:
             self._lines.feed_eof()
         else:
@@ -141,7 +141,7 @@ class Connections:
     """All connections to one server."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None) -> None:
-        _httptools()  # if it is missing, say so now
+        _httptools()  # report a missing package now
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         assert parts.hostname is not None, "checked by whoever took it"
@@ -155,14 +155,14 @@ class Connections:
         self._closed = False
 
     async def ask(self, head: bytes, body: bytes | None, timeout_s: float) -> Answer:
-        """The answer to this request, whole."""
+        """Send a request and return the whole response."""
         request = head + (_END if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         connection = self._open_one()
         if connection is not None:
             try:
                 return await connection.ask(request, timeout_s)
             except ConnectionError:
-                pass  # the server had enough of it while nobody asked: a new one says more
+                pass  # the server closed the idle connection: try a new one
             finally:
                 self._give_back(connection)
         async with asyncio.timeout(timeout_s):
@@ -174,7 +174,7 @@ class Connections:
 
     @asynccontextmanager
     async def stream(self, head: bytes, timeout_s: float) -> AsyncIterator[Answer]:
-        """The beginning of an answer that does not end."""
+        """The beginning of a streaming response."""
         connection = await self._connect(stream=True)
         self._streams.add(connection)
         try:
@@ -184,7 +184,8 @@ class Connections:
             connection.close()
 
     def head(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
-        """How a request begins. A line break in what a caller gave would begin another one."""
+        """The head of a request. Line breaks in the caller's values are refused: they would start another
+        request."""
         lines = [f"{method} {self._path}{target} HTTP/1.1", f"Host: {self._name}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if not all(map(str.isprintable, lines)):
@@ -199,7 +200,7 @@ class Connections:
         self._streams.clear()
 
     def _open_one(self) -> Connection | None:
-        """One that nobody uses, if there is one."""
+        """An idle connection, if there is one."""
         while self._idle:
             connection = self._idle.pop()
             if not connection.closed:
@@ -208,7 +209,7 @@ class Connections:
         return None
 
     async def _new_one(self) -> Connection:
-        """A new one; or one that another gave back, if there are as many as there may be."""
+        """A new connection; or, at the maximum, the next one that is released."""
         while self._count >= CONNECTIONS_MAX:
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
@@ -216,7 +217,7 @@ class Connections:
                 await waiter
             except BaseException:
                 if waiter.done() and not waiter.cancelled():
-                    self._wake()  # it was this one's turn
+                    self._wake()  # this waiter was already woken: wake the next one
                 raise
             connection = self._open_one()
             if connection is not None:
@@ -246,7 +247,7 @@ class Connections:
 
     async def _connect(self, *, stream: bool = False) -> Connection:
         loop = asyncio.get_running_loop()
-        # Other loops, such as uvloop, try one address after the other and know no delay.
+        # Other event loops, such as uvloop, try the addresses one by one and have no such delay.
         own = isinstance(loop, asyncio.BaseEventLoop)
         more: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS_S} if own else {}
         async with asyncio.timeout(CONNECT_S):

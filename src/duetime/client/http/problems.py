@@ -1,4 +1,4 @@
-"""A problem document of a server becomes the exception that an engine in this process would raise."""
+"""Converts a problem document of a server into the exception that an embedded engine would raise."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import msgspec
 from duetime.errors import BY_CODE, DuetimeError, Refused, Unavailable
 from duetime.wire.problem import Problem
 
-# Characters shown of an answer that is no problem document.
+# Characters shown of a response that is not a problem document.
 _TEXT_CHARS_MAX = 200
 
 
 def read(body: bytes) -> Problem | None:
-    """The problem document in the body of an answer; None if there is none."""
+    """The problem document in the body of a response; None if there is none."""
     try:
         return msgspec.json.decode(body, type=Problem)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -32,7 +32,7 @@ def error_of(problem: Problem) -> DuetimeError:
 
 
 def error_of_text(status: int, url: str, body: bytes) -> DuetimeError:
-    """The exception for an answer that is not Duetime's: a proxy's page, another program's server."""
+    """The exception for a response that is not Duetime's, such as a page of a proxy."""
     text = " ".join(body[: 4 * _TEXT_CHARS_MAX].decode("utf-8", "replace").split())[:_TEXT_CHARS_MAX]
     message = f"{url} answered HTTP {status}{': ' + text if text else ''}"
     return _by_status(status)(message, hint="Is this the address of a Duetime server?")

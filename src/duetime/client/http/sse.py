@@ -1,4 +1,4 @@
-"""Server-sent events, read line by line. Knows no connection: lines in, events out."""
+"""Parses server-sent events: takes lines, returns events. Knows nothing of connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Event(Struct, frozen=True):
-    """One event as it was sent."""
+    """One event."""
 
     id: str
     kind: str
@@ -14,20 +14,20 @@ class Event(Struct, frozen=True):
 
 
 class Parser:
-    """Collects lines until an event is whole. Remembers the last id, with which a reader resumes."""
+    """Collects lines until an event is complete. Remembers the last id, for resuming."""
 
     def __init__(self, last_id: str = "") -> None:
         self.last_id = last_id
         self.restart()
 
     def restart(self) -> None:
-        """A new connection begins: what was half read comes again."""
+        """A new connection: discard an incomplete event, which is sent again."""
         self._id = self.last_id
         self._kind = ""
         self._data: list[str] = []
 
     def line(self, raw: bytes) -> Event | None:
-        """The event this line completes, if it does."""
+        """The event that this line completes, if any."""
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
         if not line:
             return self._whole()
@@ -39,7 +39,7 @@ class Parser:
             self._kind = value
         elif field == "id" and "\0" not in value:
             self._id = value
-        return None  # a comment, or a field nobody needs
+        return None  # a comment, or a field that is not used
 
     def _whole(self) -> Event | None:
         self.last_id = self._id

@@ -1,8 +1,7 @@
-"""Requests to one server: sent, repeated where that is safe, and answered with a body or an error.
+"""Sends requests to one server, retries them if that is safe, and returns a body or raises an error.
 
-A write carries an id of its own, so the server does it once however often it arrives. What is repeated: a
-connection that broke or could not be made, and an answer that says "not now" (503, 429). Never for longer
-than a few tries, and never sooner than the server asked.
+A write has a request id, so a repeated write has no second effect. Retried are failed connections and the
+statuses 503 and 429: a few times, and never sooner than the server asked.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from duetime.errors import Closed, DuetimeError, Unreachable
 
 T = TypeVar("T")
 
-# The pause before the second try; doubled each time, and never longer than the second number.
+# The delay before the first retry; it doubles with each retry up to the second number.
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
-# A server that asks for more patience than this is not waited for: its answer is raised.
+# If the server asks for a longer delay than this, the error is raised instead.
 RETRY_AFTER_S_MAX = 5.0
-# A live server says something on a stream of events more often than this, if only that it is there.
+# A live server sends an event or a keep-alive comment more often than this.
 SILENCE_S = 60.0
 
 NOT_NOW = (429, 503)
@@ -42,12 +41,12 @@ _NUMBER = re.compile(r"^Multiple exceptions: \[Errno (\d+)\]")
 OPEN_HINT = "Use it inside `with client:` or `async with client:`."
 
 
-# Asked when a stream of events is open; True: there is no need for it any more.
+# Called when a stream of events is open; True ends the stream.
 Connected = Callable[[], Awaitable[bool]]
 
 
 class Request(Struct, frozen=True):
-    """One request. A `write` may change something, so it is given an id that makes it safe to repeat."""
+    """One request. A `write` gets a request id, which makes it safe to repeat."""
 
     method: str
     path: str
@@ -57,9 +56,9 @@ class Request(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     accept: str = "application/json"
     welcome: tuple[int, ...] = ()
-    """Statuses beside 2xx whose bodies are answers too."""
+    """Statuses besides 2xx that are successful responses."""
     named: bool = True
-    """False: what is in it makes it safe to repeat, without an id of the request."""
+    """False: its content makes it safe to repeat, so it needs no request id."""
 
     @property
     def write(self) -> bool:
@@ -67,7 +66,7 @@ class Request(Struct, frozen=True):
 
 
 class Transport:
-    """One server, as seen from here."""
+    """The connection to one server."""
 
     def __init__(
         self,
@@ -84,14 +83,14 @@ class Transport:
         self._timeout_s = timeout_s
         self._tls = tls
         self._name = secrets.token_urlsafe(12)
-        """Begins the ids of its requests; a number ends them."""
+        """The first part of its request ids; the second is a number."""
         self._number = count().__next__
         self._connections: Connections | None = None
         self._heads: dict[tuple[str, str], bytes] = {}
-        """Of requests that have no name of their own: they begin with the same bytes each time."""
+        """The heads of requests without a request id: they are the same each time."""
 
     async def open(self) -> None:
-        """Make ready; nothing is sent yet."""
+        """Prepare; nothing is sent yet."""
         self._connections = Connections(self.url, self._tls)
 
     @property
@@ -104,7 +103,7 @@ class Transport:
             connections.close()
 
     async def send(self, request: Request) -> bytes:
-        """The body of the answer; anything but a good one is raised."""
+        """Send a request and return the body of the response. An error response is raised."""
         head = self._head(request)
         for number in range(1, self._tries + 1):
             after_s: float | None = None
@@ -125,12 +124,12 @@ class Transport:
     async def events(
         self, request: Request, reconnect_s: float, connected: Connected | None = None, last_id: str = ""
     ) -> AsyncGenerator[Event, None]:
-        """Events without end. A cut connection is made again, from the last event that was read.
+        """An endless stream of events. After a lost connection it resumes after the last event that was read.
 
-        `connected` is asked once the server listens, each time: True ends it.
+        `connected` is called each time the stream is open; True ends it.
 
-        The first connection may fail like any request; a later one is tried for `reconnect_s` before the
-        failure is raised.
+        The first connection may fail like any request. Later ones are retried for `reconnect_s` before the
+        error is raised.
         """
         clock = asyncio.get_running_loop().time
         parser, number, was_connected = Parser(last_id), 0, False
@@ -155,7 +154,7 @@ class Transport:
 
     @asynccontextmanager
     async def _listen(self, request: Request, parser: Parser) -> AsyncIterator[AsyncIterator[Event]]:
-        """One connection to a stream of events. Once it is entered, no later event is missed."""
+        """One connection to a stream of events. After it is entered, no event is missed."""
         headers = self._headers(request)
         if parser.last_id:
             headers["Last-Event-ID"] = parser.last_id
@@ -206,7 +205,7 @@ class Transport:
         return head
 
     def read(self, answer: bytes, kind: type[T]) -> T:
-        """An answer's body as this type. What is not even JSON of that shape is another program's answer."""
+        """Decode the body of a response. If it has another form, it comes from another program."""
         try:
             return msgspec.json.decode(answer, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -232,14 +231,14 @@ class Transport:
         return problems.error_of(problem)
 
     def _unreachable(self, error: Exception) -> Exception:
-        """What a failure of the connection is to the caller. A bug stays a bug."""
+        """Duetime's error for a failed connection. Other exceptions are bugs and are not converted."""
         if not isinstance(error, TimeoutError | OSError):
             return error
         if isinstance(error, ssl.SSLError):
             refused = Unreachable(
                 f"{self.url} does not support TLS or has an untrusted certificate: {error}."
             )
-            refused.retryable = False  # the same certificate comes again
+            refused.retryable = False  # a retry would get the same certificate
             refused.hint = "Check the address; SSL_CERT_FILE names further authorities."
             return refused
         return Unreachable(
@@ -250,28 +249,28 @@ class Transport:
 
 
 def _reason(error: Exception) -> str:
-    """Why a connection failed, in the words of the system."""
+    """The reason why a connection failed, from the operating system."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()
-    number = _NUMBER.search(str(error))  # of a name with several addresses, the first of their reasons
+    number = _NUMBER.search(str(error))  # for a name with several addresses, the first reason
     if number is not None:
         return os.strerror(int(number.group(1))).lower()
     return (str(error) or type(error).__name__).rstrip(".")
 
 
 def _again(status: int, error: DuetimeError, after_s: float | None) -> bool:
-    """Whether an answer that was no says: not now, but soon."""
+    """Whether an error response asks to retry soon."""
     if status not in NOT_NOW or not error.retryable:
         return False
     if status == 429 and after_s is None:
-        return False  # it does not say when: the caller decides
+        return False  # without a delay, the caller decides
     return after_s is None or after_s <= RETRY_AFTER_S_MAX
 
 
 def _pause_s(number: int) -> float:
-    """Longer each time, and a little different for everybody, so that not all come back at once."""
+    """The back-off, with jitter, so that clients do not retry at the same time."""
     longer: float = PAUSE_S * 2 ** min(number - 1, 10)
     return min(longer, PAUSE_S_MAX) * random.uniform(0.8, 1.2)
 
@@ -281,7 +280,7 @@ def _target(request: Request) -> str:
 
 
 def _seconds(header: bytes | None) -> float | None:
-    """`Retry-After` in seconds. A date is not waited for."""
+    """`Retry-After` in seconds. A date is ignored."""
     if header is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The id of a submitted intent, or the error that was its answer."""
+"""The id of a submitted intent, or the error of its submit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from duetime.refusals import Submitted
 
 
 def id_of(submitted: Submitted) -> str:
-    """The id of the intent that a submit made or found; an error is raised."""
+    """The id of the intent that a submit created or found. An error is raised."""
     if isinstance(submitted, Intent):
         return submitted.id
     if isinstance(submitted, Existing):

@@ -1,8 +1,8 @@
-"""New intents on their way to a server: alone, gathered while others are on their way, or many at once.
+"""Sends new intents to a server: one by one, gathered from concurrent callers, or in bulk.
 
-A caller who is alone sends at once. Those who come while answers are awaited go together in the next request,
-as a group commit does it with the disk: sixty callers cost a server little more than one. Each is answered
-for itself; where a request fails as a whole, everybody in it asks again alone and hears what is said of him.
+A single caller sends immediately. Callers that arrive while a response is awaited share the next request,
+like a group commit: sixty callers cost a server little more than one. Each caller gets its own result. If a
+request fails as a whole, each intent in it is sent again alone and gets its own error.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from duetime.protocol.terms import Terms
 from duetime.refusals import Submitted
 from duetime.wire.problem import Problem
 
-# What goes into one request of a batch: well within what a server takes.
+# The maximum size of one batch request, well below the limit of a server.
 ITEMS_MAX, BYTES_MAX = 2_000, 2 * 1024 * 1024
-# What an intent takes beside its payload, about.
+# The approximate size of an intent without its payload.
 _HEAD_BYTES = 512
-# So many are written down before the loop may do something else.
+# The number of intents that are encoded before the event loop gets a turn.
 _STEP = 100
-# Requests with gathered intents that are on their way at once.
+# The maximum number of concurrent requests with gathered intents.
 _OUT_MAX = 4
-# Terms whose JSON is kept; a program has some dozens.
+# The number of terms with cached JSON; a program has some dozens.
 _TERMS_KEPT = 256
-# Who made an intent knows what is in it; more than its name is not worth sending.
+# The caller knows the fields of its intent; the response needs only the id.
 _BRIEF = {"Prefer": "return=minimal"}
 
 _encode = msgspec.json.Encoder().encode
@@ -42,13 +42,13 @@ T = TypeVar("T")
 
 
 class _Named(Struct, rename="camel"):
-    """All that is needed of an answer."""
+    """The fields of a response that are used."""
 
     intent_id: str
 
 
 class _Made(Struct):
-    """What became of one intent of a batch."""
+    """The result of one intent of a batch."""
 
     intent: _Named | None = None
     error: Problem | None = None
@@ -59,7 +59,7 @@ class _Batch(Struct):
 
 
 class _Waiting(Struct, eq=False):
-    """An intent that goes with the next request."""
+    """An intent that waits for the next request."""
 
     terms: Terms
     item: Item
@@ -68,7 +68,7 @@ class _Waiting(Struct, eq=False):
 
 
 class Submits:
-    """How new intents go to one server."""
+    """Sends new intents to one server."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -79,7 +79,7 @@ class Submits:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def one(self, terms: Terms, item: Item, asked_ms: int) -> Intent:
-        """Submit one; a refusal is raised."""
+        """Submit one intent. A refusal is raised."""
         body = self._body(terms, item, asked_ms)
         if self._out or self._waiting:
             return await self._in_company(terms, item, body)
@@ -91,8 +91,8 @@ class Submits:
             self._go_soon()
 
     async def many(self, terms: Sequence[Terms], items: Iterable[Item], asked_ms: int) -> list[Submitted]:
-        """Submit many, in order. The next request is written while the server works on the one before, and
-        an answer is read while it works on the next."""
+        """Submit many intents, in order. The next request is encoded while the server processes the one
+        before, and a response is read while it processes the next."""
         replies: list[Submitted] = []
         sent: asyncio.Task[bytes] | None = None
         before: list[Item] = []
@@ -102,7 +102,7 @@ class Submits:
                 answer = await sent if sent is not None else None
                 sent = asyncio.create_task(self._transport.send(request))
                 if answer is not None:
-                    await asyncio.sleep(0)  # first the next one goes out
+                    await asyncio.sleep(0)  # the next request is sent first
                     replies += self._replies(terms, before, answer)
                 before = part
             if sent is not None:
@@ -113,7 +113,7 @@ class Submits:
         return replies
 
     async def bodies(self, bodies: Iterable[bytes]) -> list[DuetimeError | None]:
-        """Submit what is JSON already; what was said against each, if anything."""
+        """Submit encoded intents. Returns the error of each, or None."""
         said: list[DuetimeError | None] = []
         for part in parts(bodies, len):
             batch = self._transport.read(await self._transport.send(_batch(part)), _Batch)
@@ -129,7 +129,7 @@ class Submits:
         except IdExists:
             if not item.fresh:
                 raise
-            # Nobody else makes our ids: an earlier try of this request arrived, and its answer did not.
+            # Only this client generates this id: an earlier attempt arrived, but its response was lost.
             return _taken(item.id, terms, item)
         return _taken(self._transport.read(answer, _Named).intent_id, terms, item)
 
@@ -140,7 +140,7 @@ class Submits:
         return await reply
 
     def _go_soon(self) -> None:
-        """At the end of this pass of the loop, so that all who are about to ask are there."""
+        """Send at the end of this turn of the event loop, so that all concurrent callers are included."""
         if self._waiting and not self._going and self._out < _OUT_MAX:
             self._going = True
             asyncio.get_running_loop().call_soon(self._go)
@@ -154,7 +154,7 @@ class Submits:
             if together and size > BYTES_MAX:
                 break
             waiting = self._waiting.popleft()
-            if not waiting.reply.done():  # who is gone wants nothing any more
+            if not waiting.reply.done():  # the caller was cancelled
                 together.append(waiting)
         if together:
             self._out += 1
@@ -195,7 +195,7 @@ class Submits:
             assert made.error is not None, "a batch says of each intent what became of it"
             problem = error_of(made.error)
             if isinstance(problem, IdExists) and each.item.fresh:
-                _settle(each, each.item.id)  # an earlier try of this request arrived
+                _settle(each, each.item.id)  # an earlier attempt of this request arrived
             elif made.error.status in NOT_NOW:
                 again.append(each)
             else:
@@ -217,7 +217,7 @@ class Submits:
         bodies: list[bytes] = []
         for place, item in enumerate(items):
             if not place % _STEP:
-                await asyncio.sleep(0)  # the one before goes out, piece by piece
+                await asyncio.sleep(0)  # the request before is sent in the meantime
             bodies.append(self._body(terms[item.terms], item, asked_ms))
         return _batch(bodies, not all(map(_names_itself, items)))
 
@@ -237,7 +237,7 @@ class Submits:
         return replies
 
     def _body(self, terms: Terms, item: Item, asked_ms: int) -> bytes:
-        """An intent's JSON: what its terms say is written once."""
+        """The JSON of an intent. The part from its terms is cached."""
         kept = self._texts.get(id(terms))
         if kept is None or kept[0] is not terms:
             kept = terms, _encode(translate.terms_fields(terms))[:-1] + b","
@@ -248,7 +248,7 @@ class Submits:
 
 
 def parts(things: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
-    """The same in order, cut so that each part is small enough for one request."""
+    """The intents in order, in parts that each fit one request."""
     part: list[T] = []
     size = 0
     for thing in things:
@@ -272,14 +272,14 @@ def _batch(bodies: Sequence[bytes], named: bool = True) -> Request:
 
 
 def _taken(id: str, terms: Terms, item: Item) -> Intent:
-    """What is known here of an intent the server has: its name. Who wants to know more asks for it."""
+    """An intent on the server, of which only the id is known here."""
     at_ms = item.execute_at_ms
     return Intent(0, id, terms, item.payload, Status.SCHEDULED, at_ms, at_ms, 0, 0)
 
 
 def _names_itself(item: Item) -> bool:
-    """Whether it is safe to send again because of its id alone: a second one of the id is refused. A key or a
-    tie may be answered for before the id is looked at."""
+    """Whether the id alone makes it safe to repeat: a second intent with the id is refused. With a key or a
+    tie, the server may answer before it checks the id."""
     return item.fresh and item.key is None and item.ties is None
 
 

@@ -1,4 +1,4 @@
-"""The App a worker is for, by its name: `myapp:app` is the variable `app` of the module `myapp`."""
+"""Loads the App of a worker by name: `myapp:app` is the variable `app` of the module `myapp`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from duetime.errors import BadConfig
 
 
 def load(target: str) -> App:
-    """Import it; what is wrong with it is said plainly."""
+    """Import the App. Raises an error with a hint if that fails."""
     module, colon, path = target.partition(":")
     hint = "Write module:variable, such as myapp:app or package.module:app."
     if not colon or not module or not path:
@@ -23,7 +23,7 @@ def load(target: str) -> App:
         found: object = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it is there, and what it needs is not: the traceback says where
+            raise  # the module exists, but one of its imports does not: the traceback shows which
         raise BadConfig(
             f"There is no module {error.name!r} in {here} or among the installed packages.", hint=hint
         ) from error
@@ -39,7 +39,7 @@ def load(target: str) -> App:
 
 
 def sources_of(app: App, queues: list[str] | None, entities: list[str] | None) -> tuple[list[str], list[str]]:
-    """The queues and the types of entities to work on: those asked for, or all that the app has."""
+    """The queues and entity types to serve: the requested ones, or all of the app."""
     all_queues, all_types = app.queues(), sorted(app.functions.entities)
     if not all_queues and not all_types:
         raise BadConfig("The app has no tasks.", hint="Register functions with @app.task.")

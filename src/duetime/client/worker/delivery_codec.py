@@ -1,4 +1,4 @@
-"""Between the messages of `Deliveries` and what a worker knows: deliveries in, outcomes out."""
+"""Converts messages of `Deliveries` into deliveries, and outcomes into messages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _TIERS: dict[int, Tier] = {
     intents_pb2.PrecisionTier.Value(f"PRECISION_TIER_{tier.name}"): tier for tier in Tier
 }
 _TERMS_KEPT = 1_024
-# What goes into one message: well within what a server takes.
+# The maximum size of one message, well below the limit of a server.
 _ACKS, _ACKS_BYTES = 1_000, 1024 * 1024
 
 
 class Unpacker:
-    """Makes deliveries of messages. What many of them share is made once."""
+    """Converts messages into deliveries. Shared parts are cached."""
 
     def __init__(self) -> None:
         self.lease_ms = 0
-        """The shortest lease seen; 0: none yet."""
+        """The shortest lease so far; 0 before the first."""
         self._known: dict[tuple[Any, ...], Terms] = {}
 
     def unpack(self, message: pb.Deliveries) -> list[Deliver]:
@@ -80,7 +80,7 @@ def _entity(entity: intents_pb2.Entity) -> tuple[str, str, str]:
 
 
 def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
-    """A message of outcomes."""
+    """A message with outcomes."""
     message = pb.ClientMessage()
     message.acks.SetInParent()
     add = message.acks.acks.add
@@ -107,7 +107,7 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
                 ack.snoozed.delay_ms, ack.snoozed.reason = delay_ms, reason
             case Rejected(kind, text):
                 ack.rejected.kind, ack.rejected.message = kind, text
-            case Lost(text) | Expired(text):  # no function of ours says Expired
+            case Lost(text) | Expired(text):  # no function returns Expired
                 ack.lost.message = text
             case Returned(text):
                 ack.lost.message, ack.lost.returned = text, True
@@ -115,7 +115,7 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
 
 
 def reports(words: dict[Place, Word]) -> Iterator[pb.ClientMessage]:
-    """Messages of how far deliveries are."""
+    """Messages with the progress of deliveries."""
     items = list(words_of(words.items()).items())
     for start in range(0, len(items), PROGRESS_MAX):
         message = pb.ClientMessage()
@@ -127,7 +127,7 @@ def reports(words: dict[Place, Word]) -> Iterator[pb.ClientMessage]:
 
 
 def chunks(settlements: list[Settlement]) -> Iterator[list[Settlement]]:
-    """Parts that each fit a message."""
+    """The items in parts that each fit a message."""
     part: list[Settlement] = []
     size = 0
     for each in settlements:

@@ -1,8 +1,10 @@
-"""Deliveries of functions that this worker does not know: another worker may, so they go back for a while.
+"""Deliveries for functions that this worker does not have: another worker may have them, so they are
+returned.
 
-A worker gives each such intent back some times, with a growing delay that costs no attempt; in a rolling
-deployment a newer worker takes it meanwhile. Then it is rejected, so that a misspelt name does not go round
-for ever. A message of an entity is rejected at once: until it ends, the entity's next message cannot go on.
+A worker returns each such intent several times, with a growing delay and without counting an attempt; in a
+rolling deployment a newer worker takes it in the meantime. Then the intent is rejected, so that a misspelt
+name does not circulate for ever. A message to an entity is rejected immediately, because it blocks the next
+message of its entity.
 """
 
 from __future__ import annotations
@@ -17,22 +19,22 @@ from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.terms import Entity, Task
 
-# How often this worker gives one intent back, and how long it waits in between: about five minutes in all.
+# How often this worker returns one intent, and with which delay: about five minutes in total.
 TIMES_MAX = 10
 _FIRST_MS, _LONGEST_MS = 1_000, 60_000
-# Of so many intents it is remembered.
+# The number of intents that are remembered.
 _KEPT = 10_000
 _logger = logging.getLogger("duetime.worker")
 
 
 class Strangers:
-    """A handler for what has none."""
+    """The handler for deliveries without a function."""
 
     executor: Executor | None = None
     workers = 1
 
     def __init__(self, messages: Callable[[str], list[str]] = lambda kind: []) -> None:
-        """`messages`: what entities of a type take."""
+        """`messages`: the messages that entities of a type accept."""
         self._messages = messages
         self._seen: dict[str, int] = {}
 

@@ -1,8 +1,9 @@
-"""A worker: takes deliveries from servers, runs the App's functions, says what came of them.
+"""A worker: takes deliveries from servers, runs the App's functions, sends their outcomes.
 
-Two threads. The functions' loop is in the main one; the connections (`Link`) live in another, with the signs
-of life. Between them go whole batches. As many deliveries are asked for as may run; with several queues or
-servers more may come than can run at once: what cannot begin within a second goes back for others to take.
+There are two threads. The main thread has the event loop of the functions; the other one has the connections
+(`Link`) and their heartbeats. The threads exchange whole batches. The worker asks for as many deliveries as
+it can run. With several queues or servers, more may arrive; a delivery that cannot start within a second is
+returned for other workers.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, type_lane
 
-# How long a delivery that cannot begin is kept from others.
+# How long a delivery that cannot start is kept before it is returned.
 _SURPLUS_S = 1.0
-# How long the last words may take.
+# How long sending the last messages may take.
 _LEAVE_S = 3.0
-# How long a loop that a function blocks is waited for, after the time for finishing is over.
+# How long to wait for an event loop that is blocked by a function, after the drain time.
 _BLOCKED_S = 1.0
-# How soon to try again to start the app.
+# The delay before starting the app is retried.
 _AGAIN_S = 1.0
 _BUSY = Snoozed(0, "its worker had no room for it")
 _STOPPED = Snoozed(0, "its worker stopped before it began")
@@ -63,8 +64,8 @@ class Worker:
         self._ready = threading.Event()
 
     async def run(self) -> None:
-        """Work until stopped. What is unfinished then has been handed back. A thread that still runs cannot
-        be stopped: its delivery is handed back by the server when the connection ends with this process."""
+        """Work until stopped. Unfinished deliveries are then returned. A running thread cannot be stopped:
+        the server returns its delivery when the connection ends with this process."""
         self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()
         self._stop = asyncio.Event()
@@ -89,7 +90,8 @@ class Worker:
             raise self._error
 
     def stop(self) -> None:
-        """Take nothing more, finish what runs, leave; called again: at once. From any thread, or a signal."""
+        """Take no more deliveries, finish the running ones, and stop. A second call stops immediately. Can be
+        called from any thread and from a signal handler."""
         self._signals += 1
         if self._signals > 1:
             _logger.warning("Stopped immediately; %d deliveries have no outcome.", len(self._held))
@@ -99,7 +101,7 @@ class Worker:
             self._on_links(self._drain_links)
             self._loop.call_soon_threadsafe(self._stop_taking)
 
-    # In the links' thread.
+    # In the thread of the connections.
 
     def _run_links(self) -> None:
         self._links_loop = loop = asyncio.new_event_loop()
@@ -120,8 +122,9 @@ class Worker:
         self._links_loop.call_later(self._options.drain_s + _BLOCKED_S, self._force)
 
     def _force(self) -> None:
-        """The time is over. If a function still blocks the other loop, go without it. The server hands back
-        what is held when the connection ends, so not before the function has ended with this process."""
+        """The drain time is over. If a function still blocks the other event loop, exit without it. The
+        server returns its delivery when the connection ends, so not before the function has ended with this
+        process."""
         if not self._loop_answers():
             _logger.warning("A function blocks the event loop; exiting without it. Its delivery is returned.")
             self._app.functions.kill()
@@ -151,7 +154,7 @@ class Worker:
         self._loop.call_soon_threadsafe(self._on_refused, error)
 
     def _report_soon(self) -> None:
-        """Functions said how far they are: gather what others say for a while, and tell it together."""
+        """Functions reported progress: collect reports for a while, and send them together."""
         self._links_loop.call_later(PROGRESS_MS / 1000, self._report)
 
     def _report(self) -> None:
@@ -166,10 +169,10 @@ class Worker:
     # From any thread.
 
     def _news(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             self._links_loop.call_soon_threadsafe(self._report_soon)
 
-    # On the functions' loop.
+    # On the event loop of the functions.
 
     def _on_links(self, call: Callable[[], object]) -> None:
         self._links_loop.call_soon_threadsafe(call)
@@ -183,7 +186,7 @@ class Worker:
             self._starting = self._loop.create_task(self._start_app())
 
     async def _start_app(self) -> None:
-        """Functions may schedule others. Work that does not is not held up by it."""
+        """Start the app, so that functions can schedule others. Functions that do not are not delayed."""
         said = False
         while not self._stopping:
             try:
@@ -203,7 +206,8 @@ class Worker:
         self._ask()
 
     def _on_closed(self, link: Link, number: int) -> None:
-        """What it delivered goes on: its server may take the outcome when it is back."""
+        """A connection was lost. Its deliveries continue: the server may accept their outcomes after a
+        reconnect."""
         self._open.pop(link, None)
         kept = [place for place, by in self._held.items() if by is link]
         self._orphans.update(kept)
@@ -238,7 +242,7 @@ class Worker:
         self._channel.flush()
 
     def _forget_orphans(self, deliveries: list[Deliver]) -> None:
-        """An intent came again: whatever comes of its earlier delivery is not wanted any more."""
+        """An intent was delivered again: the outcome of its earlier delivery is no longer needed."""
         for each in deliveries:
             earlier = self._orphans.pop(each.id, 0)
             if 0 < earlier < each.delivery and self._held.pop((each.id, earlier), None) is not None:
@@ -263,7 +267,7 @@ class Worker:
         self._go_on()
 
     def _settle(self, settlements: list[Settlement]) -> None:
-        """Outcomes of functions."""
+        """Take the outcomes of functions."""
         held = self._held
         if self._late:
             self._show_late(settlements)
@@ -279,7 +283,7 @@ class Worker:
         self._go_on()
 
     def _show_late(self, settlements: list[Settlement]) -> None:
-        """Those of deliveries that were taken back are not even sent: they would be refused."""
+        """The outcomes without those of deliveries that were taken back: they would be refused."""
         for each in settlements:
             place = (each.id, each.delivery)
             if place in self._late:
@@ -299,7 +303,7 @@ class Worker:
             link.send(some, {})
 
     def _go_on(self) -> None:
-        """Something ended: begin what waits, and ask for more."""
+        """A delivery has ended: start waiting ones, and ask for more."""
         if self._waiting:
             room = self._options.concurrency - self._channel.running()
             while self._waiting and room > 0:
@@ -320,12 +324,12 @@ class Worker:
                 link.send([], more)
 
     def _more(self) -> dict[str, int]:
-        """With outcomes of the only link."""
+        """Credits to send together with outcomes, if there is only one connection."""
         link = self._links[0]
         return self._credits_for(link) if link in self._open else {}
 
     def _credits_for(self, link: Link) -> dict[str, int]:
-        """As many as could run now; a server takes only so many from one connection."""
+        """The number of deliveries that could run now, within the limit of one connection."""
         if self._stopping or not self._started:
             return {}
         held = len(self._held)
@@ -337,7 +341,7 @@ class Worker:
                 link.credits[queue] = wanted
         return more
 
-    # What came and cannot run.
+    # Deliveries that cannot start.
 
     def _watch_surplus(self) -> None:
         if self._surplus is None and self._waiting:
@@ -390,7 +394,7 @@ class Worker:
         _logger.info("Stopped; %d unfinished deliveries were returned.", left)
 
     def _return_held(self) -> int:
-        """Hand back everything that has no outcome yet and does not run; how many have no outcome."""
+        """Return all deliveries that have no outcome and do not run. Gives the number without an outcome."""
         by_link: dict[Link, list[Settlement]] = {}
         for (id, delivery), link in self._held.items():
             if (id, delivery) not in self._left:

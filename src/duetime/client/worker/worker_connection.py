@@ -1,8 +1,8 @@
-"""A worker's connection to one server. It lives on a loop of its own, in a thread of its own.
+"""A worker's connection to one server. It runs on its own event loop, in its own thread.
 
-So signs of life go out whatever the functions do to their loop: one that blocks it does not lose its lease.
-What is handed in from other threads waits in an outbox, and goes out together. A connection that breaks is
-made anew; outcomes that were not answered yet are said again, and the server takes each at most once.
+So heartbeats continue even if a function blocks the event loop of the functions, and its lease is kept.
+Messages from other threads are collected and sent together. A broken connection is opened again; unconfirmed
+outcomes are sent again, and the server counts each at most once.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from duetime.v1.stub import DuetimeStub
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
-    # A dead connection is noticed within half a minute, also when it is silent.
+    # A dead connection is noticed within half a minute, even if it is idle.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
-    # Each connection of its own, and our own backoff between them.
+    # No shared connections, and our own back-off instead of the library's.
     ("grpc.use_local_subchannel_pool", 1),
 ]
 _AGAIN_S, _AGAIN_S_MAX = 0.1, 5.0
 _GRPC_PORT = 7929
 _EARLIER_MAX = 8
-# How long a server may take to say Welcome.
+# How long a server may take to send Welcome.
 _WELCOME_S = 30.0
 _logger = logging.getLogger("duetime.worker")
 
 
 class Taker(Protocol):
-    """Who takes what a link brings. Called in the link's thread."""
+    """Receives the messages of a link. Called in the link's thread."""
 
     def opened(self, link: Link, credits_max: int) -> None: ...
 
@@ -64,7 +64,7 @@ class Link:
     def __init__(self, address: str, token: str | None, options: WorkerOptions, taker: Taker) -> None:
         self.address = address
         self.credits: dict[str, int] = {}
-        """The taker's: asked for and not arrived, by the lane that was asked."""
+        """Owned by the taker: deliveries asked for that have not arrived, by lane."""
         self.credits_max = 0
         self._token = token
         self._options = options
@@ -76,10 +76,11 @@ class Link:
         self._words: dict[Place, Word] = {}
         self._unpacker = Unpacker()
         self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
-        """What the server called this link's connections: it may settle what they hold."""
+        """The names of this link's connections: it may settle their deliveries."""
         self.holding: tuple[int, list[Place]] = (0, [])
-        """The taker's: what it still had when a connection ended, and the number of that end. It is told by
-        another thread, perhaps after the next one has ended too: then it says nothing of that one."""
+        """Owned by the taker: the deliveries that it still had when a connection ended, and the number of
+        that connection. Another thread sets it, perhaps after the next connection has ended too; then it does
+        not apply to that one."""
         self._ends = 0
         self._beat: asyncio.TimerHandle | None = None
         self._beat_due = False
@@ -94,23 +95,23 @@ class Link:
     # From any thread.
 
     def send(self, settlements: list[Settlement], credits: dict[str, int]) -> None:
-        """Outcomes and credits, to go out soon."""
+        """Queue outcomes and credits; they are sent soon."""
         self._outbox.append((settlements, credits))
         if not self._nudged and self._loop is not None:
             self._nudged = True
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
                 self._loop.call_soon_threadsafe(self._nudge)
 
-    # On the link's loop.
+    # On the event loop of the link.
 
     def report(self, words: dict[Place, Word]) -> None:
-        """How far deliveries are, to go out soon."""
+        """Queue progress reports; they are sent soon."""
         if self._connected:
             self._words |= words
             self._news.set()
 
     async def run(self) -> None:
-        """Connect, and connect again, until it is finished."""
+        """Connect and reconnect until it is finished."""
         self._loop = asyncio.get_running_loop()
         wait_s = _AGAIN_S
         while True:
@@ -133,12 +134,13 @@ class Link:
             wait_s = min(2 * wait_s, _AGAIN_S_MAX)
 
     def drain(self) -> None:
-        """Take nothing more."""
+        """Ask for no more deliveries."""
         self._drain = True
         self._news.set()
 
     async def finish(self, within_s: float, *, stay: bool = False) -> None:
-        """Say what is still to be said, hear the answers, and leave; or stay until the process ends."""
+        """Send the remaining messages, wait for their confirmation, and disconnect; or stay until the process
+        ends."""
         self._ending, self._stay = True, stay
         self._over.set()
         self._news.set()
@@ -149,7 +151,7 @@ class Link:
                     await self._left.wait()
 
     async def _connection(self) -> str:
-        """One connection, to its end; what the server said about it."""
+        """Run one connection to its end. Returns the status of the server."""
         scheme, _, place = self.address.partition("://")
         if scheme == "grpcs":
             channel = grpc.aio.secure_channel(place, grpc.ssl_channel_credentials(), _OPTIONS)
@@ -171,7 +173,7 @@ class Link:
                     writer = asyncio.ensure_future(self._write(call))
                     await self._read(call)
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                pass  # its status says more
+                pass  # the status of the call has the reason
             finally:
                 if writer is not None:
                     writer.cancel()
@@ -181,7 +183,7 @@ class Link:
             return "" if code is grpc.StatusCode.OK else f"{code.name.lower()}: {details}"
 
     def _name_earlier(self, hello: pb.Hello) -> None:
-        """Say what earlier connections of this link were called, and what is left of them here."""
+        """Add the names of this link's earlier connections, and the deliveries that are left of them."""
         hello.earlier.extend(self._earlier)
         number, held = self.holding
         if number != self._ends:
@@ -194,7 +196,7 @@ class Link:
             hello.holding.held.add(intent_id=id, delivery=delivery)
 
     def _check(self, code: grpc.StatusCode, details: str) -> None:
-        """A token that is wrong from the beginning does not become right."""
+        """Raise if the server refuses the token: a retry would not help."""
         if self._ever or code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
             return
         kind = NoToken if code is grpc.StatusCode.UNAUTHENTICATED else Forbidden
@@ -208,10 +210,10 @@ class Link:
         self._drain_said = False
         self._beat_ms = welcome.heartbeat_ms
         self._arm()
-        # What went out and was not answered is said again, before anything else.
+        # Unconfirmed outcomes are sent again, before anything else.
         again = [each for part in self._unanswered.values() for each in part]
         self._unanswered.clear()
-        while self._outbox:  # what another thread adds meanwhile is not lost
+        while self._outbox:  # another thread may add to it in the meantime
             again += self._outbox.popleft()[0]
         self._outbox.appendleft((again, {}))
         self._news.set()
@@ -262,7 +264,7 @@ class Link:
         try:
             await self._write_all(call)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the connection is gone, and whoever reads learns why
+            pass  # the connection is lost, and the reader gets the reason
         except Exception:
             _logger.exception("The connection to %s is closed after an error.", self.address)
             call.cancel()
@@ -301,7 +303,7 @@ class Link:
         parts = list(chunks(settlements))
         first = self._number + 1
         self._number += len(parts)
-        # All of them before the first is written: a connection that breaks meanwhile loses none.
+        # All are recorded before the first is written, so that a broken connection loses none.
         self._unanswered.update(enumerate(parts, first))
         for number, part in enumerate(parts, first):
             message = pack(part)
@@ -316,7 +318,7 @@ class Link:
         self._nudged = False
         self._news.set()
 
-    # Signs of life: three within the shortest lease.
+    # Heartbeats: three within the shortest lease.
 
     def _arm(self) -> None:
         assert self._loop is not None
@@ -355,7 +357,7 @@ def _hello(options: WorkerOptions) -> pb.Hello:
 
 
 def address_of(url: str, grpc_port: int | None) -> str:
-    """Where a server takes workers: as given (grpc://), or beside its HTTP port."""
+    """The gRPC address of a server: as given (grpc://), or from its HTTP address."""
     hint = "Write it as http://localhost:7928 or grpc://localhost:7929."
     try:
         parts = urlsplit(url)

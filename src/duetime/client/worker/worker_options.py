@@ -1,4 +1,4 @@
-"""What a worker is made of: where it works, how much, and what runs its functions."""
+"""The options of a worker: its servers, its concurrency, and the channel that runs its functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from duetime.protocol.terms import type_lane
 
 
 class Running(Protocol):
-    """What runs functions: a channel of this process."""
+    """Runs functions: a channel of this process."""
 
     def open(self, settle: Callable[[list[Settlement]], None]) -> None: ...
 
@@ -33,25 +33,25 @@ class Running(Protocol):
 
 
 class Server(Struct):
-    """Where a server is, and what it wants to see."""
+    """The address of a server, and the credentials for it."""
 
     address: str
     token: str | None
 
 
 class Listed(Struct, frozen=True):
-    """A function, as a worker tells servers of it."""
+    """A function, as a worker announces it to servers."""
 
     name: str
     queue: str | None
     entity: str | None
     signature: str
     schema: bytes
-    """Of its payload; empty: nothing is known."""
+    """The JSON Schema of its payload; empty: unknown."""
 
 
 class WorkerOptions(Struct):
-    """How a worker works."""
+    """The options of a worker."""
 
     name: str
     servers: list[Server]
@@ -61,10 +61,10 @@ class WorkerOptions(Struct):
     start_app: bool
     """Whether the app is started too, so that functions can schedule others."""
     entities: list[str] = []
-    """Types of entities whose messages it takes."""
+    """The entity types that it serves."""
     functions: list[Listed] = []
 
     @property
     def sources(self) -> list[str]:
-        """The lanes it asks for."""
+        """The lanes that it serves."""
         return [f"task:{queue}" for queue in self.queues] + [type_lane(kind) for kind in self.entities]
