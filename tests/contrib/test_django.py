@@ -253,7 +253,7 @@ def test_any_queue_is_allowed_by_an_empty_list(project, server):
         sources_of(task_backends["default"].make_app(), ["one-of-many"], None)
 
 
-def test_results_nobody_knows(database):
+def test_an_unknown_result_is_an_error(database):
     from duetime.contrib.django.compat import TaskResultDoesNotExist
     from tests.contrib.project import jobs
 

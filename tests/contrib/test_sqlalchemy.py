@@ -126,7 +126,7 @@ def test_a_time_that_passed_meanwhile_is_now(app, server, engine, receipt, tmp_p
     assert app.handle(id).status().wait() is Status.DUE
 
 
-def test_a_key_of_ones_own_names_one_intent(app, engine, outbox, receipt, orders, queue):
+def test_an_explicit_key_names_one_intent(app, engine, outbox, receipt, orders, queue):
     once = receipt.options(key=queue, delay="1h")
     with Session(engine) as session, session.begin():
         assert outbox.schedule(session, once, 1) == outbox.schedule(session, once, 1) == queue
@@ -137,7 +137,7 @@ def test_a_key_of_ones_own_names_one_intent(app, engine, outbox, receipt, orders
     assert relay.count().wait().refused == 1
 
 
-def test_bad_rows_are_kept_and_hold_nobody_up(app, engine, outbox, receipt, orders, caplog):
+def test_bad_rows_are_kept_and_do_not_delay_the_others(app, engine, outbox, receipt, orders, caplog):
     bodies = ["nonsense", "{},{}", '{"a": 1}', '{"idempotencyKey": "k", "delayMs": 0, "frobnicate": 1}']
     with Session(engine) as session, session.begin():
         outbox.schedule(session, receipt, 1)

@@ -87,7 +87,7 @@ def test_a_folder_without_permission(tmp_path):
     assert looked.returncode == 0, f"it only reads: {looked.stderr}"
 
 
-def test_several_on_a_new_folder_the_losers_are_told_who_holds_it(tmp_path):
+def test_of_several_openers_of_a_new_folder_the_losers_get_its_holder(tmp_path):
     program = "import sys\nfrom duetime import App\nwith App(sys.argv[1]):\n    sys.stdin.readline()\n"
     command = [sys.executable, "-c", program, str(tmp_path / "data")]
     started = [

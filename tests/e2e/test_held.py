@@ -37,7 +37,7 @@ def holder(tmp_path):
     assert child.returncode == 0
 
 
-def test_a_second_process_is_told_who_holds_the_folder(holder, tmp_path):
+def test_a_second_process_gets_the_holder_of_the_folder(holder, tmp_path):
     app = App(str(tmp_path / "data"))
     with pytest.raises(errors.Held) as caught, app:
         pass

@@ -20,7 +20,7 @@ PAINS = {
     4: ("worker/test_idle.py", "test_a_worker_that_stands_still_is_an_anomaly_until_it_goes_on"),
     5: ("e2e/test_server_ticks.py", "test_killed_across_ticks_each_has_exactly_one_intent"),
     6: ("integration/test_schedules.py", "test_what_was_missed_while_it_was_down"),
-    7: ("e2e/test_held.py", "test_a_second_process_is_told_who_holds_the_folder"),
+    7: ("e2e/test_held.py", "test_a_second_process_gets_the_holder_of_the_folder"),
     8: ("unit/engine/schedules/test_calendar.py", "test_where_clocks_change_in_forty_years"),
     9: ("worker/test_functions.py", "test_a_function_of_each_kind_runs_and_knows_its_delivery"),
     10: ("typing/test_typing.py", "test_types_go_through"),
@@ -46,7 +46,7 @@ PAINS = {
     21: ("http/test_claims.py", "test_a_key_is_free_at_once_when_its_holder_has_ended"),
 }
 FLAWS = {
-    8: ("worker/test_pains.py", "test_flaw_08_with_nobody_connected_it_waits_and_goes_to_one"),
+    8: ("worker/test_pains.py", "test_flaw_08_without_workers_an_intent_waits_and_goes_to_one_worker"),
     16: (
         "flaws/test_flaws_durability.py",
         "test_flaw_16_what_was_handed_to_a_handler_that_died_is_handed_out_again",

@@ -104,7 +104,7 @@ def test_reflection_names_the_service_and_its_calls(server: ServerProcess):
     asyncio.run(main())
 
 
-def test_who_watches_the_health_keeps_nobody_from_asking(server: ServerProcess):
+def test_watching_health_does_not_block_other_calls(server: ServerProcess):
     """Streams that stay open counted with single calls: a stranger's made every check of the health fail."""
 
     async def main() -> None:

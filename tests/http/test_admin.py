@@ -149,5 +149,5 @@ def test_segments(life):
 
 
 @pytest.mark.parametrize("path", ["chronoscope", "lanes", "log/segments"])
-def test_a_parameter_nobody_knows(server, path):
+def test_an_unknown_parameter_is_refused(server, path):
     problem(server.ask("GET", f"{ADMIN}/{path}?x=1"), 40002)

@@ -191,7 +191,7 @@ def test_every_route_by(guarded, served, identity):
 
 
 @pytest.mark.parametrize("token", [None, "duetime_wrong"], ids=["none", "any"])
-def test_a_server_without_tokens_asks_nobody(bare, served, token):
+def test_a_server_without_tokens_needs_none(bare, served, token):
     wrong = [
         f"{method} {path}"
         for path, methods in served.paths.items()
@@ -250,7 +250,7 @@ def test_every_call_by(guarded, identity):
     asyncio.run(main())
 
 
-def test_a_grpc_server_without_tokens_asks_nobody(bare):
+def test_a_grpc_server_without_tokens_needs_none(bare):
     async def main():
         async with channel_to(bare.grpc) as channel:
             for name in CALL_TABLE:

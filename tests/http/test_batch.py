@@ -54,7 +54,7 @@ def test_a_line_each(server):
         assert [item["intent"]["payload"] for item in body["items"]] == list(range(5))
 
 
-def test_a_bad_line_hurts_nobody_else(server):
+def test_a_bad_item_does_not_affect_the_others(server):
     body = post(server, json.dumps(NEW).encode() + b"\n{oops\n" + json.dumps(NEW).encode(), NDJSON).json
     assert [item["status"] for item in body["items"]] == [201, 400, 201]
     assert body["items"][1]["error"]["errorCode"] == 40003
@@ -100,7 +100,7 @@ def test_one_may_wait_for_another_of_the_same_batch(server, fresh):
     assert body["items"][1]["intent"]["status"] == "BLOCKED"
 
 
-def test_little_is_answered_to_those_who_want_little(server):
+def test_prefer_minimal_gives_short_answers(server):
     one = {"delayMs": 3_600_000, "stream": {"name": "brief"}}
     answer = server.ask("POST", "/v1/intents/batch", [one, {"delayMs": -1}], {"Prefer": "return=minimal"})
     assert answer.status == 200 and answer.headers["preference-applied"] == "return=minimal"

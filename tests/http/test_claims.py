@@ -51,7 +51,7 @@ def test_who_comes_second_gets_the_holder(server, fresh):
     assert again.json == first.json
 
 
-def test_who_wants_none_but_their_own_is_told_who_has_it(server, fresh):
+def test_with_reject_the_refusal_names_the_holder_of_the_key(server, fresh):
     key = fresh()
     first = post(server, **unique(key)).json
     refused = problem(post(server, onDuplicate="reject", **unique(key)), 40905)

@@ -322,6 +322,6 @@ def test_after_runs_when_all_are_acked(life):
     assert life.events.of(id)[:2] == ["BLOCKED", "SCHEDULED"] or "DUE" in life.events.of(id)
 
 
-def test_after_what_nobody_knows(server, fresh):
+def test_after_an_unknown_intent_is_refused(server, fresh):
     answer = create(server, after=[fresh()])
     assert answer.status in (404, 422), answer.body

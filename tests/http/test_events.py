@@ -158,7 +158,7 @@ def test_a_stop_ends_every_stream(tmp_path):
             listener.close()
 
 
-def test_a_listener_that_reads_nothing_holds_up_nobody(life):
+def test_a_listener_that_reads_nothing_does_not_delay_others(life):
     """It is a file that is full, not a queue that is waited for."""
     with Listener(life.server) as lazy, lazy.paused():
         news = [{"delayMs": 0, "stream": {"name": "nobody"}} for _ in range(2_000)]

@@ -127,7 +127,7 @@ def _fill(server):
         yield answer.json["intentId"]
 
 
-def test_heads_without_bodies_keep_nobody_out(small):
+def test_requests_without_their_bodies_do_not_block_others(small):
     """As many as there may be requests, and then some; what they ask for has not begun."""
     with contextlib.ExitStack() as open_ones:
         for _ in range(10):
@@ -162,7 +162,7 @@ def test_a_full_disk(tmp_path):
         problem(server.ask("GET", "/v1/intents/none"), 40401)
 
 
-def test_pages_that_nobody_reads_are_refused_before_they_fill_the_memory(tmp_path):
+def test_unread_pages_are_refused_before_they_fill_the_memory(tmp_path):
     """Each is some megabytes; the connections stay until their time is over."""
     large = {"delayMs": 3_600_000, "stream": {"name": "nobody"}, "payload": "x" * 15_000}
     with ServerProcess(tmp_path / "data") as server, contextlib.ExitStack() as stack:

@@ -51,7 +51,7 @@ def test_the_etag_of_an_answer_can_be_sent_back(life, form):
     assert answer.status == 200 and answer.headers["etag"] != etag
 
 
-def test_of_two_who_saw_the_same_one_wins(life):
+def test_of_two_writers_with_the_same_revision_one_wins(life):
     id = life.at("SCHEDULED")
     seen = str(life.get(id)["revision"])
     answers = [

@@ -112,7 +112,7 @@ def test_a_bound_token_changes_nothing_outside_by_way_of_its_own(guarded):
     assert server.ask("POST", "/v1/groups", own, mine).status == 201
 
 
-def test_a_request_id_gives_nobody_the_answer_of_another_token(guarded):
+def test_a_request_id_does_not_return_the_response_of_another_token(guarded):
     server, known = guarded
     mine, other, admin = known["bound-submit"], known["submit"], known["admin"]
     same = {"X-Duetime-Request-Id": "one"}
@@ -169,7 +169,7 @@ def test_a_bound_worker_takes_only_from_its_own(guarded):
 
 
 @pytest.mark.parametrize("who", ["read", "worker", "submit", "bound-submit", "admin"])
-def test_the_values_of_a_callbacks_headers_are_for_those_who_submit(guarded, who):
+def test_callback_header_values_are_shown_to_submit_tokens_only(guarded, who):
     server, known = guarded
     id = made(server, known["submit"], {**HOOK, "tags": {"who": who}})
     schedule = {"cron": "0 0 1 1 *", "intent": HOOK}
@@ -258,7 +258,7 @@ def test_the_first_token_ends_what_was_open_to_everybody(tmp_path):
         asyncio.run(main(server))
 
 
-def test_a_broken_file_of_tokens_is_an_anomaly_and_locks_nobody_out(tmp_path):
+def test_a_broken_token_file_is_an_anomaly_and_known_tokens_still_work(tmp_path):
     folder = tmp_path / "data"
     admin = {"X-Duetime-Token": tokens.new(folder, "admin", "admin")}
     with ServerProcess(folder) as server:

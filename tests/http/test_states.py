@@ -144,7 +144,7 @@ class TestPatch:
 
 
 class TestRevive:
-    def test_attempts_start_anew(self, life):
+    def test_a_revived_intent_has_all_its_attempts(self, life):
         id = life.at("DEAD_LETTERED", redelivery={"maxAttempts": 1})
         dead = life.get(id)
         assert dead["attempts"] == 1 and dead["lastError"]["httpStatus"] == 418

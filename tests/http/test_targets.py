@@ -53,7 +53,7 @@ def test_more_or_less_than_one(server, names):
     ["ftp://host/x", "localhost/x", "http://", "http:///x", "/x", "http://user:secret@host/x", "http://h:99999",
      "http://h/a b", "http://h/\n", "file:///etc/passwd", "http://[::1", "gopher://x", "http://h:0/"],
 )  # fmt: skip
-def test_a_url_nobody_could_call(server, url):
+def test_an_invalid_url_is_refused(server, url):
     body = problem(create(server, callback={"url": url}), 42216)
     assert body["details"]["path"] == "$.callback.url" and "secret" not in json.dumps(body)
 
@@ -215,7 +215,7 @@ class TestAnswer:
             send.life.hooks.take(id)
         assert send.life.hooks.count(id) == 0
 
-    def test_nobody_there_is_tried_again(self, send):
+    def test_a_refused_connection_is_retried(self, send):
         """FLAWS 5: refused connections went straight to the dead letters."""
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
@@ -240,7 +240,7 @@ class TestAnswer:
             redelivery={**SOON, "maxAttempts": 1},
         )  # fmt: skip
 
-    def test_at_most_once_is_not_tried_again_when_nobody_knows(self, send):
+    def test_at_most_once_is_not_retried_when_the_outcome_is_unknown(self, send):
         id = send.life.fresh()
         url = send.life.hooks.hold(id)
         _, shown = send(

@@ -86,7 +86,7 @@ def test_its_lane_is_paused(server, fresh):
         ({"entity": {"type": "e", "id": "1", "message": "m"}}, "No worker is ready for the entity 'e/1'."),
     ],
 )
-def test_nobody_takes_it(server, fresh, target, text):
+def test_no_consumer_takes_its_queue(server, fresh, target, text):
     id = server.create(intentId=fresh(), delayMs=0, **target)["intentId"]
     found = why(server, id)
     assert found["code"] == "no-worker" and found["sentence"].startswith(text)
@@ -145,7 +145,7 @@ def test_it_has_ended(life, status, code, text):
     assert MOMENT.fullmatch(found["data"]["finishedAt"])
 
 
-def test_nobody_knows_it(server):
+def test_an_unknown_intent_is_not_found(server):
     problem(server.ask("GET", "/v1/intents/not-there/why"), 40401)
 
 

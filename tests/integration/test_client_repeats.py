@@ -20,7 +20,7 @@ NOBODY = {"name": "nobody"}
 
 
 @asynchronous
-async def test_a_write_whose_answer_is_lost_is_done_once(proxy, server, fresh):
+async def test_a_write_with_a_lost_response_is_done_once(proxy, server, fresh):
     tag = fresh()
     async with Client(proxy.url) as client:
         proxy.lose_answers(2)

@@ -44,7 +44,7 @@ async def test_many_callers_go_together(proxy, fresh):
 
 
 @asynchronous
-async def test_one_that_is_refused_is_nobody_elses_matter(server, fresh):
+async def test_a_refused_submit_does_not_affect_the_others_of_its_batch(server, fresh):
     queue, taken = fresh(), fresh()
     app, later = made(server.url, queue)
     async with app:
@@ -70,7 +70,7 @@ async def test_a_lost_answer_makes_nothing_twice(proxy, fresh):
 
 
 @asynchronous
-async def test_everybody_hears_that_nobody_answers(proxy, fresh):
+async def test_every_caller_gets_the_error_when_the_server_does_not_answer(proxy, fresh):
     app, later = made(proxy.url, fresh())
     async with app:
         proxy.refuse(1_000)

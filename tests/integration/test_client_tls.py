@@ -29,7 +29,7 @@ def server(authority, tmp_path_factory):
         yield server
 
 
-def test_an_authority_of_ones_own(server, authority):
+def test_a_private_certificate_authority(server, authority):
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     with Client(server.url, tls=trusting) as client:

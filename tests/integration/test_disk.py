@@ -118,7 +118,7 @@ def test_at_most_once_starts_after_its_delivery_is_on_the_medium(app, disk):
     run(main())
 
 
-def test_one_sync_serves_all_who_wait(app, disk):
+def test_one_sync_serves_all_waiting_callers(app, disk):
     @app.task
     async def work() -> None: ...
 

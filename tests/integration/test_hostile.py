@@ -108,7 +108,7 @@ class Refuses:
         raise RuntimeError("boom")
 
 
-def test_a_result_whose_own_way_to_json_fails_is_a_dead_letter(tmp_path):
+def test_a_result_that_fails_to_encode_is_a_dead_letter(tmp_path):
     async def main() -> None:
         app = make(tmp_path)
 

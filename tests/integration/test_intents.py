@@ -62,7 +62,7 @@ def test_one_waits_for_others(app):
     run(main())
 
 
-def test_one_whose_parent_fails_is_a_dead_letter_with_the_reason(app):
+def test_an_intent_with_a_failed_parent_is_a_dead_letter_with_the_reason(app):
     @app.task(retry=Retry(max_attempts=1))
     async def fails() -> None:
         raise ValueError("no")

@@ -375,7 +375,7 @@ def test_recovery_finds_the_handlers_that_were_registered_before_start(tmp_path)
     run(main())
 
 
-def test_a_context_left_behind_is_found_by_nobody(app):
+def test_a_leftover_context_is_not_seen_by_the_next_function(app):
     from contextvars import ContextVar
 
     left: ContextVar[str] = ContextVar("left", default="clean")

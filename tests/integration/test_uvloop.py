@@ -63,7 +63,7 @@ def test_with_a_server(server, hooks, fresh):
     run(main)
 
 
-def test_nobody_there():
+def test_a_refused_connection_is_an_error():
     async def main() -> None:
         with pytest.raises(errors.Unreachable, match="cannot be reached"):
             async with Client("http://127.0.0.1:1", tries=1) as client:

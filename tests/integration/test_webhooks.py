@@ -252,7 +252,7 @@ def test_a_request_is_never_sent_twice_behind_our_back(method):
     run(main)
 
 
-def test_nobody_is_there():
+def test_a_refused_connection_is_a_failure():
     async def main():
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -48,7 +48,7 @@ def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
     asyncio.run(main())
 
 
-def test_a_failing_path_holds_back_nobody_else_on_its_host():
+def test_a_failing_path_does_not_hold_back_others_on_its_host():
     """A thousand callbacks, a tenth of them to a path that always fails: all others are called, in order."""
 
     async def main():

@@ -26,7 +26,7 @@ from tests.receiver import hang, http, receiving
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
 
-def test_a_slow_host_slows_down_nobody_but_itself():
+def test_a_slow_host_does_not_slow_down_other_hosts():
     async def main():
         async with (
             receiving(hang) as slow,

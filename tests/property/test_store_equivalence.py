@@ -193,7 +193,7 @@ def test_a_thawed_kernel_goes_on_like_the_one_it_was(seed):
 
 
 @pytest.mark.parametrize("seed", range(40, 46))
-def test_nothing_is_decided_by_who_watches(seed):
+def test_observers_do_not_change_decisions(seed):
     watched, unwatched = Kernel(MemoryStore()), Kernel(MemoryStore())
     now_ms = T0
     for number, move in enumerate(dice(seed, 400), 1):

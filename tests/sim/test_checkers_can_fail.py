@@ -390,7 +390,7 @@ def test_the_log_of_an_attempt_is_not_kept(monkeypatch):
     assert "its attempt logged" in first_violation()
 
 
-def test_an_entity_is_not_offered_to_those_who_ask_for_its_type(monkeypatch):
+def test_an_entity_is_not_offered_to_consumers_of_its_type(monkeypatch):
     real = entity_types.offer
 
     def offer(state, track):

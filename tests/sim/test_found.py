@@ -136,7 +136,7 @@ def test_what_ends_after_the_clock_was_set_back_is_not_forgotten_at_once(rig):
     assert rig.status("a") is ACKED
 
 
-def test_those_who_waited_end_with_it_also_when_it_is_revived_in_the_same_record(rig):
+def test_dependents_end_with_their_parent_though_it_is_revived_in_the_same_record(rig):
     """Nobody had told them yet, and then it had ended as SCHEDULED, they were told."""
     rig.apply(Pause("bare:"))
     rig.submit("parent", Bare(), deadline=100)

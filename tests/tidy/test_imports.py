@@ -60,7 +60,7 @@ def private_reads(module: ast.Module) -> list[tuple[int, str]]:
     return found
 
 
-def test_nobody_outside_the_engine_reads_its_inside():
+def test_only_the_engine_reads_its_internals():
     rooms = tuple(f"src/duetime/{room}/" for room in ENGINE_ROOMS)
     places = [
         f"{shown(path)}:{line} {what}"

@@ -117,7 +117,7 @@ def test_processes_are_watched_over(server, app, told):
         worker.kill()
 
 
-def test_processes_leave_when_nobody_watches_them_any_more(server):
+def test_processes_stop_when_their_supervisor_is_killed(server):
     worker = WorkerProcess(server, options=("--processes", "2"))
     worker.says("Connected to", times=2)
     worker.process.kill()
@@ -125,7 +125,7 @@ def test_processes_leave_when_nobody_watches_them_any_more(server):
     worker.wait()
 
 
-def test_it_starts_anew_when_its_source_changes(server, app, tmp_path):
+def test_reload_restarts_the_worker_when_its_source_changes(server, app, tmp_path):
     source = "from duetime import App\napp = App()\n@app.task(name='add')\n"
     source += "async def add(a: int, b: int) -> list[int]:\n"
     (tmp_path / "mine.py").write_text(source + "    return [a + b]\n")

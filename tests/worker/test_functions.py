@@ -110,7 +110,7 @@ def test_a_cancelled_intent_is_stopped_while_it_runs(worker, app, told, tmp_path
     worker.says("is stopped: cancelled")
 
 
-def test_a_function_nobody_knows_waits_for_a_worker_that_does(worker, server, app, tmp_path):
+def test_an_unknown_function_waits_for_a_worker_that_has_it(worker, server, app, tmp_path):
     made = server.create(delayMs=0, task={"name": "news"}, payload=[[1, 2]])
     worker.says("the function 'news', which this worker does not have: returned for 1 s .1 of 10")
     worker.says("the function 'news', which this worker does not have: returned for 2 s .2 of 10")

@@ -100,7 +100,7 @@ def test_schedules_patches_and_messages_to_entities_are_checked_too(listed, clie
         client.schedules.put("s", every_ms=1_000, intent={"task": {"name": "add"}, "payload": []}).wait()
 
 
-def test_a_function_nobody_has_told_of_is_taken(listed, client):
+def test_an_intent_of_an_unlisted_function_is_accepted(listed, client):
     made = client.create(task={"name": "nobody", "queue": "away"}, payload={"any": 1}, delay_ms=0).wait()
     assert made.intent_id
 

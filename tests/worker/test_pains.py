@@ -66,7 +66,7 @@ def test_pain_16_what_is_done_stays_done_when_its_worker_dies(server, app):
     assert handle.status().wait() is Status.ACKED and handle.view().wait().attempts == 1
 
 
-def test_flaw_08_with_nobody_connected_it_waits_and_goes_to_one(server, app, told):
+def test_flaw_08_without_workers_an_intent_waits_and_goes_to_one_worker(server, app, told):
     handles = [functions.told.schedule(told.address).wait() for _ in range(20)]
     assert {handle.status().wait() for handle in handles} == {Status.DUE}
     with WorkerProcess(server), WorkerProcess(server):

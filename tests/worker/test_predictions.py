@@ -94,7 +94,7 @@ def test_with_the_model_killed_in_mid_run_nothing_is_lost_or_stuck(tmp_path):
         os.kill(again["pid"], 0)
 
 
-def test_it_ends_when_nobody_asks_any_more_and_when_the_server_is_killed(tmp_path):
+def test_the_model_process_ends_when_it_is_not_needed_and_when_the_server_is_killed(tmp_path):
     with ServerProcess(tmp_path / "data") as server:
         assert told(server)["model"] == {
             "state": "OFF", "detail": "", "version": None, "trainedAt": None, "rows": 0,

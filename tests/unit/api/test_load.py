@@ -214,7 +214,7 @@ def test_bodies_are_json(kind, ndjson, good):
     check_type([BODY], ndjson=ndjson)  # nothing is said of it
 
 
-def test_answers_that_nobody_reads_are_bounded_by_token():
+def test_unread_responses_are_bounded_by_token():
     async def main() -> None:
         load = Load(1_000, 8 * MB)
         load.unread = Budget(16 * MB, 8 * MB)

@@ -248,7 +248,7 @@ def test_leases_that_ran_out_are_dropped():
     run(test)
 
 
-def test_news_wake_who_waits():
+def test_news_wake_the_waiting_subscriber():
     async def test(rig: Rig) -> None:
         me = rig.join()
         waiting = asyncio.create_task(me.news())

@@ -27,7 +27,7 @@ def one(w: World, target_s: float = 60, lane: str = "stream:jobs", coming: int =
     return found
 
 
-def test_what_waits_times_how_long_it_takes_over_who_is_there(tmp_path):
+def test_demand_is_waiting_work_by_duration_over_workers(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await learn(w)
@@ -70,7 +70,7 @@ def test_a_second_worker_halves_the_time_and_counts_once(tmp_path):
     run(main())
 
 
-def test_with_nobody_there_the_first_one_is_asked_for(tmp_path):
+def test_without_workers_one_is_asked_for(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 3, target=JOBS)

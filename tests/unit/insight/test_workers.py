@@ -42,7 +42,7 @@ def ready() -> Bench:
     return bench
 
 
-def test_nobody_is_idle_without_work():
+def test_no_worker_is_idle_without_work():
     bench = Bench(pushed=())
     assert seen(bench) == {} and seen(bench, silent_ms=60_000) == {}
 
@@ -73,7 +73,7 @@ def test_who_is_busy_leaves_or_is_for_others_is_not(ready, changes):
     assert seen(ready, **changes) == {}
 
 
-def test_what_may_not_go_makes_nobody_idle(ready):
+def test_work_that_may_not_start_makes_no_worker_idle(ready):
     ready.do(SetLane(LANE, LaneSettings(concurrency=1)))
     assert seen(ready) == {}
     ready.do(SetLane(LANE, LaneSettings()))
@@ -93,7 +93,7 @@ def test_entities_are_work_too():
     assert "entities:cart" in seen(bench, sources=sources)["w"]
 
 
-def test_types_for_which_nobody_is_connected():
+def test_entity_types_without_a_worker():
     bench = Bench(pushed=())
     engine = reads(bench)
     assert unserved(engine, []) == {}

@@ -52,7 +52,7 @@ def test_packed_callbacks_do_not_borrow_and_let_others_borrow_past_them():
     invariants.check(bench.state)
 
 
-def test_another_size_of_packs_counts_the_permits_anew():
+def test_a_new_pack_size_recounts_the_permits():
     bench = sized(4, pack=1)
     many(bench, "b", 4, to("a", batch=True))
     standard = bench.state.tiers.all[STANDARD]

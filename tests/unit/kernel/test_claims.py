@@ -311,7 +311,7 @@ def test_messages_of_an_entity_collapse_too():
     assert bench.statuses("first", "a", "b") == ["DISPATCHING", "CANCELED", "DUE"]
 
 
-def test_a_refused_one_replaces_nobody():
+def test_a_refused_intent_replaces_no_other():
     bench = Bench()
     submit(bench, "a", DEBOUNCE, delay=100)
     assert submit(bench, "b", DEBOUNCE, delay=-6_000) == "InThePast"

@@ -191,7 +191,7 @@ def test_a_chain_is_acknowledged_link_by_link():
         assert delivered(bench.done(f"i{n}")) == [f"i{n + 1}"]
 
 
-def test_a_parent_may_have_only_so_many_dependents(monkeypatch):
+def test_the_number_of_dependents_is_limited(monkeypatch):
     monkeypatch.setattr(dependents, "DEPENDENTS_MAX", 3)
     assert limits.DEPENDENTS_MAX == 10_000
     bench = Bench()

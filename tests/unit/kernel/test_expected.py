@@ -28,7 +28,7 @@ def test_the_shorter_goes_first():
     assert order(bench) == ["unknown", "short", "middle", "long"]
 
 
-def test_nobody_passes_who_comes_later_than_the_multiple_of_its_expected_time():
+def test_an_intent_is_not_overtaken_after_a_multiple_of_its_expected_time():
     bench = Bench()
     bench.submit("long", on=stream(), expected_ms=1_000)
     for ms in (EXPECTED_FACTOR * 1_000 - 1, EXPECTED_FACTOR * 1_000, EXPECTED_FACTOR * 1_000 + 1):

@@ -337,7 +337,7 @@ def test_a_view_says_how_far_a_group_is():
     assert (view.group, view.members, view.left) == ("g", 0, 0)
 
 
-def test_nobody_joins_a_group_whose_callback_they_may_not_use():
+def test_joining_a_group_needs_the_right_to_its_callback():
     bench = Bench()
     bench.submit("g", on=queue("theirs"), ties=Ties(members=2), fingerprint=7)
     bound: dict[str, Any] = {"on": queue("mine"), "fingerprint": 7}

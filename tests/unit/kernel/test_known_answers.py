@@ -122,7 +122,7 @@ def test_what_may_change_something_is_not_known(bench: Bench, name: str) -> None
     assert state_of(bench) == before
 
 
-def test_a_key_whose_window_ended_since_the_last_record_is_not_known(bench: Bench) -> None:
+def test_a_key_past_its_window_is_not_known(bench: Bench) -> None:
     def again(now_ms: int) -> object:
         return known_answers.answer(bench.state, KNOWN["live twin"], now_ms)
 

@@ -40,7 +40,7 @@ def test_the_call_counts_and_not_the_hand_over():
     assert bench.intent("a").first_dispatch_at_ms == T0 + 4_500
 
 
-def test_nobody_waited_longer_than_time_has_passed():
+def test_a_reported_wait_is_at_most_the_time_that_passed():
     bench = Bench()
     bench.submit("a")
     bench.ms = 100
@@ -74,7 +74,7 @@ def test_a_retry_does_not_change_how_late_the_first_call_was():
     assert late(bench) == (5, 0)
 
 
-def test_a_new_time_or_a_new_life_begins_anew():
+def test_a_new_time_or_a_revival_resets_lateness():
     bench = Bench()
     bench.submit("a", "b")
     ended(bench, "a", -1, Snoozed(5_000))
@@ -244,7 +244,7 @@ def test_a_retry_that_waits_for_a_paused_type_changes_nothing():
     assert bench.intent("a").delivery == 2 and late(bench) == (0, 0)
 
 
-def test_a_type_that_was_paused_while_nobody_asked_for_it_is_the_same_after_a_restart():
+def test_a_paused_type_without_consumers_is_the_same_after_a_restart():
     bench = Bench(MemoryStore(durable=True), pushed=("callback",))
     bench.submit("a", on=entity("e1"))
     for _ in range(PAUSES_KEPT + 2):
@@ -334,7 +334,7 @@ def test_logs_of_the_first_rules_add_up_as_they_did():
     assert not bench.state.type_pauses
 
 
-def test_a_stale_entry_parks_nobody_twice_and_lets_go_who_waits():
+def test_a_stale_entry_parks_its_intent_once_and_releases_it():
     """An intent that was patched while it was due stands in its track twice."""
     bench = Bench(pushed=("callback",))
     limited = terms(limits=(Limit("k", concurrency=1),))

@@ -35,7 +35,7 @@ def test_it_waits_for_its_time():
     )
 
 
-def test_its_time_has_come_and_nobody_has_looked_yet():
+def test_an_intent_past_its_time_before_the_next_advance():
     bench = Bench()
     bench.submit("a", delay=5)
     bench.ms = 7
@@ -165,14 +165,14 @@ def test_its_entity_is_busy(pushed):
         (entity(), "No worker is ready for the entity 'cart/e1'."),
     ],
 )
-def test_nobody_takes_it(on, text):
+def test_no_consumer_takes_its_queue(on, text):
     bench = Bench(pushed=())
     bench.submit("a", on=on)
     answer = why(bench)
     assert answer.code == "no-worker" and answer.sentence == f"{text} It has been due for 0 ms."
 
 
-def test_those_who_would_take_it_are_busy():
+def test_all_its_consumers_are_busy():
     bench = Bench()
     bench.submit("x", "y", "a", on=stream())
     bench.demand("w", "stream:s")

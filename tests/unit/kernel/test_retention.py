@@ -85,7 +85,7 @@ def test_a_key_is_kept_for_its_window_however_short_the_retention():
     assert errors(bench.submit("x", key="k")) == [""]
 
 
-def test_only_so_many_are_kept():
+def test_the_number_of_finished_intents_is_limited():
     bench = Bench(retention_count=2_000)
     ids = [f"i{n}" for n in range(5_000)]
     bench.submit(*ids, delay=5)

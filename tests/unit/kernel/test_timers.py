@@ -59,7 +59,7 @@ def test_intents_of_one_slot_are_one_cohort_and_one_wake_up():
     assert len(bench.at(1_000).changes) > 99
 
 
-def test_a_cancelled_intent_wakes_nobody():
+def test_a_cancelled_intent_does_not_wake():
     bench = Bench()
     bench.submit("a", "b", delay=100)
     bench.cancel("a")

@@ -97,7 +97,7 @@ def test_a_verb_is_refused_where_the_status_forbids_it(verb, status):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_on_nobody_is_refused(verb):
+def test_a_verb_on_an_unknown_intent_is_refused(verb):
     assert error(getattr(Bench(), verb)("nobody")) == "NoSuchIntent"
 
 

@@ -50,7 +50,7 @@ def test_a_tree_is_cancelled_from_a_root_that_has_ended():
     invariants.check(bench.state)
 
 
-def test_older_rules_forget_who_waited_for_one_that_has_ended():
+def test_older_rules_forget_the_dependents_of_an_ended_intent():
     bench = Bench()
     bench.state.rules = 1
     bench.submit("a")
@@ -70,7 +70,7 @@ def test_one_that_ended_takes_any_number_of_dependents(monkeypatch):
     assert errors(bench.submit("c", after=("a",))) == [""]
 
 
-def test_a_revived_intent_does_not_release_twice_who_waited_in_its_former_life():
+def test_a_revived_intent_does_not_release_earlier_dependents_twice():
     bench = Bench()
     bench.submit("a", "z")
     bench.submit("c", on=queue("q", after_on=END), after=("a", "z"))

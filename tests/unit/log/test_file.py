@@ -226,7 +226,7 @@ def test_appends_and_rotations_go_on_while_a_sync_is_under_way(tmp_path: Path) -
     asyncio.run(work())
 
 
-def test_a_sync_that_fails_in_its_thread_stops_the_log_though_nobody_waits(tmp_path: Path) -> None:
+def test_a_sync_that_fails_in_its_thread_stops_the_log_without_a_waiter(tmp_path: Path) -> None:
     async def work() -> None:
         disk = SlowDisk(errno.EIO)
         log = FileLog(tmp_path, disk=disk)

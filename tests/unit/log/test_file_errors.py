@@ -129,7 +129,7 @@ def test_doubt_that_cannot_be_settled_stops_the_log(rig: Rig) -> None:
     assert run_now(bodies_of(rig.opened())) == [b"before"]
 
 
-def test_doubt_whose_settling_cannot_be_synced_stops_the_log(rig: Rig) -> None:
+def test_a_doubt_that_cannot_be_settled_durably_stops_the_log(rig: Rig) -> None:
     half_write_that_cannot_be_taken_back(rig, times=1)
     rig.fail_next("sync_file")
     with pytest.raises(Fatal, match=r"stopped: 0+\.seg cannot be synced"):

@@ -16,7 +16,7 @@ from duetime.log.folder_lock import hold
 from duetime.testing.disk import FaultyDisk
 
 
-def test_the_second_is_told_who_holds_the_folder_since_when(tmp_path: Path) -> None:
+def test_a_second_opener_gets_the_holder_and_since_when(tmp_path: Path) -> None:
     file = hold(RealDisk(), str(tmp_path))
     note = msgspec.json.decode((tmp_path / "lock").read_bytes())
     assert note["pid"] == os.getpid()

@@ -51,7 +51,7 @@ def test_a_change_of_the_same_length_in_the_same_moment_is_seen(tmp_path):
 
 
 @pytest.mark.parametrize("broken", [b"", b"[{", b"{}", b'[{"name":"x"}]', b'[{"name":1}]'])
-def test_a_broken_file_changes_nothing_for_those_who_knew_better(tmp_path, broken):
+def test_with_a_broken_file_the_last_good_tokens_stay(tmp_path, broken):
     tokens.new(tmp_path, "admin", "me")
     known = tokens.Known(tmp_path)
     good = known.grants()

@@ -59,7 +59,7 @@ def test_a_schema_that_cannot_be_used_checks_nothing(schema):
     assert book.shown().functions[0].parameters is None
 
 
-def test_numbers_beyond_what_a_validator_holds_stop_nobody():
+def test_numbers_too_large_for_the_validator_are_accepted():
     book = Functions()
     book.join("w", [function()])
     assert fits(book, b"[[" + b"9" * 100 + b"]]")
@@ -73,7 +73,7 @@ def test_bounds():
         checked([function(name="")])
 
 
-def test_a_book_has_an_end_and_those_whose_workers_left_go_first():
+def test_the_registry_is_bounded_and_drops_functions_without_workers_first():
     book = Functions()
     book.join("w", [function("", "stays")])
     book.join("v", [function("", f"f{number}") for number in range(FUNCTIONS_KEPT - 1)])

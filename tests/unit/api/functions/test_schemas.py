@@ -208,7 +208,7 @@ def test_patterns_that_cannot_be_are_not_used(pattern):
     assert function.rule is None
 
 
-def test_those_who_say_the_same_share_it():
+def test_equal_schemas_share_one_rule():
     assert rule(NODE) is rule(NODE)
     assert schemas.rule("") is None
 

@@ -61,7 +61,7 @@ def test_what_is_not_too_many_is_read(body):
 
 
 @pytest.mark.parametrize("body", [b"[" * 5_000 + b"1," * 30_000, b"," * 30_000, b"[]" + b"," * 30_000])
-def test_what_is_not_json_is_told_by_who_reads_it(body):
+def test_invalid_json_is_reported_by_the_decoder(body):
     check_parts(body)
     with pytest.raises(DuetimeError, match="not JSON"):
         call(body).read(msgspec.json.Decoder(list[Raw]))

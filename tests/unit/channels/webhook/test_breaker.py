@@ -19,7 +19,7 @@ def test_failures_in_a_row_open_it():
     assert breaker.wait_s(100.0) == 5.0 and breaker.wait_s(104.9) == 1.0
 
 
-def test_a_success_in_between_begins_the_count_anew():
+def test_a_success_resets_the_failure_count():
     breaker = Breaker(3, 5.0)
     for _ in range(10):
         breaker.failed(0.0, probe=False)

@@ -31,7 +31,7 @@ class Shop:
         self.gates.ended(self.host, endpoint, answer, probes, now_s)
 
 
-def test_errors_of_one_endpoint_hold_back_nobody_else():
+def test_errors_of_one_endpoint_do_not_hold_back_others():
     shop = Shop()
     for _ in range(3):
         shop.call(BAD, WebhookResponse(500))

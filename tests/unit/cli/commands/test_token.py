@@ -44,7 +44,7 @@ def test_a_token_is_taken_back_by_its_name(tmp_path, capsys):
     assert "last token" in capsys.readouterr().err
 
 
-def test_a_name_that_nobody_has_is_refused_with_those_there_are(tmp_path, capsys):
+def test_an_unknown_name_is_refused_with_the_known_names(tmp_path, capsys):
     tokens.new(tmp_path, "admin", "me")
     assert main(["token", "revoke", "you", "--data", str(tmp_path)]) == EXIT_ERROR
     assert "'me'" in capsys.readouterr().err

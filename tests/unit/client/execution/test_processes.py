@@ -34,7 +34,7 @@ def processes():
     processes.shutdown(wait=True, cancel_futures=True)
 
 
-def test_a_killed_call_takes_nobody_with_it(processes, tmp_path):
+def test_a_killed_call_does_not_affect_others(processes, tmp_path):
     stuck = processes.submit(forever, str(tmp_path / "began").encode())
     assert processes.submit(backwards, b"abc").result(WAIT_S) == b"cba"
     processes.kill(stuck)

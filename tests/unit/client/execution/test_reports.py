@@ -27,7 +27,7 @@ def reports():
     current_context.reset(token)
 
 
-def test_the_newest_word_is_kept_and_whoever_listens_is_told_once(reports):
+def test_the_newest_report_is_kept_and_its_listener_called_once(reports):
     told = []
     reports.on_news(lambda: told.append(1))
     for number in range(1_000):
@@ -91,7 +91,7 @@ def test_outcomes_without_lines_are_the_same_objects(reports):
     assert reports.with_logs(settlements)[0] is settlements[0]
 
 
-def test_a_line_that_cannot_be_made_stops_nobody(reports, capsys):
+def test_a_log_line_that_cannot_be_formatted_is_skipped(reports, capsys):
     LogHandler().handle(logging.LogRecord("shop", logging.INFO, "", 0, "sold %d", ("x",), None))
     assert "TypeError" in capsys.readouterr().err
     assert reports.text(("i", 3)) is None

@@ -12,7 +12,7 @@ from duetime.client.http.client import Client
 from duetime.errors import BadConfig, Closed
 
 
-def test_the_environment_says_it_when_nobody_else_does(monkeypatch):
+def test_the_environment_is_used_when_no_address_is_given(monkeypatch):
     assert url_of(None) == "http://localhost:7928" and token_of(None) is None
     monkeypatch.setenv("DUETIME_URL", "https://time.example:8443/base/")
     monkeypatch.setenv("DUETIME_TOKEN", "duetime_abc")

@@ -215,7 +215,7 @@ def test_when_the_model_is_late_for_a_slice_the_rest_is_not_asked_for(tmp_path):
     run(main())
 
 
-def test_in_the_shadow_nobody_waits_for_the_model(tmp_path):
+def test_in_shadow_order_a_submit_does_not_wait_for_the_model(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             model = w.engine.predictor.model = Said()

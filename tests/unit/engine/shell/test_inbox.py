@@ -182,7 +182,7 @@ def test_outcomes_that_come_together_are_one_command_and_each_caller_gets_its_sh
     assert told == [[True, False]]
 
 
-def test_outcomes_nobody_asks_about_have_no_reply() -> None:
+def test_outcomes_without_a_caller_have_no_reply() -> None:
     inbox = Inbox(lambda: None)
     inbox.settle(outcomes("a"))
     inbox.settle(outcomes("b"))
@@ -199,7 +199,7 @@ def test_no_outcomes_are_nothing_to_write() -> None:
     assert not len(inbox) and not inbox.take().commands
 
 
-def test_a_caller_whose_outcomes_take_several_batches_is_answered_once(monkeypatch) -> None:
+def test_outcomes_over_several_batches_are_answered_once(monkeypatch) -> None:
     monkeypatch.setattr("duetime.engine.shell.inbox.BATCH_ITEMS_MAX", 2)
     inbox, told = Inbox(lambda: None), list[object]()
     inbox.settle(outcomes("a", "b", "c"), told.append)
@@ -211,7 +211,7 @@ def test_a_caller_whose_outcomes_take_several_batches_is_answered_once(monkeypat
     assert told == [[True, False, True]]
 
 
-def test_a_caller_whose_outcomes_cannot_be_written_hears_of_it_once_and_they_are_kept(monkeypatch) -> None:
+def test_outcomes_that_cannot_be_written_are_kept_and_reported_once(monkeypatch) -> None:
     monkeypatch.setattr("duetime.engine.shell.inbox.BATCH_ITEMS_MAX", 2)
     inbox, told, error = Inbox(lambda: None), list[object](), NoSpace("full")
     given = outcomes("a", "b", "c")

@@ -149,7 +149,7 @@ def test_a_delivery_that_is_cancelled_while_it_waits_is_dropped(driver):
     assert started(driver.shell.synced(acts.position)) == ["b"]
 
 
-def test_a_delivery_whose_intent_is_gone_while_it_waits_is_dropped(driver, monkeypatch):
+def test_a_waiting_delivery_of_a_removed_intent_is_dropped(driver, monkeypatch):
     driver.submit("a", DURABLE)
     position = driver.step().position
     monkeypatch.setattr(driver.pump.kernel.state.store, "get", lambda id: None)

@@ -129,7 +129,7 @@ def test_a_ready_message_of_an_entity_is_not_handed_out_before_its_time():
     assert delivered(bench.at(1_000)) == ["b"]
 
 
-def test_a_holder_whose_retry_was_due_still_holds_its_entity():
+def test_a_holder_with_a_due_retry_still_holds_its_entity():
     bench = Bench()
     bench.submit("a", "b", on=entity())
     bench.do(Pause("entity:cart/e1"))

@@ -133,7 +133,7 @@ def test_an_outcome_after_the_lease_is_stale():
     assert bench.status("a") is Status.DUE, "it is tried again at once the first time"
 
 
-def test_a_beat_begins_every_lease_anew():
+def test_a_heartbeat_restarts_every_lease():
     bench = Bench()
     bench.submit("a", "b", on=stream(lease_ms=10_000))
     bench.demand("w", LANE, 2)

@@ -40,7 +40,7 @@ def leased(lease_ms: int = LEASE, **more) -> Bench:
 
 
 @pytest.mark.parametrize("by_ms", [35_000, 2 * HOUR_MS, 40 * DAY_MS])
-def test_a_clock_set_ahead_makes_nobody_silent(by_ms):
+def test_a_clock_set_ahead_makes_no_worker_silent(by_ms):
     bench = leased(guarantee=Guarantee.AT_MOST_ONCE)
     leap(bench, by_ms)
     assert bench.statuses("a") == ["DISPATCHING"]

@@ -16,7 +16,7 @@ def dead(bench: Bench, **more) -> None:
     assert bench.status("a") is Status.DEAD_LETTERED
 
 
-def test_attempts_start_anew_and_the_delivery_number_goes_on():
+def test_revive_resets_attempts_and_keeps_the_delivery_number():
     bench = Bench()
     bench.submit("a")
     bench.fail("a")

@@ -88,7 +88,7 @@ def test_a_tick_is_not_decided_twice_when_the_clock_goes_back():
     assert table(bench).made == 1 and table(bench).next_ms == T0 + 2000
 
 
-def test_a_schedule_made_anew_does_not_repeat_what_is_known():
+def test_a_recreated_schedule_does_not_repeat_known_ticks():
     bench = Bench()
     put(bench)
     tick(bench, 1000)
@@ -184,7 +184,7 @@ def test_a_tick_that_cannot_be_taken_is_tried_again():
     assert table(bench).refused == ""
 
 
-def test_a_tick_of_nobody():
+def test_commands_for_an_unknown_schedule_are_refused():
     bench = Bench()
     for command in (Tick("s", 1, 1, (1,), 0, 2), Trigger("s"), PauseSchedule("s"), DropSchedule("s")):
         assert error(bench.do(command)) == "NoSuchSchedule"
@@ -296,7 +296,7 @@ def test_the_last_tick():
     invariants.check(bench.state)
 
 
-def test_there_may_be_so_many(monkeypatch):
+def test_the_number_of_schedules_is_limited(monkeypatch):
     monkeypatch.setattr(schedules, "SCHEDULES_MAX", 1)
     bench = Bench()
     put(bench)

@@ -197,7 +197,7 @@ def test_a_time_counted_from_the_moment_of_asking_is_never_too_old():
 class TestDelayedMessages:
     """They count against the limits of entities as delayed intents count in queues."""
 
-    def test_an_entity_holds_so_many_whenever_they_are_due(self):
+    def test_the_number_of_messages_of_an_entity_is_limited(self):
         bench = Bench(entity_pending_max=3)
         bench.submit("a", on=entity(), delay=60_000)
         bench.submit("b", on=entity())

@@ -110,7 +110,7 @@ def test_who_comes_back_has_saved_up_nothing():
     assert keys(take(bench, 10)).count("c") == 5
 
 
-def test_an_endless_row_of_new_keys_starves_nobody():
+def test_endless_new_keys_starve_no_other_key():
     """Each of them is new and has had nothing; who was served once goes on all the same."""
     bench = Bench()
     bench.submit(*ids("a", 100), on=tenant("a"))
@@ -234,7 +234,7 @@ def test_between_lanes_the_age_of_the_first_decides():
     assert keys(push(bench, "first", 4)) == "aoba"
 
 
-def test_a_lane_that_is_pulled_from_now_on_begins_anew():
+def test_a_lane_that_changes_to_pull_resets_its_turns():
     bench = Bench()
     narrow(bench)
     bench.submit(*ids("a", 20), on=pushed("a"))
@@ -324,7 +324,7 @@ def test_a_parked_one_that_is_cancelled_is_passed_by():
     invariants.check(bench.state)
 
 
-def test_a_limiter_remembers_nobody_of_shares_that_were_forgotten():
+def test_a_limiter_forgets_intents_of_forgotten_shares():
     bench = Bench()
     limit = (Limit("k", concurrency=1),)
     bench.submit("other", on=queue("q", limits=limit))
@@ -341,7 +341,7 @@ def test_a_limiter_remembers_nobody_of_shares_that_were_forgotten():
 # Across a restart, and as it is told.
 
 
-def test_a_restart_does_not_change_whose_turn_it_is():
+def test_a_restart_does_not_change_the_turn():
     bench = Bench()
     bench.submit(*ids("a", 300), on=tenant("a", 7))
     bench.submit(*ids("p", 300), on=stream())
@@ -361,7 +361,7 @@ def test_a_restart_does_not_change_whose_turn_it_is():
     assert take(again, 20) == take(bench, 20)
 
 
-def test_a_restart_does_not_change_in_whose_turn_the_parked_come_back():
+def test_a_restart_does_not_change_the_order_of_parked_intents():
     bench = Bench()
     bench.do(SetLane(LANE, LaneSettings(concurrency=1)))
     bench.demand("w", LANE, 1_000)
@@ -397,7 +397,7 @@ def test_an_entity_has_one_order_whatever_keys_its_messages_have():
 
 
 @pytest.mark.parametrize("how", ["cancel", "expire", "patch"])
-def test_a_lane_takes_its_new_place_among_others_when_the_one_whose_turn_it_was_is_gone(how):
+def test_a_lane_moves_among_others_when_its_next_intent_is_gone(how):
     """The next one by turns was there long before: after a restart it would go first, and so it must now."""
     bench = Bench()
     bench.do(Resize(3, 1))

@@ -127,7 +127,7 @@ def take_all(bench: Bench, lane: str) -> list[str]:
     return delivered(bench.demand("w", lane, 1_000))
 
 
-def test_in_a_lane_who_was_due_first_goes_first():
+def test_in_a_lane_the_intent_due_first_goes_first():
     bench = Bench()
     bench.submit("c", on=stream(), delay=300)
     bench.submit("a", on=stream(), delay=100)
@@ -198,7 +198,7 @@ def test_priority_means_the_same_on_pushed_lanes():
     assert order == ["twelve", "eleven", "old", "nine"]
 
 
-def test_a_retry_queues_again_behind_those_who_waited():
+def test_a_retry_queues_behind_the_waiting_intents():
     bench = Bench()
     bench.submit("a", "b", on=stream())
     assert take_one(bench) == "a"

@@ -53,7 +53,7 @@ def test_keys_are_shared_by_lanes_and_tiers():
     invariants.check(bench.state)
 
 
-def test_who_is_parked_is_in_nobodys_way():
+def test_a_parked_intent_blocks_no_other():
     bench = Bench()
     bench.submit("a", "b", on=limited(Limit("k", concurrency=1)))
     assert delivered(bench.submit("free", on=queue("q", tier=ULTRA))) == ["free"]
@@ -95,7 +95,7 @@ def test_a_failed_attempt_frees_its_place():
     assert delivered(bench.fail("a")) == ["b"]
 
 
-def test_a_cancelled_one_who_waits_is_passed_by():
+def test_a_cancelled_waiting_intent_is_skipped():
     bench = Bench()
     bench.submit("a", "b", "c", on=limited(Limit("k", concurrency=1)))
     bench.cancel("b")
@@ -168,7 +168,7 @@ def test_who_pulls_is_limited_too():
     assert delivered(bench.later(100)) == ["a1"]
 
 
-def test_a_clock_that_is_set_back_stops_nobody():
+def test_a_clock_that_is_set_back_does_not_stop_a_rate():
     bench = Bench()
     bench.submit("a", "b", on=limited(Limit("k", rate=1, period_ms=1_000)))
     bench.at(-3_600_000 + 10)
