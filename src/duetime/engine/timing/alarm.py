@@ -79,11 +79,11 @@ class TimerfdAlarm:
         self._at_ms: int | None = None
 
     def set(self, at_ms: int | None) -> None:
-        if at_ms == self._at_ms:
+        if self._fd < 0:
+            self._open()  # with the first call, at the start: later there may be no file descriptor left
+        elif at_ms == self._at_ms:
             return
         self._at_ms = at_ms
-        if self._fd < 0:
-            self._open()
         # A moment in the past rings at once; all zeros would disarm.
         seconds, millis = divmod(max(1, at_ms), 1000) if at_ms is not None else (0, 0)
         spec = _Itimerspec(0, 0, seconds, millis * 1_000_000)
