@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, cast
 from urllib.parse import unquote
 
@@ -90,9 +90,9 @@ class Connections:
         self._open.discard(connection)
         self._check()
 
-    def run(self, exchange: Exchange, answering: Callable[[Exchange], Awaitable[None]]) -> None:
+    def run(self, answering: Coroutine[None, None, None]) -> None:
         """Answer a request in a task."""
-        task = asyncio.ensure_future(answering(exchange))
+        task = asyncio.get_running_loop().create_task(answering)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -205,6 +205,7 @@ class Connection(asyncio.Protocol):
         if self._deaf:
             return
         self._progress = False
+        self._unparsed += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserCallbackError as error:
@@ -220,11 +221,9 @@ class Connection(asyncio.Protocol):
             self._leave_fast_path()  # the rest of the body takes its time
         if self._progress:
             self._unparsed = 0
-        else:
-            self._unparsed += len(data)
-            if self._unparsed > HEAD_BYTES_MAX:
-                self._stop_reading(HeadTooLarge())
-                return
+        elif self._unparsed > HEAD_BYTES_MAX:
+            self._stop_reading(HeadTooLarge())
+            return
         newest = self._newest
         if self._unparsed or (type(newest) is Exchange and not newest.answered):
             self._count(len(data))
@@ -307,8 +306,7 @@ class Connection(asyncio.Protocol):
         self._progress = self._head_done = True
         if self._parser.should_upgrade():
             return  # it is parsed again
-        if len(self._headers) > HEADERS_MAX:
-            raise HeadTooLarge(f"The request has more than {HEADERS_MAX} headers.")
+        self._check_head()
         if self._first:
             self._first = False
             self._cancel_request_timer()
@@ -316,6 +314,15 @@ class Connection(asyncio.Protocol):
             self._fast_body = b""
         else:
             self._begin()
+
+    def _check_head(self) -> None:
+        headers = self._headers
+        if len(headers) > HEADERS_MAX:
+            raise HeadTooLarge(f"The request has more than {HEADERS_MAX} headers.")
+        if self._unparsed > HEAD_BYTES_MAX:  # unless most of this is a body, or other requests
+            size = len(self._url) + sum(len(name) + len(value) for name, value in headers)
+            if size > HEAD_BYTES_MAX:
+                raise HeadTooLarge()
 
     def on_body(self, body: bytes) -> None:
         self._progress = True
@@ -410,7 +417,7 @@ class Connection(asyncio.Protocol):
 
     def _run(self, exchange: Exchange) -> None:
         self._running = exchange
-        self._connections.run(exchange, self._handle)
+        self._connections.run(self._handle(exchange))
 
     async def _handle(self, exchange: Exchange) -> None:
         try:

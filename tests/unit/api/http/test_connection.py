@@ -16,7 +16,7 @@ from duetime.api.http.connection import Connections, Timeouts
 from duetime.api.http.exchange import Answer, ClientGone, Exchange, encoded
 from duetime.api.http.listener import Listener
 from duetime.api.http.server import bind
-from duetime.limits import BODY_UNREAD_BYTES, HEADERS_MAX
+from duetime.limits import BODY_UNREAD_BYTES, HEAD_BYTES_MAX, HEADERS_MAX
 
 
 async def ok(exchange: Exchange) -> None:
@@ -338,6 +338,24 @@ def test_the_number_of_headers_is_limited():
         first, second = answer.split(b"HTTP/1.1 ")[1:]
         assert first.startswith(b"200") and second.startswith(b"431")
         assert b"connection: close" in second
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 50])
+def test_a_head_is_limited_however_it_arrives(pieces):
+    async def main() -> None:
+        head = b"GET / HTTP/1.1\r\nhost: localhost\r\nx: %b\r\nconnection: close\r\n\r\n"
+        for size, status in ((HEAD_BYTES_MAX - 1_000, b"200"), (HEAD_BYTES_MAX, b"431")):
+            async with serving() as port, asyncio.timeout(20):
+                whole = head % (b"y" * size)
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                step = len(whole) // pieces + 1
+                for start in range(0, len(whole), step):
+                    writer.write(whole[start : start + step])
+                    await asyncio.sleep(0)  # tidy: a turn of the loop, in which the server reads
+                assert (await reader.read()).split()[1] == status
+                writer.close()
 
     asyncio.run(main())
 
