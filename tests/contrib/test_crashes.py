@@ -111,7 +111,7 @@ def test_killed_between_submit_and_delete(shop, sell, relay, engine, receipts):
     assert rows(engine, outbox.table) == 0
 
 
-def test_a_killed_relay_shares_the_work_with_those_that_live(shop, sell, relay, engine, receipts):
+def test_rows_of_a_killed_relay_are_taken_by_the_others(shop, sell, relay, engine, receipts):
     sell(60)
     with shop.start("relay-on") as other:
         try:

@@ -90,7 +90,7 @@ def test_commit_means_scheduled_and_rollback_means_not(app, engine, outbox, rece
     assert drain(relay) == 0
 
 
-def test_what_is_wrong_is_said_in_the_transaction(engine, outbox, receipt):
+def test_invalid_arguments_are_refused_in_the_transaction(engine, outbox, receipt):
     with Session(engine) as session:
         with pytest.raises(InvalidField, match="'order'"):
             outbox.schedule(session, receipt, "one")

@@ -190,7 +190,7 @@ with app:
 """
 
 
-def test_a_forked_child_says_so_and_does_not_keep_the_lock(tmp_path):
+def test_a_forked_child_raises_and_does_not_keep_the_lock(tmp_path):
     data = tmp_path / "data"
     parent = subprocess.Popen(
         [sys.executable, "-c", FORKED, str(data)],

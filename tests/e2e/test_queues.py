@@ -126,7 +126,7 @@ def test_what_makes_no_sense_is_refused(run, arguments, code):
     assert done.returncode == code and done.stderr and not done.stdout
 
 
-def test_nothing_to_list_is_said_in_words(tmp_path: Path):
+def test_an_empty_list_says_so(tmp_path: Path):
     with ServerProcess(tmp_path / "data") as server:
         env = {**environment(), "DUETIME_URL": server.url}
         command = [sys.executable, "-m", "duetime", "queues", "list"]

@@ -94,7 +94,7 @@ def test_ctrl_c_is_an_ordinary_end(receive):
     assert receiving.ended() == ("", "", 0)
 
 
-def test_a_taken_port_is_said_with_what_to_do(receive):
+def test_a_taken_port_is_reported_with_a_hint(receive):
     taken = receive().url.rpartition(":")[2]
     second = subprocess.run(
         [sys.executable, "-m", "duetime", "receive", "--port", taken],

@@ -49,7 +49,7 @@ def test_a_port_that_is_taken_says_how_to_choose_another(tmp_path):
     assert "Choose another port with --port" in done.stderr and 'make run ARGS="--port 0' in done.stderr
 
 
-def test_what_it_says_to_try_works_as_it_stands(tmp_path):
+def test_the_printed_command_works(tmp_path):
     token = tokens.new(tmp_path / "data", "admin", "me")
     with ServerProcess(tmp_path / "data", "--host", "0.0.0.0") as server:
         server.says("Ctrl-C stops it")

@@ -25,7 +25,7 @@ def check_all(server: ServerProcess, made: list[str]) -> None:
     assert server.ask("GET", "/v1/admin/chronoscope").json["counts"]["SCHEDULED"] >= len(made)
 
 
-def test_the_log_cannot_go_on(tmp_path):
+def test_a_removed_lock_stops_the_server(tmp_path):
     """Somebody removes the lock: another engine could write the same log, so this one stops."""
     made: list[str] = []
     with ServerProcess(tmp_path / "data") as server:

@@ -101,7 +101,7 @@ def test_flaw_04_no_intent_is_lost_between_registering_and_waking():
 
 
 @pytest.mark.parametrize("attempts", [1, 3, 7])
-def test_flaw_05_server_errors_are_tried_again_as_often_as_was_said_also_after_a_restart(tmp_path, attempts):
+def test_flaw_05_server_errors_are_retried_up_to_the_maximum_also_after_a_restart(tmp_path, attempts):
     """5xx went to the dead letters at once; `maxAttempts` was ignored; a restart lost the settings."""
     policy = Redelivery(max_attempts=attempts, initial_delay_ms=300, max_delay_ms=400, jitter=False)
     bench = Bench(SqliteStore(tmp_path / "store.db"))

@@ -17,7 +17,7 @@ PAINS = {
     1: ("flaws/test_shares.py", "test_what_is_due_in_30_days_with_a_lease_of_30_seconds_is_handed_out_once"),
     2: ("worker/test_shares.py", "test_a_hundred_thousand_far_tasks_cost_a_worker_no_memory"),
     3: ("worker/test_death.py", "test_what_a_killed_worker_held_runs_again_with_a_higher_number"),
-    4: ("worker/test_idle.py", "test_a_worker_that_stands_still_is_an_anomaly_until_it_goes_on"),
+    4: ("worker/test_idle.py", "test_a_stopped_worker_is_an_anomaly_until_it_continues"),
     5: ("e2e/test_server_ticks.py", "test_killed_across_ticks_each_has_exactly_one_intent"),
     6: ("integration/test_schedules.py", "test_what_was_missed_while_it_was_down"),
     7: ("e2e/test_held.py", "test_a_second_process_gets_the_holder_of_the_folder"),

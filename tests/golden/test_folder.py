@@ -121,7 +121,7 @@ def test_every_answer_is_as_it_was(kept):
     asyncio.run(main())
 
 
-def test_every_history_goes_on_where_it_was(kept):
+def test_every_history_continues(kept):
     async def main() -> None:
         async with served(kept) as server:
             for id, entries in kept.answers["histories"].items():

@@ -166,7 +166,7 @@ def test_a_batch_answers_each(server: ServerProcess):
     asyncio.run(main())
 
 
-def test_a_list_goes_on_behind_its_cursor(server: ServerProcess):
+def test_a_list_continues_after_its_cursor(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             ids = [f"list-{n}" for n in range(5)]

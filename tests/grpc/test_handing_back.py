@@ -47,7 +47,7 @@ def test_the_end_of_an_earlier_connection_takes_nothing_from_its_client(server: 
     asyncio.run(main())
 
 
-def test_who_drained_and_left_handed_back_what_it_held(server: ServerProcess):
+def test_a_drained_subscriber_returns_its_deliveries_on_leaving(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             async with Subscriber(server.grpc, "stopped", 1) as first:

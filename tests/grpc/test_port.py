@@ -193,7 +193,7 @@ WRONG: dict[str, tuple[deliveries_pb2.ClientMessage, ...]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_word_ends_the_stream_with_its_code(server: ServerProcess, case):
+def test_an_invalid_message_ends_the_stream_with_its_code(server: ServerProcess, case):
     async def main():
         async with calling(server.grpc) as stub:
             call = stub.Deliveries()

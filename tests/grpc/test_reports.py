@@ -48,7 +48,7 @@ def test_only_the_delivery_that_is_out_is_heard(server: ServerProcess):
     asyncio.run(main())
 
 
-def test_somebody_elses_delivery_is_not_ones_own(server: ServerProcess):
+def test_progress_of_another_consumers_delivery_is_ignored(server: ServerProcess):
     async def main():
         async with (
             calling(server.grpc) as stub,

@@ -50,7 +50,7 @@ def test_the_life_of_an_intent_is_seen_in_order(server: ServerProcess):
     asyncio.run(main())
 
 
-def test_a_watch_goes_on_behind_an_event(server: ServerProcess):
+def test_a_watch_resumes_after_an_event(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             watch = stub.WatchIntents(pb.WatchIntentsRequest(queue="resumed"))
@@ -70,7 +70,7 @@ def test_a_watch_goes_on_behind_an_event(server: ServerProcess):
     asyncio.run(main())
 
 
-def test_who_comes_back_too_late_is_told_of_the_gap(server: ServerProcess):
+def test_a_listener_that_resumes_too_late_gets_a_gap(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             watch = stub.WatchIntents(pb.WatchIntentsRequest(last_event_id="1.0"))

@@ -19,7 +19,7 @@ def get(server, path, **query):
 
 
 class TestChronoscope:
-    def test_what_it_shows(self, server):
+    def test_the_chronoscope_has_every_tier(self, server):
         body = get(server, "chronoscope")
         assert [tier["tier"] for tier in body["tiers"]] == TIERS
         for tier in body["tiers"]:

@@ -161,7 +161,7 @@ class TestLoopback:
         assert run.returncode not in (0, None)
         assert "duetime token new" in run.stderr and "Traceback" not in run.stderr
 
-    def test_insecure_is_said_aloud(self, tmp_path):
+    def test_insecure_allows_a_public_address_without_a_token(self, tmp_path):
         with ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure") as server:
             server.url = server.url.replace("0.0.0.0", "127.0.0.1")
             assert server.ask("POST", "/v1/intents", NEW).status == 201

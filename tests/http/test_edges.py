@@ -154,7 +154,7 @@ def test_who_closes_its_side_gets_its_answer(server, fresh, path):
     assert [answer.status for answer in answers] == ([201, 409] if path == "/v1/intents" else [200, 200])
 
 
-def test_who_closes_its_side_too_early_gets_what_it_asked_for_before(server):
+def test_a_half_closed_client_gets_the_responses_to_its_whole_requests(server):
     body = new()
     half = request("POST", "/v1/intents", "Content-Length: 500", body=b"")
     with connected(server) as connection:

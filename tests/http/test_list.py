@@ -66,7 +66,7 @@ def test_by_status(life, status):
         ({"tags": {"l.x": "a b&\u00e9"}}, {"tag.l.x": "a b&\u00e9"}),
     ],
 )
-def test_by_what_it_says(life, fields, query):
+def test_a_list_is_filtered_by_the_fields_of_an_intent(life, fields, query):
     mark = life.fresh()
     tags = {"mark": mark, **fields.pop("tags", {})}
     made = life.server.create(tags=tags, **fields)["intentId"]

@@ -93,7 +93,7 @@ def test_keys_ids_and_requests_are_remembered(server, way, fresh):
     assert server.ask("POST", "/v1/intents", {**finished, "onDuplicate": "return"}).json["intentId"] == ended
 
 
-def test_revisions_go_on(server, way):
+def test_revisions_continue_after_a_restart(server, way):
     id = server.create()["intentId"]
     server.ask("PATCH", f"/v1/intents/{id}", {"priority": 4})
     restart(server, way)

@@ -11,7 +11,7 @@ from tests.worker.process import WorkerProcess
 from tests.worker.waiting import ServerClock
 
 
-def test_it_is_said_and_shown(server):
+def test_a_result_ttl_is_stored_and_shown(server):
     made = server.create(stream={"name": "x"}, delayMs=60_000, resultTtlMs=5_000)
     assert made["resultTtlMs"] == 5_000 and made["resultGone"] is False
     assert server.create(stream={"name": "x"}, delayMs=60_000)["resultTtlMs"] is None

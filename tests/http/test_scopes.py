@@ -248,7 +248,7 @@ def test_revocation_ends_what_is_open(tmp_path):
         asyncio.run(main(server))
 
 
-def test_the_first_token_ends_what_was_open_to_everybody(tmp_path):
+def test_the_first_token_closes_open_access(tmp_path):
     async def main(server: ServerProcess) -> None:
         async with Subscriber(server.grpc, "s", 1) as worker:
             tokens.new(server.folder, "admin", "first")

@@ -117,7 +117,7 @@ def test_a_metadata_service_is_not_called_by_a_server_on_loopback_either(send, h
 
 
 class TestRequest:
-    def test_what_it_carries(self, send):
+    def test_the_body_of_a_webhook(self, send):
         id, shown = send(payload={"a": 1}, tags={"t": "v"}, traceparent=TRACE)
         got = send.life.hooks.take(id)
         assert got.method == "POST" and got.headers["content-type"].startswith("application/json")

@@ -127,7 +127,7 @@ def life_says(status):
     return Say(status)
 
 
-def test_it_is_late_by_what_it_says(life):
+def test_late_ms_is_the_lateness_of_the_webhook(life):
     id = life.fresh()
     url = life.hooks.says(id)
     life.server.create(intentId=id, delayMs=50, callback={"url": url}, precisionTier="ULTRA")

@@ -50,7 +50,7 @@ def test_a_checkpoint_asked_for_holds_all_that_was_written_before(tmp_path):
     asyncio.run(main())
 
 
-def test_a_store_without_room_is_tried_again_and_the_engine_goes_on(tmp_path):
+def test_a_full_store_is_retried_and_the_engine_continues(tmp_path):
     app = App(str(tmp_path))
 
     @app.task(ack="ASYNC", name="later")

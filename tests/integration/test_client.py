@@ -90,7 +90,7 @@ async def test_many_at_once_are_answered_for_one_by_one(server, fresh):
 
 
 @asynchronous
-async def test_lists_go_on_page_after_page(server, fresh):
+async def test_lists_continue_page_after_page(server, fresh):
     tag = fresh()
     start = LATER
     async with Client(server.url) as client:

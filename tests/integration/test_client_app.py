@@ -249,7 +249,7 @@ def test_plain_programs(server):
         assert handle.status().wait() is Status.CANCELED
 
 
-def test_a_server_that_is_not_there_is_said_at_the_start(tmp_path):
+def test_an_unreachable_server_is_reported_at_the_start(tmp_path):
     app, send, _ = made("http://127.0.0.1:1")
     with pytest.raises(errors.Unreachable, match="connection refused"), app:
         raise AssertionError("it did not start")

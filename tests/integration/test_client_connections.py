@@ -65,7 +65,7 @@ async def test_one_connection_serves_one_request_after_the_other():
 
 
 @asynchronous
-async def test_an_answer_in_chunks_and_after_a_word_of_patience_is_whole():
+async def test_a_chunked_response_after_an_interim_response_is_whole():
     async def script(reader, writer, number):
         await request_of(reader)
         writer.write(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n")
@@ -163,7 +163,7 @@ async def test_an_answer_to_nothing_ends_the_connection():
 
 
 @asynchronous
-async def test_no_more_connections_than_there_may_be_and_everybody_is_answered():
+async def test_connections_are_limited_and_every_request_is_answered():
     place = Place(echo)
     async with place as connections:
         head = connections.head("POST", "/", {})

@@ -71,7 +71,7 @@ async def test_a_cut_connection_is_taken_up_where_it_broke(proxy, server, fresh)
 
 
 @asynchronous
-async def test_one_that_is_cut_before_its_first_event_misses_nothing(proxy, server, fresh):
+async def test_a_stream_cut_before_its_first_event_misses_nothing(proxy, server, fresh):
     id = fresh()
     async with Client(server.url) as direct, Client(proxy.url) as client:
         async with contextlib.aclosing(client.events(intent_id=id)) as events:

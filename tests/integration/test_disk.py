@@ -132,7 +132,7 @@ def test_one_sync_serves_all_waiting_callers(app, disk):
     run(main())
 
 
-def test_a_failing_sync_stops_the_engine_and_everybody_is_told(app, disk):
+def test_a_failing_sync_stops_the_engine_and_every_caller_gets_the_error(app, disk):
     ran = []
 
     @app.task
@@ -187,7 +187,7 @@ def test_a_failing_write_stops_the_engine_too(app, disk):
     run(main())
 
 
-def test_on_a_full_disk_new_work_is_refused_and_the_rest_goes_on(app, disk):
+def test_on_a_full_disk_new_work_is_refused_and_running_work_continues(app, disk):
     async def main():
         gate = Gate()
 

@@ -197,7 +197,7 @@ def test_what_cannot_be_bound_together(app):
     run(main())
 
 
-def test_calls_that_are_scheduled_already_are_told_how_to_write_them(app):
+def test_scheduled_calls_are_refused_with_the_right_spelling(app):
     double, total, *_ = functions(app)
 
     async def main():

@@ -169,7 +169,7 @@ def test_a_failed_engine_writes_no_more_checkpoints(tmp_path, monkeypatch):
     asyncio.run(main())
 
 
-def test_stopping_goes_on_when_its_caller_is_gone(tmp_path):
+def test_stopping_continues_when_its_caller_is_cancelled(tmp_path):
     async def main() -> None:
         app = make(tmp_path)
         begun, release = asyncio.Event(), asyncio.Event()

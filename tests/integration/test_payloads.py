@@ -115,7 +115,7 @@ def test_an_argument_that_cannot_be_stored_is_refused_by_name(app):
     asyncio.run(main())
 
 
-def test_a_result_that_cannot_be_stored_is_a_dead_letter_that_says_so(app):
+def test_a_result_that_cannot_be_stored_is_a_dead_letter_with_the_reason(app):
     @app.task
     async def opaque() -> Any:
         return Opaque()

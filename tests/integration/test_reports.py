@@ -66,7 +66,7 @@ def handler():
     root.removeHandler(handler)
 
 
-def test_what_functions_log_is_kept_where_a_handler_is_put_up(handler):
+def test_log_lines_of_functions_are_kept_with_a_handler(handler):
     app = App(":memory:")
 
     @app.task
@@ -82,7 +82,7 @@ def test_what_functions_log_is_kept_where_a_handler_is_put_up(handler):
     run(app, main)
 
 
-def test_without_one_nothing_is():
+def test_without_a_handler_no_log_lines_are_kept():
     app = App(":memory:")
 
     @app.task

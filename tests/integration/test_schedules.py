@@ -198,7 +198,7 @@ async def test_a_schedule_of_a_running_app():
             await app.schedules.put(work, id="x", cron="99 * * * *")
 
 
-def test_what_is_wrong_is_said_where_it_is_written():
+def test_invalid_options_are_refused_where_they_are_written():
     app = App(":memory:")
 
     @app.task(name="work")

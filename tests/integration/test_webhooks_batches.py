@@ -138,7 +138,7 @@ def test_the_answer_may_speak_of_each():
     asyncio.run(main())
 
 
-def test_those_not_named_follow_the_status_of_a_bad_answer():
+def test_items_without_a_result_follow_the_status_of_a_bad_response():
     async def main():
         answer = http(503, results(said("a", "ACKED")), "retry-after: 60")
         clock = ManualClock()

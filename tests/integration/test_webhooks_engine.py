@@ -68,7 +68,7 @@ def test_no_content_is_success_and_is_not_sent_again():
     asyncio.run(main())
 
 
-def test_a_server_error_is_tried_as_often_as_was_said_and_no_more():
+def test_a_server_error_is_retried_up_to_the_maximum():
     async def main():
         async with receiving(http(503, b"down")) as receiver, running() as rig:
             await rig.submit(Callback(receiver.url), "a")

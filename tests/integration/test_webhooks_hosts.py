@@ -149,7 +149,7 @@ def test_signatures_are_those_of_standard_webhooks():
 
 
 @pytest.mark.parametrize("secret", ["secret", "whsec_", "whsec_!!", "whsec_AAAA"])
-def test_a_bad_secret_is_told_before_anything_starts(secret):
+def test_a_bad_secret_is_reported_before_anything_starts(secret):
     with pytest.raises(BadConfig, match="webhook secret"):
         WebhookChannel(WebhookOptions(secret=secret), SystemClock())
 

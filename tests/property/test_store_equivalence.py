@@ -166,7 +166,7 @@ def test_no_kernel_can_tell_its_store_in_many_lives(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(20, 32))
-def test_a_thawed_kernel_goes_on_like_the_one_it_was(seed):
+def test_a_thawed_kernel_continues_like_the_original(seed):
     """One kernel lives on, its copy comes out of a checkpoint; the next 200 records are the same to both."""
     store = MemoryStore(durable=True)
     living = Kernel(store)

@@ -420,6 +420,6 @@ def test_a_restart_forgets_what_the_shares_have_had(monkeypatch):
     assert "by replay" in first_violation()
 
 
-def test_those_without_a_key_always_go_first(monkeypatch):
+def test_intents_without_a_key_always_go_first(monkeypatch):
     monkeypatch.setattr(fairness.Shares, "first", lambda self, keyed, plain: plain or keyed)
     assert "is one too many" in first_violation()

@@ -13,7 +13,7 @@ each_error = pytest.mark.parametrize("error", errors.EVERY, ids=lambda error: er
 
 
 @each_error
-def test_it_says_what_it_is_and_what_to_do(error):
+def test_every_error_has_a_title_and_a_hint(error):
     assert "__doc__" in vars(error) and error.__doc__.endswith("."), "the title is a sentence of its own"
     assert "hint" in vars(error) and error.hint.endswith("."), "the hint is a sentence of its own"
 
@@ -68,7 +68,7 @@ def test_the_text_is_message_and_hint():
 
 
 @each_error
-def test_one_that_quotes_another_doubles_neither_stop_nor_hint(error):
+def test_an_error_that_quotes_another_repeats_neither_its_full_stop_nor_its_hint(error):
     for quoted in (other(text) for other in errors.EVERY for text in ("What happened.", "It happened")):
         told = error(f"It failed: {quoted}.")
         assert ".." not in str(told) and str(told).endswith(".")

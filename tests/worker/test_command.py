@@ -27,7 +27,7 @@ from tests.worker.process import TARGET, WAIT_S, WorkerProcess
         (TARGET, ("--queues", ","), "is empty"),
     ],
 )
-def test_a_wrong_target_is_said_plainly(target, options, words):
+def test_a_wrong_target_is_reported(target, options, words):
     worker = WorkerProcess(target=target, options=options)
     assert worker.wait() == 1
     assert words in worker.words[0] and worker.words[1].startswith("hint: ")
@@ -35,13 +35,13 @@ def test_a_wrong_target_is_said_plainly(target, options, words):
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://[", "grpc://localhost", "nonsense"])
-def test_a_wrong_address_is_said_plainly(url):
+def test_a_wrong_address_is_reported(url):
     worker = WorkerProcess(options=("--server", url))
     assert worker.wait() == 1
     assert url in worker.words[0]
 
 
-def test_a_wrong_token_is_said_plainly(tmp_path):
+def test_a_wrong_token_is_reported(tmp_path):
     right = tokens.new(tmp_path, "worker", "ours")
     reader = tokens.new(tmp_path, "read", "theirs")
     with ServerProcess(tmp_path) as server:

@@ -91,12 +91,12 @@ def anomalies(server) -> list[dict[str, str]]:
     ("options", "words"),
     [(("--entities", "Cart"), "no entity type 'Cart'"), (("--entities", ","), "is empty")],
 )
-def test_a_wrong_type_is_said_plainly(options, words):
+def test_a_wrong_type_is_reported(options, words):
     worker = WorkerProcess(options=options)
     assert worker.wait() == 1 and words in worker.words[0]
 
 
-def test_an_unknown_message_ends_at_once_and_the_next_goes_on(server, app, told):
+def test_an_unknown_message_ends_at_once_and_the_next_one_runs(server, app, told):
     """Unknown to the server when it came, and known to nobody when a worker comes."""
     target = {"type": "Account", "id": "a", "message": "depsit"}
     unknown = server.create(entity=target, delayMs=0)["intentId"]

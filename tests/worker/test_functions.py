@@ -93,7 +93,7 @@ class TestTimeouts:
         assert told.next()["event"] == "ended"
         assert handle.status().wait() is Status.DEAD_LETTERED
 
-    def test_a_process_is_killed_and_another_goes_on(self, worker, app, told):
+    def test_a_timed_out_process_is_killed_and_replaced(self, worker, app, told):
         error = error_of(functions.spins.options(timeout="4s").schedule(told.address))
         assert error.kind == "timeout" and "killed" in error.message
         pid = told.next()["pid"]

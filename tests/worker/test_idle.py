@@ -26,7 +26,7 @@ def metric(server, name: str) -> float:
     return found
 
 
-def test_a_worker_that_stands_still_is_an_anomaly_until_it_goes_on(server, app, told, clock):
+def test_a_stopped_worker_is_an_anomaly_until_it_continues(server, app, told, clock):
     with WorkerProcess(server, options=("--name", "sleepy")) as worker:
         functions.told.schedule(told.address).wait().result(timeout="30s").wait()
         worker.signal(signal.SIGSTOP)

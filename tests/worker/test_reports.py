@@ -34,7 +34,7 @@ def words(progress) -> tuple[float, float | None, str] | None:
     ],
     ids=["coroutine", "thread", "process"],
 )
-def test_how_far_a_function_is_is_shown_while_it_runs(worker, server, app, told, tmp_path, function, said):
+def test_progress_is_shown_while_a_function_runs(worker, server, app, told, tmp_path, function, said):
     handle = function.schedule(told.address, str(tmp_path / "go")).wait()
     told.next()
     until(lambda: words(handle.view().wait().progress) == said)
@@ -45,7 +45,7 @@ def test_how_far_a_function_is_is_shown_while_it_runs(worker, server, app, told,
     assert handle.view().wait().progress is None, "it is over"
 
 
-def test_a_flood_of_words_is_one_message_now_and_then(worker, server, app, told, tmp_path):
+def test_many_progress_reports_are_sent_as_few_messages(worker, server, app, told, tmp_path):
     """A hundred thousand words: the newest is shown, and the function was not held up."""
     handle = functions.far.schedule(told.address, str(tmp_path / "go"), 100_000).wait()
     told.next()
@@ -71,14 +71,14 @@ def test_what_a_function_logs_is_kept_with_its_intent(worker, app, function, lin
     assert all(line.split(" ", 1)[0].endswith("Z") for line in kept), "times are those of the world"
 
 
-def test_what_a_function_logs_is_one_line_of_the_workers_log(worker, app):
+def test_each_log_line_of_a_function_is_one_line_of_the_workers_log(worker, app):
     forged = "x\n2030-01-01 00:00:00,000 INFO duetime: forged\x1b[2J\u202e"
     functions.thread_talks.schedule(forged).wait().result(timeout="30s").wait()
     (line,) = worker.says("forged")
     assert line.endswith(r"in a thread: x\n2030-01-01 00:00:00,000 INFO duetime: forged\x1b[2J\u202e")
 
 
-def test_lines_of_functions_that_run_side_by_side_are_told_apart(worker, app):
+def test_log_lines_of_concurrent_functions_are_kept_separately(worker, app):
     handles = [functions.talks.schedule(f"n{number}").wait() for number in range(20)]
     for number, handle in enumerate(handles):
         handle.result(timeout="30s").wait()
@@ -102,7 +102,7 @@ def test_a_function_that_logs_nothing_keeps_nothing(worker, app):
     assert handle.logs().wait() == []
 
 
-def test_it_can_be_switched_off(server, app):
+def test_logs_can_be_switched_off(server, app):
     with WorkerProcess(server, options=("--no-logs",)):
         for function in (functions.talks, functions.process_talks):
             handle = function.schedule("x").wait()

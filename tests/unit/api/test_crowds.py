@@ -59,7 +59,7 @@ def test_what_is_not_too_many_is_parsed():
         b"\x08\x80\x01\x09" + b"x" * 8 + b"\x0d" + b"x" * 4,
     ],
 )
-def test_what_is_no_message_is_told_by_the_parser(start):
+def test_an_invalid_message_is_reported_by_the_parser(start):
     body = start + b"\xff" * 300_000
     check_parts(intents_pb2.CreateBatchRequest.DESCRIPTOR, body)
     with pytest.raises(NotJson):

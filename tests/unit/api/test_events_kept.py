@@ -37,7 +37,7 @@ def test_filters_find_what_they_look_for():
         assert filter.matches(slim) is found
 
 
-def test_an_error_is_told_with_the_transition_that_it_caused_and_no_other():
+def test_an_error_is_shown_only_with_the_transition_it_caused():
     made = intent(Task("t"))
     made.rare = Rare(last_error=Error(100, 1, "http", "HTTP 500"))
     retried = Change("i", Status.DISPATCHING, Status.SCHEDULED, 100, 1)

@@ -62,7 +62,7 @@ def test_a_wrong_command_line_is_2(arguments, capsys):
     ("error", "code"),
     [(Busy("Too much."), cli.EXIT_ERROR), (Damaged("segment 7 at byte 12."), cli.EXIT_DAMAGED)],
 )
-def test_an_error_is_words_and_a_hint_without_a_traceback(failing, capsys, error, code):
+def test_an_error_is_a_message_and_a_hint_without_a_traceback(failing, capsys, error, code):
     failing(error)
     assert cli.main(["config", "show"]) == code
     shown = capsys.readouterr()
@@ -151,7 +151,7 @@ def test_json_is_one_line_for_programs_and_indented_for_people(monkeypatch, caps
     assert screen.getvalue().count("\n") > 1 and json.loads(screen.getvalue()) == {"a": [1]}
 
 
-def test_words_go_to_stderr_and_text_to_stdout(capsys):
+def test_messages_go_to_stderr_and_data_to_stdout(capsys):
     output.words("working")
     output.text("data")
     assert capsys.readouterr() == ("data\n", "working\n")

@@ -53,7 +53,7 @@ class Slow:
         await self.log.appending.wait()
 
 
-def test_a_waiter_that_comes_during_an_append_is_told():
+def test_a_waiter_that_registers_during_an_append_gets_its_result():
     async def main() -> None:
         slow = Slow()
         await slow.start()

@@ -119,7 +119,7 @@ def test_a_number_that_is_a_mistake_is_cut(tmp_path):
     run(main())
 
 
-def test_the_word_and_the_number_are_one_truth(tmp_path):
+def test_risk_and_lateness_risk_agree(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 500, target=JOBS)

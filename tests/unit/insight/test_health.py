@@ -143,7 +143,7 @@ def test_the_weaker_sign_begins_nothing(code):
     assert code not in listener.codes(between, 3_600_000)
 
 
-def test_what_comes_again_while_it_ends_goes_on_since_it_began():
+def test_an_anomaly_that_returns_while_it_ends_keeps_its_start():
     listener, rule = Listener(), BY_CODE["LATE"]
     listener.hears(late(20.0))
     since = listener.hears(late(20.0), rule.after_ms).anomalies[0].since
@@ -290,7 +290,7 @@ def test_a_closing_engine_is_not_ready(tmp_path):
     run(main())
 
 
-def test_strangers_are_told_of_no_receiver():
+def test_health_without_a_token_names_no_receiver():
     """The open route counts receivers; only who may read intents learns their addresses."""
     hosts = ("https://pay.example", "http://10.0.0.7:8080")
     signs = replace(QUIET, breakers=hosts, paused=("callback:pay.example", "task:mail"))

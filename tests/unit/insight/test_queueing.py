@@ -10,7 +10,7 @@ def job(due_ms: int, took_ms: int, expected_ms: int = 0, started_ms: int = 0) ->
     return Ended("task:f", due_ms, started_ms, took_ms, expected_ms)
 
 
-def test_in_order_of_arrival_everybody_waits_for_all_before():
+def test_in_fifo_order_every_job_waits_for_all_earlier_ones():
     found = replay([job(0, 100), job(0, 10), job(50, 10)], 1, 0)
     assert found.mean_ms == round((100 + 110 + 70) / 3, 1) and found.p99_ms == 110
 
@@ -41,7 +41,7 @@ def test_how_many_were_under_way_at_one_time():
     assert peak([job(0, 10, started_ms=0), job(0, 10, started_ms=5), job(0, 10, started_ms=10)]) == 2
 
 
-def test_a_gain_is_told_from_two_on():
+def test_a_gain_needs_at_least_two_jobs():
     assert gain_of([]) is None and gain_of([job(0, 1)]) is None
     jobs = [job(n, 1_000 if n % 10 == 0 else 10, 1_000 if n % 10 == 0 else 10, n) for n in range(100)]
     found = gain_of(jobs[::-1])

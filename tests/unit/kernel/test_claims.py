@@ -78,7 +78,7 @@ def test_one_that_started_once_does_not_keep_others_away_while_it_waits_again(ou
     assert submit(bench, "b", START, delay=9) == "b"
 
 
-def test_for_a_time_others_get_it_whatever_became_of_it():
+def test_a_timed_claim_holds_after_its_intent_has_ended():
     bench = Bench()
     assert submit(bench, "a", TIME, for_ms=5_000) == "a"
     bench.done("a")

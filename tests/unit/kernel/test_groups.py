@@ -132,7 +132,7 @@ def test_a_checkpoint_keeps_the_count():
     assert delivered(other.done("g.3")) == ["g"]
 
 
-def test_a_callback_can_be_cancelled_or_expire_and_its_members_go_on():
+def test_members_continue_when_their_callback_is_cancelled_or_expires():
     bench = Bench()
     bench.submit("g", ties=Ties(members=1), deadline=50)
     bench.submit("g.0", on=stream(), ties=Ties(group="g"))
@@ -316,7 +316,7 @@ def test_the_results_of_members_are_there_for_the_callback():
     assert parents(bench, "g", 0, 1) == [("g.0", None, None)], "forgotten"
 
 
-def test_the_results_of_those_it_came_after():
+def test_the_results_of_its_parents():
     bench = Bench()
     bench.submit("p", "q", on=queue("d", result_ttl_ms=5))
     bench.submit("c", after=("p", "q"))

@@ -13,7 +13,7 @@ def story(bench: Bench, id: str = "a") -> list[tuple[int, str, str]]:
     return [(e.at_ms - T0, e.status.name, e.note) for e in entries_of(bench.intent(id))]
 
 
-def test_the_usual_life_costs_nothing_and_is_told_whole():
+def test_the_usual_history_needs_no_storage_and_is_complete():
     bench = Bench()
     bench.submit("a", delay=100)
     bench.at(100)

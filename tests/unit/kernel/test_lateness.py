@@ -94,7 +94,7 @@ def test_a_new_time_or_a_revival_resets_lateness():
 # Limits.
 
 
-def test_waiting_for_a_rate_is_told_apart():
+def test_time_waiting_for_a_rate_is_reported_separately():
     bench = Bench()
     limited = terms(limits=(Limit("k", 1, 1_000),))
     bench.submit("a", "b", "c", on=limited)
@@ -108,7 +108,7 @@ def test_waiting_for_a_rate_is_told_apart():
     invariants.check(bench.state)
 
 
-def test_waiting_for_concurrency_is_told_apart_from_waiting_for_a_worker():
+def test_waiting_for_concurrency_is_reported_separately_from_waiting_for_a_worker():
     bench = Bench(pushed=("callback",))
     bench.do(SetLane(QUEUE, LaneSettings(concurrency=1)))
     bench.demand("w", QUEUE, 1)
@@ -125,7 +125,7 @@ def test_waiting_for_concurrency_is_told_apart_from_waiting_for_a_worker():
     assert late(bench, "c") == (1_000, 0), "no worker asked for it"
 
 
-def test_a_paused_queue_is_told_apart():
+def test_time_in_a_paused_queue_is_reported_separately():
     bench = Bench()
     bench.submit("a")
     bench.do(Pause("task:q"))
@@ -187,7 +187,7 @@ def test_a_pause_is_the_same_after_a_restart():
     assert again.intent("a").limited_ms == 1_000 + 100 * (PAUSES_KEPT - 1)
 
 
-def test_an_entity_that_is_busy_is_told_apart():
+def test_time_behind_a_busy_entity_is_reported_separately():
     bench = Bench()
     bench.submit("a", "b", on=entity())
     bench.at(3_000)
@@ -212,7 +212,7 @@ def test_an_entity_that_is_free_and_has_no_worker_makes_late():
 TYPE = "entities:cart"
 
 
-def test_a_paused_type_of_entities_is_told_apart():
+def test_time_of_a_paused_entity_type_is_reported_separately():
     bench = Bench(pushed=("callback",))
     bench.demand("w", TYPE, 2)
     bench.do(Pause(TYPE))

@@ -73,7 +73,7 @@ def test_a_forgotten_dead_letter_cannot_be_revived():
     assert bench.revive("a").answer.reason.value == "NoSuchIntent"  # type: ignore[union-attr]
 
 
-def test_a_key_is_kept_for_its_window_however_short_the_retention():
+def test_a_key_is_kept_for_its_window_though_the_retention_is_shorter():
     bench = Bench(retention_ms=0, dead_letter_retention_ms=0)
     finished(bench, "a", key="k")
     finished(bench, "b")

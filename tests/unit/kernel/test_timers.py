@@ -205,7 +205,7 @@ def due(bench: Bench) -> int:
     return bench.state.counts[Status.DUE] + bench.state.counts[Status.DISPATCHING]
 
 
-def test_one_record_wakes_a_slice_and_the_next_goes_on():
+def test_one_record_wakes_a_slice_and_the_next_record_continues():
     bench = Bench()
     many(bench, 3 * WAKES_MAX + 1)
     for slice in (1, 2, 3):

@@ -8,7 +8,7 @@ from duetime.kernel import invariants
 from tests.unit.kernel.bench import Bench, delivered, stream
 
 
-def test_without_watchers_no_change_is_told_and_all_else_is_the_same():
+def test_without_observers_changes_are_empty_and_all_else_is_the_same():
     watched, unwatched = Bench(), Bench()
     unwatched.watched = False
     for bench in (watched, unwatched):

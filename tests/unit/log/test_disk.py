@@ -89,7 +89,7 @@ def test_where_room_cannot_be_reserved_the_file_only_grows(
     disk.close(file)
 
 
-def test_a_full_disk_is_told(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_raises_at_allocate(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(file: int, offset: int, count: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -200,7 +200,7 @@ class SlowDisk(RealDisk):
         super().close(file)
 
 
-def test_appends_and_rotations_go_on_while_a_sync_is_under_way(tmp_path: Path) -> None:
+def test_appends_and_rotations_continue_during_a_sync(tmp_path: Path) -> None:
     async def work() -> None:
         disk = SlowDisk()
         log = FileLog(tmp_path, disk=disk, segment_bytes_max=1_000)

@@ -21,7 +21,7 @@ def rig() -> Rig:
     return Rig()
 
 
-def test_a_full_disk_refuses_and_the_log_goes_on_when_there_is_room(rig: Rig) -> None:
+def test_a_full_disk_refuses_and_the_log_continues_when_there_is_room(rig: Rig) -> None:
     rig.append(b"before")
     rig.disk.capacity_bytes = rig.disk.used_bytes() + 10
     # What was reserved is still there to be used, to the last byte.
@@ -265,7 +265,7 @@ def test_a_forked_child_neither_writes_nor_holds(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
-def test_too_few_files_at_rotation_refuse_and_the_log_goes_on(rig: Rig, error: int) -> None:
+def test_too_few_files_at_rotation_refuse_and_the_log_continues(rig: Rig, error: int) -> None:
     rig.append(b"x" * 600)
     rig.fail_next("open", error)
     with pytest.raises(Exhausted):

@@ -37,7 +37,7 @@ def test_a_second_opener_gets_the_holder_and_since_when(tmp_path: Path) -> None:
     "text",
     [b"", b"{", b"\xff", b'{"pid":"x"}', b'{"pid":1,"host":"h","since_ms":1000000000000000000000000000000}'],
 )
-def test_a_holder_that_has_not_said_its_name_yet_holds_all_the_same(text: bytes) -> None:
+def test_a_holder_without_a_written_name_still_holds_the_lock(text: bytes) -> None:
     disk = FaultyDisk()
     file = hold(disk, "log")
     disk.truncate(file, 0)

@@ -59,7 +59,7 @@ def test_half_is_one_addresses_share():
     assert door.admit("10.0.0.2") is not None
 
 
-def test_refusals_are_told_for_a_while_and_logged_once_in_a_period(caplog):
+def test_refusals_are_shown_for_a_while_and_logged_once_per_period(caplog):
     caplog.set_level(logging.WARNING, "duetime")
     now = Now()
     door = Admission("http", 1, now_ns=now)

@@ -23,7 +23,7 @@ def test_one_token_leaves_room_for_others():
     assert places.has_room("a") and places.has_room("c")
 
 
-def test_without_tokens_everybody_has_all_of_it():
+def test_without_tokens_all_slots_are_shared():
     places = Places(4, "streams")
     for _ in range(4):
         places.check("")
@@ -33,7 +33,7 @@ def test_without_tokens_everybody_has_all_of_it():
     assert places.has_room("") and places.under_way == 3
 
 
-def test_a_place_is_free_again_whatever_happens_in_it():
+def test_a_slot_is_free_again_after_an_error():
     places = Places(1, "streams", wait_ms=7)
     with pytest.raises(ValueError, match="in it"), places.one("a"):
         with pytest.raises(Busy) as busy, places.one("b"):

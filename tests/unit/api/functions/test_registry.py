@@ -42,7 +42,7 @@ def test_what_all_say_is_checked_and_what_they_differ_in_is_not():
     assert fits(book, b"[[1]]") and not fits(book, b'[["x"]]')
 
 
-def test_messages_to_entities_are_told_apart_from_tasks():
+def test_entity_messages_and_tasks_are_distinguished():
     book = Functions()
     book.join("w", [function(name="add", entity="cart")])
     book.check(Task("add"), b'[["x"]]')

@@ -425,7 +425,7 @@ def test_a_body_is_received_no_faster_than_it_is_read():
     asyncio.run(main())
 
 
-def test_a_handler_is_told_that_the_rest_of_a_body_will_not_come():
+def test_a_handler_gets_an_error_when_the_rest_of_a_body_does_not_come():
     async def main() -> None:
         told = asyncio.Event()
 

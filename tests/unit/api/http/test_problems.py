@@ -30,13 +30,13 @@ def refused(kind, body: bytes) -> errors.DuetimeError:
         (list[NewIntent], b'[{"tag": {}}]', "tags"),
     ],
 )
-def test_a_name_that_is_nearly_right_is_told_the_right_one(kind, body, meant):
+def test_a_misspelt_field_name_gets_the_right_one_as_a_hint(kind, body, meant):
     error = refused(kind, body)
     assert isinstance(error, errors.InvalidField) and error.hint.startswith(f"Did you mean {meant}?")
 
 
 @pytest.mark.parametrize("body", [b'{"nonsense": 5}', b'{"callback": {"url": "x", "delayMs": 1}}'])
-def test_a_name_that_is_like_none_there_is_told_nothing(body):
+def test_an_unfamiliar_field_name_gets_no_suggestion(body):
     assert refused(NewIntent, body).hint == errors.InvalidField.hint
 
 

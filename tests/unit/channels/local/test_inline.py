@@ -116,7 +116,7 @@ def test_functions_that_wait_run_side_by_side():
     run(main)
 
 
-def test_errors_have_outcomes_and_the_rest_goes_on():
+def test_errors_have_outcomes_and_other_deliveries_continue():
     async def function(delivery):
         if delivery.id == "waits":
             await asyncio.to_thread(lambda: None)
@@ -251,7 +251,7 @@ def test_closing_stops_what_runs_without_an_outcome():
     run(main)
 
 
-def test_what_cannot_be_stopped_is_told_after_closing():
+def test_functions_that_cannot_be_stopped_are_reported_after_closing():
     begun, go_on = threading.Event(), threading.Event()
 
     def thread(delivery: Deliver) -> None:

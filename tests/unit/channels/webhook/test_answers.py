@@ -25,14 +25,14 @@ def test_every_2xx_is_done(status):
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, *range(500, 700, 9)])
-def test_those_that_are_tried_again(status):
+def test_retried_statuses(status):
     outcome = outcome_of(WebhookResponse(status, retry_after="1"), NOW_MS, 100)
     assert isinstance(outcome, Failed)
     assert outcome.http_status == status and outcome.not_before_ms == NOW_MS + 1_000
 
 
 @pytest.mark.parametrize("status", [300, 301, 304, 307, 400, 401, 403, 404, 409, 410, 413, 422, 451, 499])
-def test_those_that_are_not(status):
+def test_rejected_statuses(status):
     outcome = outcome_of(WebhookResponse(status, b"because", retry_after="1"), NOW_MS, 100)
     assert isinstance(outcome, Rejected)
     assert outcome.http_status == status and "because" in outcome.message
@@ -94,12 +94,12 @@ JSON = st.recursive(
 
 
 @given(st.one_of(JSON.map(msgspec.json.encode), st.binary()), st.booleans(), st.sampled_from([200, 404, 503]))
-def test_whatever_a_batch_is_answered_each_item_has_an_outcome(body, whole, status):
+def test_every_item_has_an_outcome_for_any_response_to_its_batch(body, whole, status):
     outcomes = outcomes_of_batch(WebhookResponse(status, body, whole), ["a", "b"], NOW_MS)
     assert set(outcomes) == {"a", "b"}
     assert all(isinstance(each, Outcome) for each in outcomes.values())
 
 
-def test_the_last_word_about_an_item_counts():
+def test_the_last_result_of_an_item_counts():
     body = b'{"results":[{"intentId":"a","status":"ACKED"},{"intentId":"a","status":"RETRY"}]}'
     assert isinstance(outcomes_of_batch(WebhookResponse(200, body), ["a"], NOW_MS)["a"], Failed)

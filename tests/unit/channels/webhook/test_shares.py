@@ -57,7 +57,7 @@ def test_the_query_and_the_tier():
     assert shop.fill(plan("/a", Tier.FAST), 100.0) == 8, "another tier has permits of its own"
 
 
-def test_who_has_its_share_and_is_silent_is_told_to_wait_longer_and_longer():
+def test_a_silent_endpoint_at_its_share_is_held_back_ever_longer():
     shop, slow, fine = Shop(), plan("/slow"), plan("/fine")
     shop.start(fine, 100.0)
     assert shop.fill(slow, 100.0) == 8

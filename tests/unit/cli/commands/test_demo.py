@@ -56,7 +56,7 @@ def test_too_few_is_refused(capsys):
     assert main.main(["demo", "--count", "7"]) == main.EXIT_USAGE
 
 
-def test_what_a_stopped_demo_left_goes_on():
+def test_a_demo_continues_what_a_stopped_one_left():
     stopped = demo.Demo("kept", 100, 1.0)
 
     async def begin() -> None:

@@ -35,7 +35,7 @@ def test_what_is_no_target_is_refused(text):
         schedule.target_of(text, None, None, None, False)
 
 
-def test_what_is_for_webhooks_is_for_nothing_else():
+def test_webhook_options_need_a_webhook():
     hook = schedule.target_of("http://x", "put", ["A: b:c", "D:"], '{"e":1}', True)
     assert hook == {
         "callback": {
@@ -143,7 +143,7 @@ def test_a_server_that_is_not_there_has_its_own_exit_code(command, capsys):
     ],
     ids=" ".join,
 )
-def test_a_wrong_command_line_is_said_before_anything_is_sent(command, capsys, monkeypatch):
+def test_a_wrong_command_line_is_reported_before_anything_is_sent(command, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert main([*command, *NOWHERE]) == EXIT_USAGE
     assert not capsys.readouterr().out

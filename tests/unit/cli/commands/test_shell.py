@@ -25,12 +25,12 @@ def test_a_line_is_a_command_line(capsys):
 
 
 @pytest.mark.parametrize("line", ["exit", "quit", " exit "])
-def test_some_words_leave(line):
+def test_exit_and_quit_leave_the_shell(line):
     assert shell.run(line) is None
 
 
 @pytest.mark.parametrize("line", ["nothing", "shell", 'get "open', "get"])
-def test_a_wrong_line_is_said_and_forgotten(line, capsys):
+def test_a_wrong_line_is_reported_and_the_shell_continues(line, capsys):
     assert shell.run(line) == EXIT_USAGE
     assert capsys.readouterr().err
 

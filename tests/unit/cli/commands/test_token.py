@@ -28,7 +28,7 @@ def test_names_and_roles_are_listed_and_nothing_else(tmp_path, capsys):
     assert token not in (tmp_path / "tokens.json").read_text()
 
 
-def test_no_tokens_are_said_in_words(tmp_path, capsys):
+def test_without_tokens_the_list_says_so(tmp_path, capsys):
     assert main(["token", "list", "--data", str(tmp_path)]) == EXIT_OK
     said = capsys.readouterr()
     assert said.out == "" and "no tokens" in said.err

@@ -45,7 +45,7 @@ def test_no_limit_is_none():
         7,
     ],
 )
-def test_what_is_no_limit_is_said_where_it_is_written(limits):
+def test_an_invalid_limit_is_refused_where_it_is_written(limits):
     app = App(":memory:")
     with pytest.raises(InvalidField):
 

@@ -117,7 +117,7 @@ def test_without_a_longest_delay_a_long_first_one_counts():
     assert Retry(initial_delay="10d").policy().max_delay_ms == 10 * 86_400_000
 
 
-def test_an_unknown_option_names_those_there_are():
+def test_an_unknown_option_is_refused_with_the_known_options():
     with pytest.raises(errors.InvalidField, match="'retires'") as caught:
         Options().merged(retires=3)
     assert "retry" in caught.value.hint
@@ -208,7 +208,7 @@ def test_a_claim_that_makes_no_sense_is_refused(options):
         {"key": "k", "lasting": "400d"},
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_unique_is_said_where_it_is_written(said):
+def test_an_invalid_unique_is_refused_where_it_is_written(said):
     with pytest.raises(errors.InvalidField):
         Unique(**said)
 

@@ -65,7 +65,7 @@ def test_what_a_function_says_itself_is_one_line_of_the_log(raised, caplog):
     assert record.getMessage().endswith(": no such order") and record.exc_info is None
 
 
-def test_what_it_did_not_foresee_is_logged_with_its_traceback(caplog):
+def test_an_unexpected_error_is_logged_with_its_traceback(caplog):
     async def function():
         raise KeyError("k")
 

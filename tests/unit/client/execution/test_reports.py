@@ -40,7 +40,7 @@ def test_the_newest_report_is_kept_and_its_listener_called_once(reports):
 
 
 @pytest.mark.parametrize("wrong", ["x", None, float("nan"), float("inf"), 2**60])
-def test_what_is_no_number_is_said_at_once(reports, wrong):
+def test_an_invalid_number_is_refused_at_once(reports, wrong):
     with pytest.raises(InvalidField, match="done="):
         progress(wrong)
 
@@ -101,7 +101,7 @@ def test_what_is_logged_outside_of_a_function_is_not_kept():
     LogHandler().handle(logging.LogRecord("shop", logging.INFO, "", 0, "x", (), None))
 
 
-def test_those_that_ended_and_still_log_are_forgotten():
+def test_logs_of_ended_deliveries_are_forgotten():
     reports = Reports()
     for number in range(3_000):
         reports.log((f"i{number}", 1), "late")

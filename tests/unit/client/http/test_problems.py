@@ -72,7 +72,7 @@ def test_an_unknown_code_falls_back_on_the_status(status, kind):
 
 
 @pytest.mark.parametrize("retryable", [True, False])
-def test_an_unknown_code_is_retryable_if_the_server_says_so(retryable):
+def test_an_unknown_code_is_retryable_if_the_response_marks_it(retryable):
     shown = replace(server.problem(errors.Unavailable("new")), error_code=50377, retryable=retryable)
     assert problems.error_of(shown).retryable is retryable
     assert errors.Unavailable.retryable, "the class itself is not changed"

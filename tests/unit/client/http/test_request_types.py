@@ -82,7 +82,7 @@ def test_a_filter_is_an_object():
     }
 
 
-def test_whatever_an_id_has_in_it_it_stays_one_part_of_the_path():
+def test_any_id_is_one_part_of_the_path():
     assert request_types.path("intents", "a/../b?c#d") == "/v1/intents/a%2F..%2Fb%3Fc%23d"
     assert (
         request_types.path("admin", "lanes", "task:default", "pause") == "/v1/admin/lanes/task:default/pause"

@@ -38,7 +38,7 @@ class Broken:
         raise asyncio.InvalidStateError
 
 
-def test_outcomes_that_could_not_be_written_are_all_said_again():
+def test_outcomes_that_could_not_be_written_are_all_sent_again():
     """Of several messages only the one that failed was: the others were lost, and ran again."""
     link = made()
     outcomes = [Settlement(f"i-{number}", 1, Done(None)) for number in range(10_000)]

@@ -36,7 +36,7 @@ def test_terms_shared_by_all_count_in_each_part():
 
 
 @pytest.mark.parametrize("size", [CHUNK_BYTES, 2 * CHUNK_BYTES])
-def test_one_that_is_too_large_is_a_part_of_its_own(size):
+def test_an_item_that_is_too_large_is_a_chunk_of_its_own(size):
     parts = chunks([10], items(0, 0, 0, payload=bytes(size)))
     assert [len(part.items) for part in parts] == [1, 1, 1]
 

@@ -139,7 +139,7 @@ def test_many_intents_that_ended_are_written_without_waiting():
     run(main())
 
 
-def test_one_that_is_under_way_is_followed_by_one_for_what_came_since():
+def test_a_running_checkpoint_is_followed_by_one_for_later_changes():
     async def main() -> None:
         async with rig() as r:
             await r.submit("a")

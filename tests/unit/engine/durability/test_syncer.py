@@ -113,7 +113,7 @@ def test_a_sync_at_once_covers_what_its_window_would_have():
     run(main())
 
 
-def test_a_sync_that_fails_is_told_and_not_tried_again():
+def test_a_failed_sync_is_reported_and_not_retried():
     async def main() -> None:
         async with rig() as r:
             r.log.error = Damaged("fdatasync failed")

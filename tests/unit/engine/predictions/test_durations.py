@@ -144,7 +144,7 @@ def test_pulled_deliveries_count_like_pushed_ones(tmp_path):
     run(main())
 
 
-def test_what_somebody_else_says_of_a_delivery_is_not_noted(tmp_path):
+def test_an_outcome_from_another_consumer_is_not_recorded(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.engine.ask(Demand("mine", "stream:news", 1))

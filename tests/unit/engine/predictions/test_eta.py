@@ -22,7 +22,7 @@ async def busy(w: World) -> None:
     await w.many("now", 12, target=NEWS)
 
 
-def test_it_is_told_with_the_reason(tmp_path):
+def test_an_expected_start_is_part_of_the_reason(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await busy(w)
@@ -62,7 +62,7 @@ def test_in_a_long_line_the_order_of_acceptance_tells(tmp_path, monkeypatch):
     run(main())
 
 
-def test_nothing_is_told_where_nothing_is_known(tmp_path):
+def test_an_unknown_start_time_is_left_out(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 3, target=NEWS)

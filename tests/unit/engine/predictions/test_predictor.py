@@ -272,7 +272,7 @@ def test_who_waits_for_the_model_is_not_left_behind_when_the_engine_stops(tmp_pa
     run(main())
 
 
-def test_who_waits_for_the_model_is_told_when_the_engine_fails(tmp_path):
+def test_a_caller_waiting_for_the_model_gets_the_engines_failure(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             w.engine.predictor.model = Said()
@@ -307,7 +307,7 @@ def test_a_model_that_is_worse_than_the_sketch_is_not_used():
     run(main())
 
 
-def test_one_that_cannot_be_trained_says_why():
+def test_a_model_that_cannot_be_trained_gives_the_reason():
     async def main():
         assert "ValueError: no" in (await heard(Failed("ValueError: no"))).trouble()
         assert (await heard(TRAINED, Failed("ValueError: no"))).state is IN_USE, "the earlier one still holds"
@@ -315,7 +315,7 @@ def test_one_that_cannot_be_trained_says_why():
     run(main())
 
 
-def test_one_that_is_not_there_answers_nothing_at_once():
+def test_a_model_without_a_process_answers_zero_at_once():
     async def main():
         model = await heard(TRAINED)
         told: list[int] = []
@@ -327,7 +327,7 @@ def test_one_that_is_not_there_answers_nothing_at_once():
     run(main())
 
 
-def test_one_that_is_late_again_and_again_is_left_alone_for_a_while():
+def test_a_model_that_is_late_repeatedly_is_not_asked_for_a_while():
     async def main():
         model = await heard(TRAINED)
         told: list[int] = []

@@ -42,7 +42,7 @@ def test_it_learns_from_the_payload_what_the_median_does_not_know():
     assert sum(each.count for each in functions.values()) == score.count == 400
 
 
-def test_it_answers_for_what_it_has_never_seen():
+def test_an_unknown_function_gets_a_prediction():
     model = Regressor(*rows(500))
     [known, unknown] = model.expected_ms(
         [("task:by-size", "task:default", 20, 1, 1_500, 2, 3, 1), ("task:new", "task:q", 0, 0, 9, 0, 0, 4)]

@@ -131,7 +131,7 @@ def test_by_due_time(tmp_path):
     run(main())
 
 
-def test_a_page_goes_on_where_it_ended_while_others_come_and_change(tmp_path):
+def test_a_page_continues_where_it_ended_while_intents_change(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 30, HOUR)

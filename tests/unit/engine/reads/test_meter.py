@@ -259,7 +259,7 @@ def test_a_stale_outcome_is_no_delivery(tmp_path):
     run(main())
 
 
-def test_what_somebody_else_says_of_a_delivery_is_not_counted(tmp_path):
+def test_an_outcome_from_another_consumer_is_not_counted(tmp_path):
     """The kernel refuses the outcome, so the numbers must not show it."""
 
     async def main():

@@ -146,7 +146,7 @@ def test_what_is_too_large_together_is_written_apart(single: Callable[..., Singl
     assert not any(request.future.done() for request in requests)
 
 
-def test_one_that_is_too_large_alone_is_told_so(single: Callable[..., Single]) -> None:
+def test_a_single_request_that_is_too_large_is_refused(single: Callable[..., Single]) -> None:
     inbox = Inbox(lambda: None)
     alone = single(MAIL, "a")
     inbox.put(alone)

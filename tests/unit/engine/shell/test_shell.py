@@ -132,7 +132,7 @@ def test_a_durable_answer_and_its_delivery_wait_for_the_sync(driver):
     assert not driver.shell.waits()
 
 
-def test_a_delivery_at_most_once_waits_whatever_its_caller_waits_for(driver):
+def test_an_at_most_once_delivery_waits_for_durability_at_every_ack_level(driver):
     request = driver.submit("a", guarantee=Guarantee.AT_MOST_ONCE)
     acts = driver.step()
     assert (started(acts), asked(acts), acts.sync) == ([], [request], DURABLE)
@@ -242,7 +242,7 @@ def test_what_cannot_be_written_is_refused_and_the_rest_is_taken_again(driver, m
     assert asked(driver.step()) == [small]
 
 
-def test_any_other_error_stops_the_engine_and_every_caller_hears_of_it(driver):
+def test_any_other_error_stops_the_engine_and_every_caller_gets_it(driver):
     waiting = driver.submit("a", DURABLE)
     driver.step()
     request = driver.submit("b")
@@ -267,7 +267,7 @@ def test_a_store_that_cannot_be_read_stops_the_engine(driver, monkeypatch):
     assert acts.replies == [(request, acts.failure)]
 
 
-def test_the_kernel_is_asked_for_changes_only_while_somebody_watches(driver):
+def test_the_kernel_reports_changes_only_to_observers(driver):
     driver.pump.watched = lambda: False
     driver.submit("a")
     acts = driver.step()

@@ -82,7 +82,7 @@ def test_it_beats_while_something_is_held_and_ends_after_it(beats):
     assert not beats.calls
 
 
-def test_a_late_beat_is_told_once(beats):
+def test_a_late_heartbeat_is_reported_once(beats):
     beats.hold()
     beats.beat(late_ms=3_000)
     assert beats.pulse.stalled_lately()

@@ -45,7 +45,7 @@ def test_the_deadline_is_looked_at_again_before_a_pushed_delivery():
     assert bench.status("a") is Status.EXPIRED
 
 
-def test_the_deadline_is_looked_at_when_a_paused_lane_goes_on():
+def test_the_deadline_is_checked_when_a_lane_is_resumed():
     bench = Bench()
     bench.do(Pause("task:q"))
     bench.submit("a", "b", on=queue("q"), deadline=510)

@@ -177,7 +177,7 @@ def test_a_poison_intent_that_kills_its_workers_ends_as_a_dead_letter():
     assert bench.intent("a").attempt == 3
 
 
-def test_a_silent_consumer_is_told_which_credits_it_lost():
+def test_a_silent_consumer_gets_its_lost_credits():
     bench = Bench()
     bench.submit("a", "b", on=stream(lease_ms=1_000))
     bench.demand("w", LANE, 5)
@@ -186,7 +186,7 @@ def test_a_silent_consumer_is_told_which_credits_it_lost():
     assert bench.at(2_000).voided == []
 
 
-def test_who_leaves_loses_what_it_held_at_once():
+def test_a_leaving_consumer_loses_its_deliveries_at_once():
     bench = Bench()
     bench.submit("a", "b", on=stream())
     bench.demand("w", LANE, 5)

@@ -18,7 +18,7 @@ def test_a_paused_lane_hands_out_nothing_and_takes_everything():
     assert delivered(bench.do(Resume("task:q"))) == ["a", "b"]
 
 
-def test_what_runs_goes_on_when_its_lane_is_paused():
+def test_running_deliveries_continue_when_their_lane_is_paused():
     bench = Bench()
     bench.submit("a", on=queue("q"))
     bench.do(Pause("task:q"))

@@ -59,7 +59,7 @@ def test_a_clock_set_back_does_not_make_a_lease_longer():
     assert bench.statuses("a") == ["SCHEDULED"]
 
 
-def test_there_and_back_again_a_lease_is_what_it_was():
+def test_a_leap_and_its_reversal_leave_a_lease_unchanged():
     bench = leased()
     started_ms = bench.intent("a").dispatched_at_ms
     leap(bench, HOUR_MS)
@@ -176,7 +176,7 @@ def test_an_entity_does_not_wait_for_a_message_that_was_to_come_later_anyway():
     assert bench.statuses("in 30 days") == ["SCHEDULED"]
 
 
-def test_who_waits_for_a_message_of_a_wrong_clock_can_be_let_go():
+def test_messages_behind_one_of_a_wrong_clock_can_be_released():
     bench = Bench()
     bench.submit("1", on=entity())
     leap(bench, DAY_MS)
@@ -300,7 +300,7 @@ def test_a_start_with_a_leapt_clock_is_not_believed_at_once():
     assert bench.store.get("dead") is None
 
 
-def test_one_that_is_started_for_a_minute_a_day_forgets_too():
+def test_an_engine_that_runs_a_minute_a_day_also_forgets():
     bench = Bench()
     dead(bench)
     for day in range(1, 33):

@@ -260,7 +260,7 @@ def test_a_dropped_schedule_leaves_its_intents_alone():
     invariants.check(bench.state)
 
 
-def test_trigger_makes_one_more_whatever_runs():
+def test_trigger_makes_one_more_despite_a_running_one():
     bench = Bench()
     put(bench, overlap=Overlap.SKIP)
     applied = bench.do(Trigger("s"))

@@ -153,7 +153,7 @@ def test_permits_are_used_and_borrowed_in_slices():
     check(bench.state)
 
 
-def test_after_a_restart_the_next_record_goes_on_alike():
+def test_after_a_restart_the_next_record_has_the_same_effects():
     bench = Bench(pushed=("callback",))
     bench.at(100_000)
     for name in ("a", "b", "c"):

@@ -103,7 +103,7 @@ def test_a_claim_takes_what_is_ready_and_leaves_nothing_behind():
     assert delivered(bench.submit("b", on=entity("e2"))) == []
 
 
-def test_the_whole_type_can_be_paused_and_says_so():
+def test_a_whole_entity_type_can_be_paused_and_why_names_it():
     bench = pulled()
     bench.demand("w", CARTS, 5)
     bench.do(Pause(CARTS))

@@ -61,7 +61,7 @@ def test_weights_are_shares_of_the_starts():
     assert [started.count(key) for key in "abc"] == [100, 300, 600]
 
 
-def test_those_without_a_key_are_one_share():
+def test_intents_without_a_key_are_one_share():
     bench = Bench()
     bench.submit(*ids("p", 50), on=stream())
     bench.submit(*ids("a", 50), on=tenant("a"))
@@ -136,7 +136,7 @@ def test_keys_that_mean_nothing_any_more_are_forgotten():
     assert len(bench.kernel.checkpoint(1).shares[0].had) < 200
 
 
-def test_an_empty_lane_forgets_its_shares_also_while_somebody_asks_for_more():
+def test_an_empty_lane_forgets_its_shares_despite_standing_demand():
     bench = Bench()
     bench.demand("w", LANE, 100)
     assert keys(delivered(bench.submit(*ids("a", 5), on=tenant("a")))) == "aaaaa"
@@ -180,7 +180,7 @@ def test_all_tiers_of_a_pulled_lane_take_turns_together():
     assert keys(take(bench, 10)).count("b") == 5
 
 
-def test_a_paused_lane_goes_on_with_the_same_turns():
+def test_a_resumed_lane_keeps_its_turns():
     bench = Bench()
     bench.submit(*ids("a", 10), on=tenant("a"))
     bench.submit(*ids("b", 10), on=tenant("b"))
@@ -312,7 +312,7 @@ def test_a_flood_does_not_hold_a_limiter_against_others_while_the_rest_runs_on()
     assert "xxx" not in order and "yyy" not in order, order
 
 
-def test_a_parked_one_that_is_cancelled_is_passed_by():
+def test_a_cancelled_parked_intent_is_skipped():
     bench = Bench()
     bench.demand("w", LANE, 100)
     limit = (Limit("k", concurrency=1),)

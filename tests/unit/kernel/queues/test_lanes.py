@@ -112,7 +112,7 @@ def test_an_entity_is_forgotten_when_it_has_nothing_to_do():
     assert (bench.state.lanes, bench.state.entities) == ({}, 0)
 
 
-def test_a_paused_entity_goes_on_where_it_was():
+def test_a_resumed_entity_continues_in_order():
     bench = Bench()
     bench.submit("a", "b", on=entity())
     bench.do(Pause("entity:cart/e1"))
@@ -271,7 +271,7 @@ def test_one_alone_in_its_lane_is_patched_cancelled_and_followed_by_others():
     assert delivered(bench.demand("w", "task:q", 5)) == ["b", "c"]
 
 
-def test_one_that_is_stale_and_alone_is_passed_over():
+def test_a_stale_entry_alone_in_its_lane_is_skipped():
     bench = Bench(pushed=())
     bench.submit("a", "late", on=queue("q"), delay=0)
     bench.submit("later", on=queue("q"), delay=1_000)

@@ -68,7 +68,7 @@ def test_why_names_the_limit_and_when():
     assert reason.data["next_at_ms"] == T0 + 5_000
 
 
-def test_why_says_so_when_as_many_as_may_are_out():
+def test_why_names_a_reached_concurrency_limit():
     bench = Bench()
     bench.do(SetLane("task:q", LaneSettings(concurrency=1)))
     bench.submit("a", "b", on=queue("q"))

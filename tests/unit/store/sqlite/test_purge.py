@@ -134,7 +134,7 @@ def test_what_is_purged_is_what_is_forgotten(store, path):
         assert shown == left
 
 
-def test_a_purge_is_bounded_and_goes_on_with_the_next_checkpoint(store, path, monkeypatch):
+def test_a_purge_is_bounded_and_continues_with_the_next_checkpoint(store, path, monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 3)
     monkeypatch.setattr(module, "_ROWS_MIN", 6)
     monkeypatch.setattr(module, "_PACE", 0)

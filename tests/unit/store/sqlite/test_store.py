@@ -146,7 +146,7 @@ def test_a_window_that_has_fewer_than_asked_may_still_have_more_behind_it(bench,
     assert sum(1 for n in range(10) if bench.intent(f"i{n}").armed) == 7
 
 
-def test_the_kernel_never_holds_an_object_that_the_store_let_go(bench, store):
+def test_the_kernel_never_holds_an_object_that_the_store_released(bench, store):
     bench.submit("a", on=entity())
     bench.submit("b", on=entity(), delay=HOUR)
     bench.fail("a", delay_ms=2 * HOUR)  # it holds its entity, far behind the edge
@@ -282,7 +282,7 @@ def test_cooling_makes_pauses_for_the_loop(store, monkeypatch):
     assert not store.hot()
 
 
-def test_a_closed_store_says_so(store):
+def test_a_closed_store_raises(store):
     store.close()
     with pytest.raises(Exception, match="closed"):
         store.get("a")
@@ -295,7 +295,7 @@ AGES = ["0", "19a8b0d5f11-00000000-000001", "19a8b0d5f11-00000000-000002", "1z",
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["running", "opened again"])
-def test_whatever_an_id_looks_like_it_is_found_on_disk(bench, store, path, again):
+def test_any_id_is_found_on_disk(bench, store, path, again):
     for known in AGES:
         bench.submit(known, delay=HOUR)
         bench.save()
