@@ -1,7 +1,7 @@
-"""One connection that takes deliveries: what it says becomes commands, what it is handed is written to it.
+"""One connection that takes deliveries: its messages become commands, and its deliveries are written to it.
 
-The connection's name is its own and never used again, so that a client that comes back is not taken for the
-connection it had. When the connection ends, in whatever way, the engine is told that its consumer left.
+Every connection has its own name, which is never reused, so that a reconnected client is distinguished from
+its earlier connection. However a connection ends, the engine is notified that its consumer has left.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from duetime.v1 import deliveries_pb2 as pb
 
 _logger = logging.getLogger("duetime.api")
 
-# Answers that wait to be written before nothing more is read.
+# With this many unwritten answers, nothing more is read.
 _ANSWERS_MAX = 64
-# Every message is a sign of life; so often it is written down when it says nothing else.
+# Every message is a heartbeat; a message that only is one is recorded this often.
 _SIGN_S = 1.0
-# How soon to say again that a consumer left, when the log had no room for it.
+# The delay before `Leave` is retried if the log is full.
 _AGAIN_S = 1.0
 
 
@@ -69,14 +69,14 @@ class Session:
         self._ending = False
         self._drained = False
         self._stops = False
-        """The client was told to stop: what it leaves behind was stopped on purpose."""
+        """The client is draining: its unfinished deliveries were stopped on purpose."""
         self._revoked: asyncio.Future[None] = self._loop.create_future()
         self.quiet = asyncio.Event()
-        """Draining, and nothing is out any more."""
+        """Draining, and every delivery has an outcome."""
 
     async def run(self, name: str, hello: pb.Hello, earlier: tuple[str, ...] = ()) -> None:
-        """See it through. What was sent and has no outcome in the end is tried again. What the connections
-        named in `earlier` still hold may be settled here."""
+        """Run the connection to its end. Deliveries without an outcome are then retried. Deliveries that the
+        connections in `earlier` still hold can be settled here."""
         if hello.ack_mode not in (pb.ACK_MODE_AUTO, pb.ACK_MODE_MANUAL):
             raise InvalidField("Hello must set ACK_MODE_AUTO or ACK_MODE_MANUAL.")
         credits = delivery_codec.credits_of(hello.credits)
@@ -104,25 +104,25 @@ class Session:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def revoke(self) -> None:
-        """The client may not be here any more: it ends at once, and what it held is tried again."""
+        """The token was revoked: end immediately. Its deliveries are retried."""
         if not self._revoked.done():
             self._revoked.set_exception(revoked())
 
     def go_away(self, grace_ms: int) -> None:
-        """The server stops: hand out nothing more, and say so."""
+        """The server stops: send GoingAway and no more deliveries."""
         self._subscriber.drain()
         self._answers.append(pb.ServerMessage(going_away=pb.GoingAway(grace_ms=grace_ms)))
         self._subscriber.wake()
 
     def end(self) -> None:
-        """Write what is still to be written, and end."""
+        """Write the remaining messages, and end."""
         self._ending = True
         self._subscriber.wake()
 
-    # Out.
+    # Writing.
 
     async def _deliver(self) -> None:
-        """Write: answers, what to drop, deliveries; as many together as there are."""
+        """Write answers, aborts and deliveries, as many together as possible."""
         subscriber = self._subscriber
         while True:
             answers, self._answers = self._answers, []
@@ -148,7 +148,7 @@ class Session:
             await subscriber.news()
 
     async def _write(self, message: pb.ServerMessage) -> None:
-        """Returns when the transport has taken it, not when it is somewhere in between."""
+        """Write a message, and return when the transport has taken it."""
         await self._context.write(message.SerializeToString())
 
     async def _answer(self, message: pb.ServerMessage) -> None:
@@ -158,7 +158,7 @@ class Session:
             self._room.clear()
             await self._room.wait()
 
-    # In.
+    # Reading.
 
     async def _listen(self, credits: dict[str, int]) -> None:
         await self._count(self._earlier.unheld(self._channel))
@@ -208,12 +208,14 @@ class Session:
         await self._alive()
 
     async def _count(self, settlements: list[Settlement]) -> list[bool]:
-        """Hand in outcomes, and learn which of them counted."""
+        """Submit outcomes, and report which of them counted."""
         future: asyncio.Future[list[bool]] = self._loop.create_future()
         self._engine.settle(settlements, resolver(future))
         try:
             return await future
-        except LogUnavailable:  # no room: the engine keeps them until there is room; nobody knows yet
+        except (
+            LogUnavailable
+        ):  # the log is full: the engine keeps them and writes them later; the result is unknown
             return [True] * len(settlements)
 
     async def _demand(self, credits: dict[str, int]) -> None:
@@ -231,7 +233,7 @@ class Session:
         )
 
     async def _drain(self) -> None:
-        """The client wants nothing more: a claim of nothing takes its credits back."""
+        """The client drains: a demand of zero revokes its credits."""
         self._stops = True
         self._subscriber.drain()
         self._subscriber.voided.clear()
@@ -241,7 +243,8 @@ class Session:
         self._subscriber.wake()
 
     async def _alive(self, *, always: bool = False) -> None:
-        """The client lives. Worth a record only if it holds something, and not after every message."""
+        """A heartbeat of the client. It is recorded only if the client holds deliveries, and not for every
+        message."""
         self._reconcile()
         now_s = self._loop.time()
         if always or now_s - self._seen_s >= _SIGN_S:
@@ -251,16 +254,16 @@ class Session:
                 await asyncio.gather(*(self._ask(Beat(name)) for name in names))
         await self._renew()
 
-    # The kernel's view and ours.
+    # Deliveries and credits that the kernel took back.
 
     def _reconcile(self) -> None:
-        """Drop what the kernel took back because the client was silent for too long."""
+        """Drop the deliveries that the kernel took back because their leases expired."""
         held = self._engine.reads.held(self._subscriber.name)
         if len(self._subscriber) > len(held):
             self._subscriber.keep({(intent.id, intent.delivery) for intent in held.values()})
 
     async def _renew(self) -> None:
-        """Ask again for the credits that were voided while the client was silent: it lives after all."""
+        """Ask again for the credits that were revoked while the client was silent."""
         subscriber = self._subscriber
         if subscriber.voided and not subscriber.draining:
             voided, subscriber.voided = subscriber.voided, {}
@@ -280,25 +283,25 @@ class Session:
         held = len(subscriber)
         self._channel.leave(subscriber)
         if self._revoked.done() and not self._revoked.cancelled():
-            for name in self._earlier.names():  # it may not come back, so neither may what it held before
+            for name in self._earlier.names():  # its token was revoked: its earlier connections end too
                 leave(engine, name)
             held = 0
         if not held or not goes_on:
             leave(engine, subscriber.name)
             return
-        # The client goes on with what it holds: on another connection that it has, or we stood still, and it
-        # gave this one up and comes back. Until then it keeps that for a lease, and gets nothing more.
+        # The client may continue with its deliveries: on another connection, or after it reconnects because
+        # this server was blocked. Until then it keeps them for a lease, and gets no more.
         for lane in subscriber.sources:
             engine.request(Demand(subscriber.name, lane, 0, standing=False), AckLevel.ASYNC, _ignore)
         leave_empty(engine, subscriber.name)
 
 
 def _ignore(answer: Answer | Exception) -> None:
-    """Nobody waits for it."""
+    """Ignore the reply."""
 
 
 def leave_empty(engine: Engine, name: str) -> None:
-    """Tell the engine that a consumer is gone, once it holds nothing any more."""
+    """Notify the engine that a consumer has left, once it holds no deliveries."""
     if engine.reads.held(name):
         asyncio.get_running_loop().call_later(LEASE_MS / 1000, leave_empty, engine, name)
     else:
@@ -306,7 +309,7 @@ def leave_empty(engine: Engine, name: str) -> None:
 
 
 def leave(engine: Engine, name: str) -> None:
-    """Tell the engine that a consumer is gone; again, while its log has no room."""
+    """Notify the engine that a consumer has left; retry while its log is full."""
 
     def reply(answer: Answer | Exception) -> None:
         if isinstance(answer, LogUnavailable):

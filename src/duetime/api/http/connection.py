@@ -1,17 +1,20 @@
 """One HTTP/1.1 connection: an `asyncio.Protocol` that owns parsing, order, limits, timeouts and closing.
 
-What it keeps to:
+Its rules:
 
-- Every byte belongs to one request. An upgrade to another protocol is ignored, so no body is taken for a
-  request; fields after a body (trailers) say nothing about who asks or for what.
-- Responses go out in the order of the requests. A request behind another one waits, and meanwhile nothing
-  more is read from the client. The same holds while a handler has not read the body so far.
-- Whoever can reach the port gets a bounded share of memory and time without a token: bytes and number of the
-  headers, bytes of requests that are not answered, time for the first head, for any whole request, for
-  reading a response, and without any request.
-- What was asked completely is answered, also if the client has closed its side, sends garbage next, or the
-  server stops. Then the connection is closed in such a way that the client can still read the response.
-- The plain POST of one intent takes the fast path, without a task. All else goes to the handler.
+- Every byte belongs to one request. An upgrade to another protocol is ignored, so that no body is taken for a
+  request. Trailers (fields after a body) are ignored: they cannot change the token or the target of a
+  request.
+- Responses are sent in the order of the requests. A pipelined request waits for the one before, and nothing
+more is
+  read from the client in the meantime. The same holds while a handler has not read the body.
+- A client without a token gets limited memory and time: bytes and number of headers, bytes of unanswered
+requests,
+  time for the first head, for a whole request, for reading a response, and without any request.
+- A complete request is answered, also if the client has closed its side, sends invalid data next, or the
+server
+  stops. Then the connection is closed in a way that lets the client read the response.
+- The plain POST of one intent takes the fast path, without a task. All other requests go to the handler.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from duetime.limits import (
 )
 
 _logger = logging.getLogger("duetime.api")
-# Headers that ask for another protocol: left out when a request is parsed again as plain HTTP/1.1.
+# Headers that ask for another protocol: removed when a request is parsed again as plain HTTP/1.1.
 _UPGRADES: Final = frozenset({b"upgrade", b"http2-settings"})
 
 ExchangeHandler = Callable[[Exchange], Awaitable[None]]
@@ -75,7 +78,7 @@ class Connections:
         self._open: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed: asyncio.Event | None = None
-        """Set when no connection and no task is left, once they are being closed."""
+        """Set during shutdown, when no connection and no task is left."""
 
     def make(self, ticket: Ticket) -> Connection:
         """The protocol of one new connection, which releases the ticket when the connection is lost."""
@@ -143,7 +146,7 @@ class Connection(asyncio.Protocol):
         self._whole = True
         """No request is incomplete."""
         self._fast_body: bytes | None = None
-        """What has come of the body of a request that may take the fast path."""
+        """The body so far of a request that may take the fast path."""
         # Requests and their order.
         self._newest: Turn | None = None
         self._running: Turn | None = None
@@ -158,7 +161,7 @@ class Connection(asyncio.Protocol):
         self._held = 0
         """Bytes of requests that are not answered, as the ticket counts them."""
         self._first = True
-        """The head of the first request has not come yet."""
+        """The head of the first request has not arrived yet."""
         self._request_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since_s: float | None = None
@@ -175,7 +178,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         timeouts = self._connections.timeouts
         self._tls = transport.get_extra_info("sslcontext") is not None
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's only behaves as one
+        self._transport = cast(asyncio.Transport, transport)  # with uvloop it only behaves like one
         self._out = Outlet(self._transport, self._loop, timeouts.unread_s)
         self._new_parser()
         self._request_timer = self._loop.call_later(timeouts.first_s, self._too_slow)
@@ -196,7 +199,7 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
             self._writable = None
-        del self._parser  # it knows this connection, which knows it
+        del self._parser  # breaks the reference cycle
         self._connections.lost(self)
 
     # Data from the client.
@@ -211,14 +214,14 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             if not isinstance(cause, (DuetimeError, httptools.HttpParserError)):
-                raise  # a bug in a callback, and no fault of the client
+                raise  # a bug in a callback, not an error of the client
             self._stop_reading(cause if isinstance(cause, DuetimeError) else BadHttp())
             return
         except httptools.HttpParserError:
             self._stop_reading(BadHttp())
             return
         if self._fast_body is not None:
-            self._leave_fast_path()  # the rest of the body takes its time
+            self._leave_fast_path()  # the rest of the body arrives later
         if self._progress:
             self._unparsed = 0
         elif self._unparsed > HEAD_BYTES_MAX:
@@ -242,8 +245,8 @@ class Connection(asyncio.Protocol):
                 data = self._head_without_upgrade() + data[stop.args[0] :]
 
     def _head_without_upgrade(self) -> bytes:
-        """The head again without the wish for another protocol. The parser has stopped at the first byte of
-        the body, which it takes for the other protocol's."""
+        """The head without the headers that ask for another protocol. The parser has stopped at the first
+        byte of the body, which it takes for data of that protocol."""
         method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":
             raise httptools.HttpParserError("CONNECT is for proxies")
@@ -260,18 +263,18 @@ class Connection(asyncio.Protocol):
 
     def _new_parser(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
-        # What comes behind a request that closes the connection is ignored instead of refused.
+        # Data after a request that closes the connection is ignored, not refused.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def _count(self, size: int) -> None:
-        """Count what came against the limits of bytes."""
+        """Count the received bytes against the limits."""
         if self._ticket.take(size):
             self._held += size
         elif not self._whole:
             self._stop_reading(Busy("Incomplete requests use too much memory.", waitMs=1_000))
 
     def eof_received(self) -> bool:
-        """The client closed its side: what it asked for is answered first."""
+        """The client closed its side: its requests are answered first."""
         if self._tls or self._deaf or not self._answering():
             return False  # there is no half-closed TLS, and nothing to answer
         self._stop_reading(None)
@@ -281,10 +284,10 @@ class Connection(asyncio.Protocol):
             exchange.half_close()
         return self._answering()
 
-    # What the parser finds.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
-        self._idle_since_s = None  # a request ends the idle time, and empty lines do not
+        self._idle_since_s = None  # a request ends the idle time; empty lines do not
         self._whole = self._head_done = False
         self._out.client_sends = True
         self._url = b""
@@ -348,7 +351,7 @@ class Connection(asyncio.Protocol):
         exchange.complete()
 
     def _begin(self) -> None:
-        """A request for the handler. It is answered when those before it are."""
+        """A request for the handler. It is answered after those before it."""
         url = httptools.parse_url(self._url)
         path = (url.path or b"/").decode("ascii")
         version = self._parser.get_http_version()
@@ -399,7 +402,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _leave_fast_path(self) -> None:
-        """Not plain after all: the handler gets what was kept back."""
+        """The request cannot take the fast path: pass it to the handler with its body so far."""
         body, self._fast_body = self._fast_body, None
         self._begin()
         if body:
@@ -431,7 +434,7 @@ class Connection(asyncio.Protocol):
             self._fail(exchange, bug(error, exchange.head.method, exchange.head.path))
 
     def _fail(self, exchange: Exchange, answer: Answer) -> None:
-        """The handler has not responded, or not to the end."""
+        """The handler has not responded, or not completely."""
         if exchange.answered or exchange.gone:
             return
         if exchange.started:
@@ -441,7 +444,7 @@ class Connection(asyncio.Protocol):
         self._out.write(encoded(answer, close=True))
         self.finished(exchange)
 
-    # What an exchange needs.
+    # Calls of an exchange.
 
     def write(self, data: bytes) -> None:
         self._out.write(data)
@@ -451,7 +454,7 @@ class Connection(asyncio.Protocol):
             await self._writable.wait()
 
     def finished(self, turn: Turn) -> None:
-        """A response is written: the next one begins, or the client may ask again, or that was all."""
+        """A response is written: start the next one, or wait for a request, or close the connection."""
         if not turn.keep_alive:
             self._waiting.clear()
             self._close()
@@ -495,7 +498,7 @@ class Connection(asyncio.Protocol):
     # The end of the connection.
 
     def shut_down(self) -> None:
-        """The server stops: close when what was asked is answered."""
+        """The server stops: close after all requests are answered."""
         newest = self._newest
         if newest is None or newest.answered:
             self._close()
@@ -511,14 +514,14 @@ class Connection(asyncio.Protocol):
         return running is not None and not running.answered and not running.gone
 
     def _stop_reading(self, error: DuetimeError | None) -> None:
-        """Parse nothing more: answer what was asked before, then send the error, and close."""
+        """Parse nothing more: answer the earlier requests, then send the error, and close."""
         self._deaf = True
         self._fast_body = None
         self._cancel_request_timer()
         if error is not None:
             self._last_answer = refusal(error)
         newest = self._newest
-        if newest is not None and not newest.whole and not newest.answered:  # it will never be whole
+        if newest is not None and not newest.whole and not newest.answered:  # it will never be complete
             newest.lose()
             if self._waiting and self._waiting[-1] is newest:
                 self._waiting.pop()
@@ -536,7 +539,7 @@ class Connection(asyncio.Protocol):
         if self._last_answer is not None:
             self._out.write(encoded(self._last_answer, close=True))
             self._out.client_sends = True
-        self.resume_reading()  # to see the end of what the client sends
+        self.resume_reading()  # to notice the end of the client's data
         self._out.close()
 
     # Timeouts.
@@ -555,7 +558,7 @@ class Connection(asyncio.Protocol):
         self._idle_timer = self._loop.call_later(seconds, self._check_idle)
 
     def _check_idle(self) -> None:
-        """One timer for all requests: it is set again only when it goes off too early."""
+        """One timer for all requests: it is set again only if it fires too early."""
         self._idle_timer = None
         if self._idle_since_s is None:
             return  # the next response sets it

@@ -1,7 +1,8 @@
-"""One HTTP request and its answer: what every route shares (token, limits, body, errors), in one place.
+"""Common to all routes: the token, the limits, the body and the errors of a request.
 
-A route's handler takes a `Call` and returns an `Answer`. It raises errors of `duetime.errors`; they become
-problems here. Nothing a client sends may end in a 500: what does is a bug, logged with a trace id.
+The handler of a route takes a `Call` and returns an `Answer`. It raises errors of `duetime.errors`, which
+become problem documents here. No request may cause a 500: if one does, it is a bug, and is logged with a
+trace id.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _logger = logging.getLogger("duetime.api")
 
 
 class Call:
-    """One request, as a handler sees it."""
+    """One request, for a handler."""
 
     __slots__ = ("_query", "body", "exchange", "head", "headers", "method", "params", "path")
 
@@ -47,8 +48,7 @@ class Call:
         params: Mapping[str, str] | None = None,
         exchange: Exchange | None = None,
     ) -> None:
-        """`params`: the parts of the path that the route names. `exchange`: for handlers that respond with a
-        stream."""
+        """`params`: the parameters in the path. `exchange`: for handlers that respond with a stream."""
         self.head = head
         self.method = head.method
         self.path = head.path
@@ -82,7 +82,7 @@ class Call:
         body = self.body
         try:
             if not body.isascii():
-                body.decode()  # what is passed on unread must be text, too
+                body.decode()  # parts that are passed on undecoded must be valid UTF-8 too
             check_parts(body)
             return decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -90,11 +90,11 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[Answer | None]]
-"""None: the handler has responded by itself, with a stream."""
+"""Returns None if it has responded itself, with a stream."""
 
 
 class Load(Places):
-    """How many requests are under way, and how many may be; and the bytes that they hold."""
+    """Counts running requests and their bytes, and limits both."""
 
     def __init__(
         self,
@@ -102,16 +102,16 @@ class Load(Places):
         bytes_max: int,
         refused: Callable[[DuetimeError], None] = problems.nobody_counts,
     ) -> None:
-        """`bytes_max`: of one request. `refused` is told of every caller who is refused."""
+        """`bytes_max`: the maximum size of one request. `refused` is called for every refused request."""
         super().__init__(requests_max, "requests")
         self.bytes_max = bytes_max
         self.one_bytes_max = min(bytes_max, REQUEST_ONE_BYTES_MAX)
-        """Of a request that is not about many."""
+        """The maximum size of a request that is not a batch."""
         self.refused = refused
         self.held = held_budget(bytes_max)
         """Bytes of bodies by token."""
         self.unread = Budget(UNREAD_BYTES_MAX, UNREAD_BYTES_MAX // 2)
-        """Bytes of large answers that are on their way, by token."""
+        """Bytes of large unread responses, by token."""
 
 
 class Endpoint:
@@ -128,13 +128,13 @@ class Endpoint:
         ndjson: bool = False,
         bulk: bool = False,
     ) -> None:
-        """`bulk`: a request may be about many, and as large as any."""
+        """`bulk`: a batch, which may have the maximum size."""
         self._handler = handler
         self._role = role
         self._gate = gate
         self._load = load
         self._counted = role is not None and not stream
-        """Health is asked, and streams stay, under any load."""
+        """Whether it is exempt from the limits: health and open streams must work under any load."""
         self._ndjson = ndjson
         self._bytes_max = load.bytes_max if bulk else load.one_bytes_max
 
@@ -159,7 +159,7 @@ class Endpoint:
             await self._respond_counted(exchange, answer)
 
     async def _respond_counted(self, exchange: Exchange, answer: Answer) -> None:
-        """Clients that do not read must not fill the memory. The result of a write is sent in any case."""
+        """Limit unread responses, which use memory. The response of a write is always sent."""
         unread, token, size = self._load.unread, bearer.get(), len(answer.body)
         if exchange.head.method != "GET":
             unread.force(token, size)
@@ -174,7 +174,7 @@ class Endpoint:
             unread.give(token, size)
 
     async def _open(self, exchange: Exchange, params: Mapping[str, str]) -> Answer | None:
-        """Anybody may ask, and nothing that strangers send is kept."""
+        """An open route: no token, and no body is accepted."""
         head = exchange.head
         if _has_body(head.headers):
             raise TooLarge(f"{head.path[:200]} accepts no body.", hint="Send the request without a body.")
@@ -193,7 +193,7 @@ class Endpoint:
             if not self._counted:
                 return await self._handler(call)
             load.check(token)
-            load.begin(token)  # not before the body is there: a head alone keeps nobody out
+            load.begin(token)  # after the body has arrived: a head alone must not take a slot
             try:
                 return await self._handler(call)
             finally:
@@ -203,7 +203,7 @@ class Endpoint:
 
 
 class Body:
-    """The body of one request, and never more of it than is allowed."""
+    """The body of one request, within its limit."""
 
     __slots__ = ("_bytes_max", "_held", "_load", "_token")
 
@@ -246,7 +246,7 @@ def _has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def check_type(headers: Iterable[tuple[bytes, bytes]], *, ndjson: bool) -> None:
-    """Raise unless a body is JSON by its content type. One that says nothing is taken for JSON."""
+    """Raise unless the content type of a body is JSON, or missing."""
     for name, value in headers:
         if name == b"content-type" and value != JSON and _has_body(headers):
             kind = value.partition(b";")[0].strip().lower()
@@ -267,12 +267,12 @@ def _unread() -> Busy:
 def _too_large(bytes_max: int) -> TooLarge:
     return TooLarge(
         f"The request is larger than {bytes_max} bytes.",
-        hint="Send less at a time. Only what is about many may have server.request_bytes_max.",
+        hint="Send less per request. Only batches and groups may be as large as server.request_bytes_max.",
     )
 
 
 def refusal(error: DuetimeError) -> Answer:
-    """An error as an answer."""
+    """The response for an error."""
     headers: list[tuple[bytes, bytes]] = []
     wait_s = problems.retry_after_s(error)
     if wait_s is not None:

@@ -1,7 +1,7 @@
 """One HTTP request and its response: the body as it arrives, and the response as it is written.
 
-A connection makes an `Exchange` for each request and feeds it the body. A handler reads the body from it and
-responds through it, with one whole `Answer` or with a stream.
+A connection creates an `Exchange` for each request and passes it the body. A handler reads the body from it
+and responds through it, with one whole `Answer` or with a stream.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Head(Struct):
-    """What a request says before its body."""
+    """The head of a request."""
 
     method: str
     path: str
@@ -46,7 +46,8 @@ class Answer(Struct):
 
 
 def encoded(answer: Answer, *, close: bool = False, body: bytes | None = None) -> bytes:
-    """A response as bytes. `close`: the last one of its connection. `body`: instead of the whole body."""
+    """A response as bytes. `close`: it is the last one of its connection. `body`: sent instead of the whole
+    body."""
     return b"%bcontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b" % (
         _STATUS_LINES[answer.status],
         answer.media_type,
@@ -68,7 +69,7 @@ class ClientGone(Exception):
 
 
 class Carrier(Protocol):
-    """What an exchange needs of its connection."""
+    """The connection, for an exchange."""
 
     def write(self, data: bytes) -> None:
         """Send these bytes."""
@@ -84,7 +85,7 @@ class Carrier(Protocol):
 
 
 class Turn:
-    """The place of one request among the responses of its connection: all that the fast path needs."""
+    """The turn of one request on its connection. The fast path needs no more."""
 
     answered = False
     """The whole response is written."""
@@ -121,10 +122,10 @@ class Exchange(Turn):
         self._half_closed = False
         self._changed = asyncio.Event()
 
-    # What the connection tells.
+    # Called by the connection.
 
     def feed(self, part: bytes) -> int:
-        """Some of the body has arrived. How many bytes wait to be read now."""
+        """A part of the body has arrived. Returns the number of unread bytes."""
         if self.answered or self.gone:
             return 0  # the rest of the body is skipped
         self._body += part
@@ -144,7 +145,7 @@ class Exchange(Turn):
         self._half_closed = True
         self._changed.set()
 
-    # What the handler reads.
+    # The body, for the handler.
 
     async def read(self) -> bytes:
         """The next part of the body; empty at its end. Raises `ClientGone`."""
@@ -170,10 +171,10 @@ class Exchange(Turn):
         self._changed.clear()
         await self._changed.wait()
 
-    # What the handler responds.
+    # The response, by the handler.
 
     async def respond(self, answer: Answer) -> None:
-        """Send a whole response. A large one goes out in pieces, each when the one before is mostly read."""
+        """Send a whole response. A large one is sent in pieces, each after the one before is mostly read."""
         if not await self._may_write():
             return
         self.started = True
@@ -186,7 +187,7 @@ class Exchange(Turn):
         self._finish()
 
     async def start_stream(self, media_type: bytes, headers: Headers) -> None:
-        """Begin a response of unknown length. HTTP/1.0 knows no chunks: there it ends with the connection."""
+        """Start a response of unknown length. HTTP/1.0 has no chunks: there it ends with the connection."""
         if not await self._may_write():
             return
         self.started = True
@@ -197,7 +198,7 @@ class Exchange(Turn):
         self._carrier.write(b"%b%b%b\r\n" % (_STATUS_LINES[200], _lines(lines), closes))
 
     async def write(self, part: bytes) -> None:
-        """More of the stream; waits first until the client has read most of what was written before."""
+        """Send more of the stream, after the client has read most of the earlier part."""
         if part and await self._may_write() and self.head.method != "HEAD":
             self._carrier.write(b"%x\r\n%b\r\n" % (len(part), part) if self._chunked else part)
 
@@ -210,7 +211,8 @@ class Exchange(Turn):
         self._finish()
 
     async def _may_write(self) -> bool:
-        """Whether somebody waits for the response, when the client has read most of what was written."""
+        """Wait until the client has read most of the earlier part. Returns whether it still waits for the
+        response."""
         await self._carrier.drain()
         return not self.gone
 

@@ -1,8 +1,8 @@
 """The fast path: a plain POST of one intent, answered without a task and without a route.
 
-Most of the time of a small request goes into what is built around it, so a connection offers each new intent
-to the fast path first. A request that is not plain, or wrong in any way, goes to the router as every other
-request does. There it is answered or refused as if it had never been here.
+Tasks, routes and checks take most of the time of a small request, so a connection offers each new intent to
+the fast path first. A request that is not plain, or invalid in any way, goes to the router like every other
+request. The fast path has then changed nothing, and the router answers or refuses the request.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from duetime.errors import DuetimeError
 from duetime.wire.intent import NewIntent
 
 METHOD, PATH = b"POST", b"/v1/intents"
-# A request with one of these asks for more than an intent (a repeated response, a key), or comes from a
-# browser, which the router judges. `Host` and the content type must have known values.
+# Requests with these headers have a request id or a key, or come from a browser; the router handles them.
+# `Host` and the content type must have known values.
 _MORE: Final = frozenset(
     {b"x-duetime-request-id", b"idempotency-key", b"origin", b"sec-fetch-site", b"host", b"content-type"}
 )
@@ -42,7 +42,7 @@ class FastPath:
 
     def begin(self, headers: Headers, body: bytes) -> Begun | None:
         """Submit the intent of this request; None: the request is not plain, and nothing was done."""
-        # The caller's token is set in a context of its own, and not in the one of the connection.
+        # The token is set in a separate context, not in that of the connection.
         return copy_context().run(self._begin, headers, body)
 
     def _begin(self, headers: Headers, body: bytes) -> Begun | None:
@@ -55,7 +55,7 @@ class FastPath:
             if not load.has_room(token):
                 return None
             begun = self._service.begin(_new.decode(body))
-        except Exception:  # the router refuses it, and says why
+        except Exception:  # the router refuses it with the reason
             return None
         begun.token = token
         load.begin(token)

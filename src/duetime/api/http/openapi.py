@@ -1,7 +1,7 @@
-"""The OpenAPI document: what the route table and the Structs of `wire` say, and nothing by hand.
+"""The OpenAPI document, generated from the route table and the Structs of `wire`.
 
-Each refusal is listed with the codes it can carry, so that a client can be generated, and a test can hold
-every answer of a real server against this document.
+Each error response is listed with its possible codes, so that clients can be generated, and tests can check
+every response of a real server against this document.
 """
 
 from __future__ import annotations

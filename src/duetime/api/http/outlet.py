@@ -31,12 +31,12 @@ class Outlet:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close when everything is read, or the reader has had its time.
+        """Close when everything is read, or when the time for reading is over.
 
-        A client that is still sending would lose the response to a reset of the connection: it gets only the
-        end of the output, and a moment to read it."""
+        If the client is still sending, closing would reset the connection, and the client would lose the
+        response. So only the output is closed first, and the client gets a moment to read it."""
         if self._ended:
-            return  # a second close would take a TLS transport apart
+            return  # a second close would break a TLS transport
         self._ended = True
         if self.client_sends and self._transport.can_write_eof() and not self._transport.is_closing():
             self._transport.write_eof()
@@ -47,7 +47,7 @@ class Outlet:
             self.watch_reader()
 
     def abort(self) -> None:
-        """Close at once; what is not sent yet is lost."""
+        """Close immediately; unsent data is lost."""
         self._transport.abort()
 
     def is_closing(self) -> bool:
@@ -55,20 +55,20 @@ class Outlet:
         return self._ended or self._transport.is_closing()
 
     def lost(self) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._ended = True
         self._cancel()
 
     # Clients that do not read.
 
     def watch_reader(self) -> None:
-        """Much is written and not read: cut the connection unless the client reads soon."""
+        """Much is written and not read: close the connection unless the client reads soon."""
         self._cancel()
         self._left = self._transport.get_write_buffer_size()
         self._timer = self._loop.call_later(self._unread_s, self._check)
 
     def trust_reader(self) -> None:
-        """Enough was read. A connection that is being closed must be read to its end."""
+        """Enough was read: stop the timer. While the connection is being closed, everything must be read."""
         if not self._transport.is_closing():
             self._cancel()
 

@@ -1,7 +1,7 @@
-"""The pages of the server: /docs, which shows the OpenAPI document, and / with what there is to see.
+"""The pages of the server: /docs, which shows the OpenAPI document, and / with status and links.
 
-Each page is one file that needs nothing from elsewhere. The header says so to the browser, too: only this
-page's own script and style run, and it may talk to nobody but this server.
+Each page is one file without external resources. Its Content-Security-Policy allows only its own script and
+style, and connections to this server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HTML: Final = "text/html"
 
 
 class Page:
-    """A page of the folder, read when it is asked for the first time."""
+    """A page of the folder, read at the first request."""
 
     def __init__(self, name: str) -> None:
         self._path = _FOLDER / name
@@ -37,7 +37,7 @@ class Page:
 
 
 def document_routes(routes: Sequence[Route]) -> list[Route]:
-    """The document of these routes, with the pages, which are in it as well."""
+    """The routes of the OpenAPI document and of the pages. The document contains them too."""
     described: list[Route] = list(routes)
     own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Pages"}
     found = [
@@ -72,6 +72,6 @@ def _headers(body: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _hashes(body: bytes, tag: bytes) -> str:
-    """The hashes of what stands between the tags, as the browser counts them."""
+    """The hashes of the text between the tags, as the browser computes them."""
     parts = re.findall(b"<%b>(.*?)</%b>" % (tag, tag), body, re.DOTALL)
     return " ".join(f"'sha256-{base64.b64encode(sha256(part).digest()).decode()}'" for part in parts)

@@ -1,9 +1,9 @@
-"""`X-Duetime-Request-Id`: a write that is repeated gets the first one's answer, and is done once.
+"""`X-Duetime-Request-Id`: a repeated write gets the first response and has no second effect.
 
-An id is its sender's own: the same one of another token names another request.
+A request id belongs to its token: the same id with another token is another request.
 
-Answers are kept in memory for as long as the contract says, and the newest only. What must hold across a
-restart is kept by the engine itself: commands carry the request's id, and the intent remembers it.
+Responses are kept in memory for 15 minutes, and only the newest ones. After a restart the engine still
+recognizes a repeated request: commands contain the request id, and the intent stores it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from duetime.clock import Clock
 from duetime.errors import InvalidField, KeyReused
 from duetime.limits import KEY_CHARS_MAX, REQUEST_ID_MS
 
-# Answers kept at most, and their bytes: what is more than that is a flood, not a repetition.
+# The maximum number of stored responses, and their bytes.
 _KEPT = 20_000
 _BYTES = 64 * 1024 * 1024
-# Between a token and an id, in which it cannot be; and as much of the hash of a token as is enough.
+# The separator between token and id, which an id cannot contain; and the used length of the token's hash.
 _BY = "\n"
 _TOKEN_CHARS = 16
 
@@ -38,7 +38,7 @@ class _Kept:
 
 
 class Repeats:
-    """Answers by the names of requests."""
+    """The responses by request id."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class Repeats:
         self._bytes = 0
 
     async def once(self, call: Call, handler: Callable[[Call], Awaitable[Answer]]) -> Answer:
-        """The answer to this call: made now, or made before."""
+        """The response to this call: the stored one, or a new one."""
         id = request_id(call)
         if id is None:
             return await handler(call)
@@ -77,7 +77,7 @@ class Repeats:
                 del self._kept[id]
             if not kept.answer.done():
                 kept.answer.set_exception(error)
-                kept.answer.exception()  # perhaps nobody else waits for it
+                kept.answer.exception()  # there may be no other waiter
             raise
         self._bytes += len(answer.body)
         kept.answer.set_result(answer)
@@ -95,7 +95,7 @@ class Repeats:
 
 
 def request_id(call: Call) -> str | None:
-    """What a request is known by: the id from its client and, where tokens are needed, whose it is."""
+    """The key of a request: the id from its client and, if tokens are required, its token."""
     id = call.header(b"x-duetime-request-id")
     if id is None:
         return None

@@ -1,4 +1,4 @@
-"""The router: the route table, and the responses where no route matches."""
+"""The router: the route table, and the responses if no route matches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARAMETER: Final = re.compile(r"{(\w+)(:path)?}")
 
 
 class Parameter(Struct, frozen=True):
-    """A parameter of the query or a header, as the document describes it."""
+    """A parameter of the query or a header, for the OpenAPI document."""
 
     name: str
     description: str
@@ -31,7 +31,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """One operation: how it is reached, who may, what goes in, what comes out."""
+    """One operation: method, path, role, request and response."""
 
     method: str
     path: str
@@ -40,24 +40,24 @@ class Route(Struct, frozen=True, kw_only=True):
     name: str
     summary: str
     about: str = ""
-    """What the summary and the parameters do not say."""
+    """A description in addition to the summary and the parameters."""
     tag: str
     body: Any = None
     body_required: bool = True
     ndjson: bool = False
     bulk: bool = False
-    """A request may be about many, and as large as any."""
+    """A batch: the request may have the maximum size."""
     answers: dict[int, Any]
     parameters: tuple[Parameter, ...] = ()
     errors: tuple[type[DuetimeError], ...] = ()
     write: bool = False
-    """A write can be repeated with its X-Duetime-Request-Id."""
+    """A write, which can be repeated with its X-Duetime-Request-Id."""
     stream: bool = False
     media_type: str = "application/json"
 
 
 class Served:
-    """One path, and the endpoint of each method that it takes."""
+    """One path, and the endpoint of each of its methods."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -84,7 +84,7 @@ class Router:
 
     async def __call__(self, exchange: Exchange) -> None:
         head = exchange.head
-        # Before any route: pages of other sites get nothing, not even what is open.
+        # Before any route: pages of other sites cannot use open routes either.
         error = self._browsers.judge(head.headers, head.version)
         if error is not None:
             self._load.refused(error)
@@ -100,7 +100,7 @@ class Router:
         await exchange.respond(_no_route(head.method, head.path, methods))
 
     def matches(self, path: str) -> Iterator[tuple[Served, Mapping[str, str]]]:
-        """The paths of the table that match: first the same one, then those with parameters, in order."""
+        """The matching paths of the table: first the equal one, then those with parameters, in order."""
         exact = self.served.get(path)
         if exact is not None and exact.pattern is None:
             yield exact, {}
@@ -126,9 +126,9 @@ def _endpoint(route: Route, gate: Gate, load: Load, repeats: Repeats) -> Endpoin
 
 
 def _no_route(method: str, path: str, methods: set[str]) -> Answer:
-    """`methods`: what the path takes instead; empty: there is no such path."""
+    """`methods`: the methods of the path; empty: there is no such path."""
     if not methods:
         return refusal(errors.NoSuchRoute(f"There is no route {method} {path[:200]}."))
-    answer = refusal(errors.NoSuchMethod(f"{path[:200]} does not take {method}."))
+    answer = refusal(errors.NoSuchMethod(f"{path[:200]} does not support {method}."))
     answer.headers.append((b"allow", ", ".join(sorted(methods)).encode()))
     return answer

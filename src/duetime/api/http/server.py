@@ -1,9 +1,9 @@
-"""`duetime serve`: sockets, the engine, and a stop that loses nothing.
+"""The server of `duetime serve`: sockets, the engine, and a graceful shutdown.
 
-The port answers before the engine has recovered: health says so, and reads are served from the last
-checkpoint. A stop goes the other way: accept nothing new, finish what is in flight within the deadline, hand
-the rest back, write everything down. A second signal stops at once. If the engine stops itself, so does the
-process: whoever supervises it starts it again, and it recovers from the log.
+The port answers before the engine has recovered: health shows it, and reads use the last checkpoint. A
+shutdown accepts nothing new, finishes running work within the time limit, returns the rest, and writes
+everything to disk. A second signal stops immediately. If the engine stops itself, so does the process: its
+supervisor restarts it, and it recovers from the log.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _logger = logging.getLogger("duetime")
 
 
 class Side(Protocol):
-    """Something that serves beside HTTP: the gRPC port."""
+    """An additional server beside HTTP: the gRPC port."""
 
     async def start(self) -> str:
-        """Begin, and say where."""
+        """Start. Returns the address."""
 
     async def stop(self, within_s: float) -> None:
-        """End within this time."""
+        """Stop within this time."""
 
 
 class Parts(Struct):
-    """What a server is made of."""
+    """The parts of a server."""
 
     settings: ServerSettings
     engine: Engine
@@ -54,19 +54,19 @@ class Parts(Struct):
     gate: Gate
     fast_path: FastPath
     admission: Admission
-    """Of the HTTP port."""
+    """The admission of connections to the HTTP port."""
     ready: Callable[[Engine], None]
     """Called when recovery is done."""
     stopping: Callable[[], None]
-    """Called when no new work is taken any more: streams end."""
+    """Called when no new work is accepted: streams end."""
     stopped: Callable[[], None]
-    """Called when everything is written down."""
+    """Called when everything is on disk."""
     sides: list[Side] = []
     drain_ms: int = 30_000
 
 
 class Listening(Struct):
-    """Where a started server answers."""
+    """The addresses of a started server."""
 
     http: str
     others: list[str]
@@ -74,7 +74,7 @@ class Listening(Struct):
 
 
 class Server:
-    """One process: HTTP, perhaps gRPC, and the engine."""
+    """One process: HTTP, gRPC if it is installed, and the engine."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -83,11 +83,11 @@ class Server:
 
     @property
     def router(self) -> Router:
-        """The routes that it serves over HTTP."""
+        """The HTTP routes."""
         return self._parts.router
 
     def stop(self) -> None:
-        """Begin to stop, as a signal does."""
+        """Start the shutdown, like a signal."""
         if self._stop.is_set():
             _logger.warning("Stopped immediately; running deliveries are recovered at the next start.")
             raise SystemExit(1)
@@ -97,7 +97,7 @@ class Server:
         self._stop.set()
 
     async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
-        """Serve until told to stop."""
+        """Serve until stopped."""
         parts = self._parts
         tls = _tls_context(parts.settings)
         with bind(parts.settings.host, parts.settings.port) as sock:
@@ -165,23 +165,23 @@ def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
 
 
 def _answers_s(drain_ms: int) -> float:
-    """How long responses may take at a stop: a part of the time there is."""
+    """How long responses may take during a shutdown: a part of its time."""
     return max(1.0, min(ANSWERS_MS, drain_ms // 2) / 1000)
 
 
 def check_exposure(host: str, gate: Gate, folder: Path) -> None:
-    """Refuse to listen beyond loopback where everybody could do everything."""
+    """Refuse to listen on a public address without tokens."""
     if is_loopback(host) or not gate.open():
         return
     raise BadConfig(
         f"{host} can be reached from other machines, and there is no token.",
-        hint=f"Make one with `duetime token new --role admin --data {shlex.quote(str(folder))}`, "
+        hint=f"Create one with `duetime token new --role admin --data {shlex.quote(str(folder))}`, "
         "or start with --insecure if you must.",
     )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -191,7 +191,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or a clear no."""
+    """A listening socket. Raises an error with a hint."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -222,7 +222,7 @@ def _shown(listener: socket.socket) -> str:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """SIGTERM and SIGINT stop the server, gracefully the first time."""
+    """Stop the server on SIGTERM and SIGINT; the first time gracefully."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
