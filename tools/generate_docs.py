@@ -13,8 +13,8 @@ from typing import Final
 
 from duetime import config, errors
 from duetime.cli.commands.config import shown
-from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.intent import FINAL, Status
+from duetime.protocol.transitions import TRANSITIONS
 from tools import dashboard, server_pages
 from tools.page import page, row
 
@@ -59,7 +59,7 @@ STATES: Final = """\
 # States
 
 Where an intent can be in its life, and every way from one state to another. Written from the table
-`TRANSITIONS` of `duetime.kernel.transitions`, which is also what the engine obeys: a move that is not here
+`TRANSITIONS` of `duetime.protocol.transitions`, which is also what the engine obeys: a move that is not here
 cannot happen."""
 
 # What is true of an intent in each state.

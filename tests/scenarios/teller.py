@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 from duetime.kernel import invariants, query
 from duetime.kernel.history import entries_of
-from duetime.kernel.kernel import Answer, Kernel
+from duetime.kernel.kernel import Kernel
 from duetime.protocol import command as c
 from duetime.protocol.effect import Deliver
 from duetime.protocol.intent import BLOCKED, FINAL, Intent, Item, Ties
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.record import Record
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Answer, Existing, Refusal
 from duetime.protocol.terms import (
     AfterOn,
     Backoff,

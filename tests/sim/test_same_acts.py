@@ -21,7 +21,6 @@ from duetime.engine.engine import Engine
 from duetime.engine.options import Options, settings_commands
 from duetime.engine.shell.shell import Acts, Shell
 from duetime.errors import Damaged, DuetimeError, NoSpace
-from duetime.kernel.kernel import Answer
 from duetime.limits import FRAME_BYTES_MAX
 from duetime.log.frame import Frame
 from duetime.log.log import Position
@@ -30,6 +29,7 @@ from duetime.protocol.command import Advance, Cancel, Command, FireNow, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Failed, Outcome, Settlement
+from duetime.protocol.reply import Answer
 from duetime.protocol.terms import AckLevel, Guarantee, Task
 from duetime.store.memory import MemoryStore
 from duetime.testing.sim.engine_run import EngineRun

@@ -18,14 +18,13 @@ from duetime.api.http import problems
 from duetime.engine.engine import Engine
 from duetime.engine.reads.library import Library
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
-from duetime.kernel import query
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Terms
-from duetime.protocol.view import View
+from duetime.protocol.view import View, view_of
 from duetime.refusals import Submitted
-from duetime.store.archive import Filter
 from duetime.timefmt import iso, iso_or_none
 from duetime.wire.history import EntryOut, HistoryOut, WhyOut
 from duetime.wire.intent import (
@@ -278,7 +277,7 @@ class Service:
 
     def shown(self, intent: Intent) -> IntentOut:
         """The current state of an intent."""
-        return self.show(query.view(intent, self.running.now_ms()))
+        return self.show(view_of(intent, self.running.now_ms()))
 
     async def _ask(self, command: Patch | Cancel | FireNow | Revive) -> IntentOut:
         if is_bound():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from duetime.engine.engine import Engine
 from duetime.engine.reads.library import Library
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Entry, Status
 from duetime.protocol.view import LaneView, Overview, Parent, View, Why
-from duetime.store.archive import Filter
 
 
 class EngineReads:

@@ -35,14 +35,13 @@ from duetime.engine.timing.pulse import Pulse
 from duetime.engine.timing.window import Window
 from duetime.engine.waiters import Observer, Waiters
 from duetime.errors import Closed, DuetimeError, Fatal, NoSuchIntent
-from duetime.kernel import query
 from duetime.kernel.kernel import Kernel
 from duetime.log.log import Log, Position
 from duetime.protocol.command import Advance, Drain, LaneSettings
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.schedule import Timetable
 from duetime.protocol.terms import AckLevel
-from duetime.protocol.view import Progress, View
+from duetime.protocol.view import Progress, View, view_of
 from duetime.store.store import ReadStore, Store
 
 _logger = logging.getLogger("duetime")
@@ -405,7 +404,7 @@ class Engine:
     def _view(self, id: str) -> View:
         intent = self._kernel.state.store.get(id)
         assert intent is not None, "it changed just now"
-        return query.view(intent)
+        return view_of(intent)
 
 
 def _sync_within_s(options: Options) -> dict[AckLevel, float]:

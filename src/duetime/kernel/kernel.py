@@ -60,11 +60,8 @@ from duetime.protocol.command import (
 )
 from duetime.protocol.effect import Change, Effect, Voided
 from duetime.protocol.record import Record
-from duetime.protocol.reply import Reply
-from duetime.protocol.schedule import Timetable
+from duetime.protocol.reply import Answer
 from duetime.store.store import KernelStore
-
-Answer = Reply | Timetable | list[Reply] | list[bool]
 
 
 class Applied(Struct, frozen=True):

@@ -7,6 +7,7 @@ from enum import Enum
 from msgspec import Struct
 
 from duetime.protocol.intent import Intent
+from duetime.protocol.schedule import Timetable
 
 
 class Reason(Enum):
@@ -49,3 +50,7 @@ class Existing(Struct, frozen=True, gc=False):
 
 
 Reply = Intent | Existing | Refusal | None
+"""The answer to a command about one intent."""
+
+Answer = Reply | Timetable | list[Reply] | list[bool]
+"""The answer to any command."""

@@ -1,7 +1,7 @@
 """A schedule: a rule that creates intents repeatedly, and its current state.
 
-The rule (cron or every) is text and numbers here; `engine.calendar` turns it into moments, and only those
-reach the kernel. These Structs are on the log and in the checkpoint: fields are only appended.
+The rule (cron or every) is text and numbers here; `engine.schedules.calendar` turns it into moments, and only
+those reach the kernel. These Structs are on the log and in the checkpoint: fields are only appended.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from duetime.api.http.sse import Event, Events, Wanted, _shown, _slim
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Error, Intent, Rare, Status
 from duetime.protocol.terms import Callback, Task, Terms, Tier
-from duetime.store.archive import Filter
 
 
 def intent(target: Callback | Task) -> Intent:

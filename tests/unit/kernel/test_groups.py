@@ -12,6 +12,7 @@ from duetime.protocol.intent import Status, Ties
 from duetime.protocol.outcome import Rejected
 from duetime.protocol.reply import Existing
 from duetime.protocol.terms import AfterOn, ExpiredAction
+from duetime.protocol.view import view_of
 from tests.unit.kernel.bench import T0, Bench, delivered, errors, queue, replies, stream
 
 END = AfterOn.END
@@ -331,9 +332,9 @@ def test_the_results_of_its_parents():
 def test_a_view_says_how_far_a_group_is():
     bench = Bench()
     group(bench, 2, joined=1)
-    view = query.view(bench.intent("g"))
+    view = view_of(bench.intent("g"))
     assert (view.group, view.members, view.joined, view.left) == (None, 2, 1, 2)
-    view = query.view(bench.intent("g.0"))
+    view = view_of(bench.intent("g.0"))
     assert (view.group, view.members, view.left) == ("g", 0, 0)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from duetime.kernel import invariants
 from duetime.kernel.history import entries_of
-from duetime.kernel.query import view, why
+from duetime.kernel.query import why
 from duetime.kernel.queues import dispatch
 from duetime.limits import PAUSES_KEPT
 from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane, Settle
 from duetime.protocol.outcome import Done, Failed, Outcome, Settlement, Snoozed
 from duetime.protocol.terms import Limit
+from duetime.protocol.view import view_of
 from duetime.store.memory import MemoryStore
 from tests.unit.kernel.bench import T0, Bench, entity, queue, terms
 
@@ -53,7 +54,7 @@ def test_what_was_held_back_is_late_since_it_was_first_due():
     bench = Bench()
     bench.submit("a")
     ended(bench, "a", -1, Snoozed(5_000))
-    shown = view(bench.intent("a"))
+    shown = view_of(bench.intent("a"))
     assert shown.late_ms is None and not shown.first_dispatch_at_ms
     bench.at(5_000)
     ended(bench, "a", -1, Snoozed(1_000))
@@ -100,7 +101,7 @@ def test_time_waiting_for_a_rate_is_reported_separately():
     bench.submit("a", "b", "c", on=limited)
     assert bench.state.flow.parked == 2
     bench.at(400)
-    assert view(bench.intent("b"), T0 + 400).limited_ms == 400
+    assert view_of(bench.intent("b"), T0 + 400).limited_ms == 400
     bench.at(1_000)
     bench.at(2_000)
     assert [late(bench, id) for id in "abc"] == [(0, 0), (0, 1_000), (0, 2_000)]

@@ -6,25 +6,26 @@ import pytest
 
 from duetime.kernel import query
 from duetime.protocol.intent import Status
+from duetime.protocol.view import view_of
 from tests.unit.kernel.bench import T0, Bench, entity, queue, stream
 
 
 def test_a_view_is_a_copy_that_does_not_change():
     bench = Bench()
     bench.submit("a", key="k", delay=100, traceparent="t", payload=b"1")
-    seen = query.view(bench.intent("a"))
+    seen = view_of(bench.intent("a"))
     bench.at(100)
     assert (seen.status, seen.next_attempt_at_ms, seen.late_ms) == (Status.SCHEDULED, T0 + 100, None)
     assert (seen.key, seen.traceparent, seen.payload, seen.final) == ("k", "t", b"1", False)
     bench.done("a", b"2")
-    ended = query.view(bench.intent("a"))
+    ended = view_of(bench.intent("a"))
     assert (ended.final, ended.result, ended.late_ms, ended.next_attempt_at_ms) == (True, b"2", 0, 0)
 
 
 def test_a_view_without_anything_rare():
     bench = Bench()
     bench.submit("a")
-    seen = query.view(bench.intent("a"))
+    seen = view_of(bench.intent("a"))
     assert (seen.key, seen.after, seen.last_error, seen.result) == (None, (), None, None)
 
 

@@ -6,9 +6,10 @@ import itertools
 
 import pytest
 
-from duetime.kernel.transitions import TRANSITIONS, move
+from duetime.kernel.transitions import move
 from duetime.protocol.intent import FINAL, Status
 from duetime.protocol.outcome import Done, Rejected
+from duetime.protocol.transitions import TRANSITIONS
 from tests.unit.kernel.bench import Bench, error, stream
 
 PAIRS = list(itertools.product(Status, Status))

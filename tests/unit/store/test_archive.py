@@ -9,6 +9,7 @@ import pytest
 
 from duetime.errors import Damaged, NotReady
 from duetime.protocol.checkpoint import Marks
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import (
     ACKED,
     BLOCKED,
@@ -21,7 +22,7 @@ from duetime.protocol.intent import (
     Entry,
     Rare,
 )
-from duetime.store.archive import FIRST, Archive, Filter, key_of
+from duetime.store.archive import FIRST, Archive, key_of
 from duetime.store.sqlite.store import SqliteStore
 from duetime.testing.contracts.store_tools import end, make, moment, put, save
 

@@ -8,9 +8,9 @@ from typing import Final
 from duetime.api.codec import times
 from duetime.api.codec.intent_decoder import tier_named
 from duetime.errors import BadQuery, DuetimeError
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Status
 from duetime.protocol.terms import Tier
-from duetime.store.archive import Filter
 
 NAMES: Final = frozenset({"status", "tier", "queue", "task", "entity", "from", "to"})
 

@@ -14,10 +14,9 @@ from duetime.api.access.auth import sees_headers
 from duetime.api.codec import rates
 from duetime.api.codec.brief import BriefIntentOut
 from duetime.insight.advisor import choose
-from duetime.kernel import query
 from duetime.protocol.intent import ACKED, SCHEDULED, Error, Intent, Rare, Ties
 from duetime.protocol.terms import Callback, Entity, Redelivery, Stream, Task, Terms
-from duetime.protocol.view import Progress, View
+from duetime.protocol.view import Progress, View, limited_ms, view_of
 from duetime.timefmt import iso, iso_or_none
 from duetime.wire import claims
 from duetime.wire.claims import UniqueOut
@@ -131,7 +130,7 @@ class Shower:
         if intent.rare is None and intent.revision == 1 and status is SCHEDULED and not intent.deadline_ms:
             return self._new(intent)
         if status is ACKED and intent.terms.result_ttl_ms:
-            return Raw(_encode(self(query.view(intent, self._now_ms()))))
+            return Raw(_encode(self(view_of(intent, self._now_ms()))))
         rare = intent.rare if intent.rare is not None else _NO_RARE
         claim = claims.shown(rare.ties)
         own = _encode(
@@ -158,7 +157,7 @@ class Shower:
                 iso_or_none(intent.finished_at_ms),
                 iso_or_none(intent.wake_at_ms) if status is SCHEDULED else None,
                 intent.late_ms if intent.late_ms >= 0 else None,
-                query.limited_ms(intent, self._now_ms()) if intent.limited_ms else 0,
+                limited_ms(intent, self._now_ms()) if intent.limited_ms else 0,
                 _error(rare.last_error),
                 Raw(rare.result) if rare.result is not None else None,
             )

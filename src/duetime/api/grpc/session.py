@@ -22,7 +22,6 @@ from duetime.channels.pull import StreamChannel
 from duetime.engine.admission.commands import resolver
 from duetime.engine.engine import Engine
 from duetime.errors import DuetimeError, InvalidField, LogUnavailable
-from duetime.kernel.kernel import Answer
 from duetime.limits import (
     ACKS_MAX,
     CREDITS_MAX,
@@ -33,6 +32,7 @@ from duetime.limits import (
 )
 from duetime.protocol.command import Beat, Command, Demand, Leave
 from duetime.protocol.outcome import Settlement
+from duetime.protocol.reply import Answer
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
 

@@ -12,8 +12,8 @@ import msgspec
 from duetime import errors
 from duetime.api.codec.fields import nearest
 from duetime.errors import DuetimeError
-from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.intent import Status
+from duetime.protocol.transitions import TRANSITIONS
 from duetime.wire.forms import FORMS
 from duetime.wire.problem import HintOut, Problem
 

@@ -22,12 +22,12 @@ from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Answer, Exchange
 from duetime.api.service import Service
 from duetime.errors import BadQuery
-from duetime.kernel.query import limited_ms
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
 from duetime.protocol.terms import Callback
-from duetime.store.archive import Filter
+from duetime.protocol.view import limited_ms
 from duetime.timefmt import iso
 
 # How long recording goes on without a listener, and how often a quiet stream says it lives.

@@ -22,10 +22,10 @@ from duetime.engine.engine import Engine
 from duetime.errors import BadQuery, DuetimeError, InvalidField
 from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
 from duetime.protocol.command import LaneSettings, Order, Pause, Purge, Resize, Resume, Revive, SetLane
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
 from duetime.refusals import error_of
-from duetime.store.archive import Filter
 from duetime.wire.admin import (
     FailedOut,
     FilterIn,

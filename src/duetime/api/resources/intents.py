@@ -19,8 +19,8 @@ from duetime.api.http.request_ids import request_id
 from duetime.api.service import Service
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
 from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX, REQUEST_ONE_BYTES_MAX
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Intent
-from duetime.store.archive import Filter
 from duetime.wire.intent import (
     CancelIntent,
     IntentOut,

@@ -12,14 +12,13 @@ from duetime.engine.phase import Phase
 from duetime.engine.predictions.predictor import Predictor
 from duetime.engine.shell.inbox import Inbox, Request, command_bytes
 from duetime.errors import InvalidField
-from duetime.kernel import query
-from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol import bounds
 from duetime.protocol.command import Command, SetLane
 from duetime.protocol.intent import Intent
-from duetime.protocol.reply import Existing, Refusal
+from duetime.protocol.reply import Answer, Existing, Refusal
 from duetime.protocol.terms import AckLevel
+from duetime.protocol.view import view_of
 from duetime.refusals import error_of
 
 
@@ -60,7 +59,7 @@ class Commands:
             self._predictor.look(self._state.lane_settings)
         if isinstance(answer, Existing):
             answer = answer.intent
-        return query.view(answer, self._clock.now_ms()) if isinstance(answer, Intent) else answer
+        return view_of(answer, self._clock.now_ms()) if isinstance(answer, Intent) else answer
 
 
 def resolver(future: asyncio.Future[Any]) -> Callable[[Answer | Exception], None]:

@@ -21,14 +21,14 @@ from msgspec.structs import replace
 
 from duetime.engine.engine import Engine
 from duetime.errors import BadQuery
-from duetime.kernel import query
 from duetime.kernel.history import entries_of
 from duetime.kernel.state import LIVE
 from duetime.limits import PAGE_BYTES_MAX, PAGE_LOOKS_MAX, PAGE_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
-from duetime.protocol.view import View
-from duetime.store.archive import FIRST, Archive, Filter, Key, Order, key_of, queue_of
+from duetime.protocol.view import View, view_of
+from duetime.store.archive import FIRST, Archive, Key, Order, key_of, queue_of
 from duetime.store.store import forgotten
 
 __all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
@@ -94,7 +94,7 @@ class Library:
         if self._engine is not None:
             return self._engine.reads.get(id)
         intent = await self._run(lambda: self._get(id))
-        return None if intent is None else query.view(intent)
+        return None if intent is None else view_of(intent)
 
     def _get(self, id: str) -> Intent | None:
         with self._archive.moment():
@@ -161,7 +161,7 @@ class Library:
                     intent = live
                 if forgotten(intent, marks):
                     continue
-            shown.append(query.view(intent, now_ms))
+            shown.append(view_of(intent, now_ms))
         return shown
 
     # Counts.

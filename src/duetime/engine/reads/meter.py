@@ -17,7 +17,6 @@ from duetime.clock import Clock
 from duetime.engine.reads.histogram import RECENT_MS, SLICE_MS, Histogram, Sliding
 from duetime.engine.shell.pump import Turn
 from duetime.errors import DuetimeError
-from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.limits import HELD_BACK_MAX, HOUR_MS, TIER_NAMES
 from duetime.protocol.command import Settle, Submit
@@ -34,7 +33,7 @@ from duetime.protocol.outcome import (
     Settlement,
     Snoozed,
 )
-from duetime.protocol.reply import Existing
+from duetime.protocol.reply import Answer, Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 from duetime.store.store import ReadStore
 

@@ -21,7 +21,7 @@ from duetime.limits import DELIVERIES_BYTES_MAX
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.command import LaneSettings
 from duetime.protocol.intent import Entry, Intent
-from duetime.protocol.view import LaneView, Overview, Parent, View, Why
+from duetime.protocol.view import LaneView, Overview, Parent, View, Why, view_of
 
 
 class Reader:
@@ -50,7 +50,7 @@ class Reader:
         intent = self._state().store.get(id)
         if intent is None:
             return None
-        view, progress = query.view(intent, self._now_ms()), self._progress.of(intent)
+        view, progress = view_of(intent, self._now_ms()), self._progress.of(intent)
         return view if progress is None else replace(view, progress=progress)
 
     def log(self, id: str) -> str | None:

@@ -13,7 +13,6 @@ from duetime.engine.schedules import calendar
 from duetime.engine.shell.inbox import command_bytes
 from duetime.engine.shell.pump import Turn
 from duetime.errors import InvalidField, NoSuchSchedule
-from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol import bounds
 from duetime.protocol.command import (
@@ -26,6 +25,7 @@ from duetime.protocol.command import (
     Tick,
     Trigger,
 )
+from duetime.protocol.reply import Answer
 from duetime.protocol.schedule import Schedule, Timetable
 from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import View

@@ -14,7 +14,6 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from duetime.kernel.kernel import Answer
 from duetime.limits import BATCH_BYTES_MAX, BATCH_ITEMS_MAX, FRAME_BYTES_MAX
 from duetime.protocol.command import Command, Settle, Submit
 from duetime.protocol.intent import Item, Ties
@@ -30,7 +29,7 @@ from duetime.protocol.outcome import (
     Snoozed,
 )
 from duetime.protocol.record import encode
-from duetime.protocol.reply import Refusal, Reply
+from duetime.protocol.reply import Answer, Refusal, Reply
 from duetime.protocol.terms import AckLevel, Terms
 from duetime.refusals import error_of
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from duetime.engine.shell.inbox import Asked, Batch, Single, add_submits
 from duetime.kernel import known_answers
-from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.protocol.command import Command, Settle, Submit
 from duetime.protocol.intent import Item
+from duetime.protocol.reply import Answer
 
 Known = list[tuple[Asked, Answer]]
 

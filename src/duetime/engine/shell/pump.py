@@ -15,7 +15,7 @@ from msgspec import Struct
 from duetime.clock import Clock, ahead_of
 from duetime.engine.shell.inbox import Batch
 from duetime.errors import Fatal, InDoubt, InvalidField, TooLarge
-from duetime.kernel.kernel import Answer, Kernel
+from duetime.kernel.kernel import Kernel
 from duetime.limits import FRAME_BYTES_MAX, LEAP_MS
 from duetime.log.frame import Frame
 from duetime.log.log import Log, Position
@@ -23,6 +23,7 @@ from duetime.protocol import record as codec
 from duetime.protocol.command import Command, Leap
 from duetime.protocol.effect import Change, Effect, Voided
 from duetime.protocol.record import Record
+from duetime.protocol.reply import Answer
 
 # How often a writer in doubt reads again before it gives up.
 _DOUBTS_MAX = 3

@@ -17,12 +17,12 @@ from duetime.engine.shell.inbox import Asked, Batch, Inbox, shares
 from duetime.engine.shell.known_answers import sift
 from duetime.engine.shell.pump import Pump, Turn
 from duetime.errors import NoSpace, Refused
-from duetime.kernel.kernel import Answer
 from duetime.kernel.state import State
 from duetime.log.log import Position
 from duetime.protocol.command import Advance, Command, Start
 from duetime.protocol.effect import Change, Deliver, Effect
 from duetime.protocol.intent import DISPATCHING
+from duetime.protocol.reply import Answer
 from duetime.protocol.terms import AckLevel, Guarantee
 
 _DURABLE = AckLevel.DURABLE

@@ -13,14 +13,14 @@ from itertools import zip_longest
 import msgspec
 
 from duetime.engine.shell.pump import Turn
-from duetime.kernel.kernel import Answer, Applied, Kernel
+from duetime.kernel.kernel import Applied, Kernel
 from duetime.kernel.state import State
 from duetime.log.frame import Frame
 from duetime.log.log import Position
 from duetime.protocol import record as codec
 from duetime.protocol.intent import Intent
 from duetime.protocol.record import Record
-from duetime.protocol.reply import Existing
+from duetime.protocol.reply import Answer, Existing
 from duetime.store.memory import MemoryStore
 from duetime.store.store import SEQ_MAX
 

@@ -8,9 +8,9 @@ from typing import get_args
 
 from msgspec import Struct, field
 
-from duetime.kernel.transitions import TRANSITIONS
 from duetime.protocol.command import Command
 from duetime.protocol.outcome import Outcome
+from duetime.protocol.transitions import TRANSITIONS
 from duetime.testing.sim.faults import Fault
 
 EXPECTED: dict[str, tuple[str, ...]] = {

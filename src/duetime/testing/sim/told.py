@@ -5,11 +5,11 @@ A caller that was answered may rely on the answer; a worker that was handed a de
 
 from __future__ import annotations
 
-from duetime.kernel.kernel import Answer
 from duetime.log.log import Position
 from duetime.protocol.command import Command, Submit
 from duetime.protocol.effect import Deliver
 from duetime.protocol.intent import FINAL, Intent
+from duetime.protocol.reply import Answer
 from duetime.protocol.terms import AckLevel, Guarantee
 from duetime.store.store import KernelStore
 from duetime.testing.laws.checkers import History

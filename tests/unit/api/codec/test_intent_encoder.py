@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from duetime.api.codec.intent_encoder import Shower
-from duetime.kernel import query
 from duetime.protocol.command import Cancel, Submit
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected
 from duetime.protocol.terms import Callback, Entity, Limit, Stream, Terms, Tier
+from duetime.protocol.view import view_of
 from tests.unit.kernel.bench import T0, Bench, terms
 
 TERMS = [
@@ -53,7 +53,7 @@ def lives(its: Terms) -> list[Intent]:
 def test_written_and_shown_are_the_same(its):
     show = Shower()
     for intent in lives(its) * 2:
-        shown = msgspec.json.decode(msgspec.json.encode(show(query.view(intent))))
+        shown = msgspec.json.decode(msgspec.json.encode(show(view_of(intent))))
         assert msgspec.json.decode(bytes(show.written(intent))) == shown
 
 

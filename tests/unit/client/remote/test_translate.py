@@ -15,7 +15,6 @@ from duetime.client.http.models import Transition
 from duetime.client.remote import translate
 from duetime.client.remote.translate import RawIntent
 from duetime.errors import BadTarget, InvalidField
-from duetime.kernel import query
 from duetime.protocol.command import LaneSettings, Order, Patch, Revive
 from duetime.protocol.effect import Change
 from duetime.protocol.intent import Entry, Error, Intent, Rare, Status, Ties
@@ -30,6 +29,7 @@ from duetime.protocol.terms import (
     Task,
     Tier,
 )
+from duetime.protocol.view import view_of
 from duetime.wire.admin import LanePatch
 from duetime.wire.intent import NewIntent, PatchIntent, ReviveIntent
 
@@ -132,15 +132,15 @@ def test_what_is_shown_is_read_back(target):
         revision=4, delivery=2, attempt=2, due_at_ms=NOW_MS, first_dispatch_at_ms=NOW_MS + 1,
         finished_at_ms=NOW_MS + 9, late_ms=1, rare=rare,
     )  # fmt: skip
-    body = msgspec.json.encode(Shower()(query.view(intent)))
-    assert translate.view_of(msgspec.json.decode(body, type=RawIntent)) == query.view(intent)
+    body = msgspec.json.encode(Shower()(view_of(intent)))
+    assert translate.view_of(msgspec.json.decode(body, type=RawIntent)) == view_of(intent)
 
 
 def test_what_is_not_there_yet_is_read_back():
     terms = make_terms(Task("t"), Options(), "STANDARD")
     intent = Intent(0, "a", terms, b"", Status.SCHEDULED, NOW_MS, NOW_MS, NOW_MS, NOW_MS)
-    body = msgspec.json.encode(Shower()(query.view(intent)))
-    assert translate.view_of(msgspec.json.decode(body, type=RawIntent)) == query.view(intent)
+    body = msgspec.json.encode(Shower()(view_of(intent)))
+    assert translate.view_of(msgspec.json.decode(body, type=RawIntent)) == view_of(intent)
 
 
 def test_changes_arrive_as_they_were():
@@ -181,7 +181,7 @@ def test_claims_arrive_as_they_were_and_come_back(options):
     assert item.ties is not None and its_item.ties == item.ties
     rare = Rare(ties=Ties(item.ties.claim))
     intent = Intent(1, "i", its_terms, b"", Status.SCHEDULED, NOW_MS, NOW_MS, NOW_MS, NOW_MS, rare=rare)
-    for shown in (Shower()(query.view(intent)), Shower().written(intent)):
+    for shown in (Shower()(view_of(intent)), Shower().written(intent)):
         back = msgspec.json.decode(msgspec.json.encode(shown), type=RawIntent)
         assert translate.view_of(back).claim == item.ties.claim
 

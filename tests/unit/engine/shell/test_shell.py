@@ -10,7 +10,7 @@ from duetime.engine.shell.inbox import Inbox, Request
 from duetime.engine.shell.pump import Pump
 from duetime.engine.shell.shell import Acts, Shell
 from duetime.errors import Damaged, Fatal, NoSpace, TooLarge
-from duetime.kernel.kernel import Answer, Kernel
+from duetime.kernel.kernel import Kernel
 from duetime.log.frame import Frame
 from duetime.log.log import Position
 from duetime.log.memory import MemoryLog
@@ -18,7 +18,7 @@ from duetime.protocol.command import Cancel, Command, Configure, Pause, Settings
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.intent import DISPATCHING, Intent, Item
 from duetime.protocol.outcome import Done, Settlement
-from duetime.protocol.reply import Reason, Refusal
+from duetime.protocol.reply import Answer, Reason, Refusal
 from duetime.protocol.terms import AckLevel, Guarantee
 from duetime.store.memory import MemoryStore
 from duetime.testing.sim.engine_run import run_now
