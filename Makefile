@@ -12,7 +12,7 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test unit lint format coverage slow simulate bench bench-peers docs proto build clean
+.PHONY: help setup run demo test unit lint format coverage slow simulate bench bench-peers docs proto options build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ docs: $(STAMP) ## write the generated pages of docs/ again
 
 proto: $(STAMP) ## make the gRPC messages of src/duetime/v1 out of proto/ again
 	@$(BIN)/python -m tools.generate_proto
+
+options: $(STAMP) ## write the keyword options of Python from src/duetime/wire again
+	@$(BIN)/python -m tools.generate_options
 
 build: $(STAMP) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --outdir dist .

@@ -42,7 +42,7 @@ def main() -> None:
         for event in client.events(intent_id=intent.intent_id):  # from now on; it is not due yet
             if event.status in ("ACKED", "DEAD_LETTERED"):
                 break
-        print([entry.status for entry in client.history(intent.intent_id).wait().entries])
+        print([str(entry.status) for entry in client.history(intent.intent_id).wait().entries])
         print("result:", client.get(intent.intent_id).wait().result)
 
 

@@ -41,7 +41,8 @@ async def main() -> None:
             await closed.result("10s")
         except NotAcked as error:
             print("given up:", error.message)
-        print("dead letters:", [view.id == closed.id for view in await app.find(status="dead_lettered")])
+        dead = await app.find(status="dead_lettered")
+        print("dead letters:", [intent.intent_id == closed.id for intent in dead])
 
 
 if __name__ == "__main__":

@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from duetime import config, errors
+from duetime.cli.args import options
 from duetime.cli.commands.config import shown
 from duetime.protocol.intent import FINAL, Status
 from duetime.protocol.transitions import TRANSITIONS
+from duetime.v1.intents_pb2 import NewIntent as NewIntentMessage
+from duetime.wire.intent import Intent, NewIntent, PatchIntent, PlannedIntent, ReviveIntent
+from duetime.wire.names import short
 from tools import dashboard, server_pages
+from tools.generate_options import GIVEN
+from tools.generate_proto import type_fields
 from tools.page import page, row
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
@@ -124,10 +130,55 @@ def states_page() -> str:
     return page(lines)
 
 
+FIELDS: Final = """\
+# Fields of an intent
+
+One field has one meaning at every door. HTTP and gRPC have long names; Python and the command line have
+short ones, and their durations have units (`lease="30s"`, `--lease 30s`). Every field can be sent with a new
+intent, also with a member of a group.
+
+*schedule*: also in the intent of a schedule. *patch*: can be changed while the intent waits. *revive*: can be
+changed when a dead letter is revived. *shown*: in the intent that `GET /v1/intents/{id}`, `handle.view()` and
+`app.find()` give.
+"""
+
+
+def fields_page() -> str:
+    kinds = (
+        ("schedule", PlannedIntent),
+        ("patch", PatchIntent),
+        ("revive", ReviveIntent),
+        ("shown", Intent),
+    )
+    lines = [FIELDS, row("HTTP", "gRPC", "Python", "command line", "meaning", "also"), row(*["---"] * 6)]
+    by_field: dict[str, list[str]] = {}
+    for option in (*options.NEW, *options.CALLBACK):
+        by_field.setdefault(option.field, []).append(f"`{option.flags[0]}`")
+    messages = {field.name for field in NewIntentMessage.DESCRIPTOR.fields}
+    for field in type_fields(NewIntent):
+        name = field.name
+        python = "the call" if name in GIVEN else f"`{short(name)}`"
+        command = "`TARGET`" if name in ("task", "entity", "stream") else ", ".join(by_field[name])
+        if name == "callback":
+            command = f"`TARGET`, {command}"
+        lines.append(
+            row(
+                f"`{field.encode_name}`",
+                f"`{name if name in messages else f'{name}_ms'}`",
+                python,
+                command,
+                options.description(field.type),
+                ", ".join(kind for kind, struct in kinds if name in struct.__struct_fields__),
+            )
+        )
+    return page(lines)
+
+
 # The page, below docs/, and the function that writes it.
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/configuration.md": configuration_page,
     "reference/errors.md": errors_page,
+    "reference/fields.md": fields_page,
     "reference/states.md": states_page,
     "reference/http.md": server_pages.http_page,
     "reference/metrics.md": server_pages.metrics_page,

@@ -1,18 +1,74 @@
-"""Makes src/duetime/v1 out of proto/. `make proto` runs this; the result is checked in."""
+"""Makes src/duetime/v1 out of proto/. `make proto` runs this; the result is checked in.
+
+A field of `wire.intent` that the messages of an intent lack is added to them first, with the next number. The
+numbers are a promise to callers: the file keeps them, and nothing but this adds to them.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
+import msgspec.inspect as types
 from grpc_tools import protoc
+from msgspec import Struct
+
+from duetime.cli.args.options import description
+from duetime.wire import intent as wire
 
 ROOT = Path(__file__).parents[1]
 PROTO = ROOT / "proto"
 SOURCES = sorted(PROTO.rglob("*.proto"))
+INTENTS = PROTO / "duetime" / "v1" / "intents.proto"
+MESSAGES: dict[str, type[Struct]] = {
+    "NewIntent": wire.NewIntent,
+    "Intent": wire.Intent,
+    "PatchRequest": wire.PatchIntent,
+    "ReviveRequest": wire.ReviveIntent,
+}
+_SCALARS = {
+    types.StrType: "string",
+    types.IntType: "int64",
+    types.FloatType: "double",
+    types.BoolType: "bool",
+}
+
+
+def complete(text: str) -> str:
+    """The messages with every field of their Structs."""
+    for name, struct in MESSAGES.items():
+        found = re.search(rf"^message {name} {{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
+        assert found is not None, name
+        body = found[1]
+        known = {each.removesuffix("_ms") for each in re.findall(r"(\w+) = \d+;", body)}
+        number = max(map(int, re.findall(r" = (\d+);", body)))
+        for field in type_fields(struct):
+            if field.name.removesuffix("_ms") not in known:
+                number += 1
+                kind = _SCALARS[type(_bare(field.type))]
+                body += f"  optional {kind} {field.name} = {number};  // {description(field.type)}\n"
+        text = text.replace(found[1], body, 1)
+    return text
+
+
+def type_fields(struct: type[Struct]) -> tuple[types.Field, ...]:
+    """The fields of a Struct with their types and descriptions."""
+    info = types.type_info(struct)
+    assert isinstance(info, types.StructType)
+    return info.fields
+
+
+def _bare(kind: types.Type) -> types.Type:
+    if isinstance(kind, types.Metadata):
+        return _bare(kind.type)
+    if isinstance(kind, types.UnionType):
+        return _bare(next(each for each in kind.types if not isinstance(each, types.NoneType)))
+    return kind
 
 
 def main() -> int:
+    INTENTS.write_text(complete(INTENTS.read_text()))
     names = [str(path.relative_to(PROTO)) for path in SOURCES]
     out = ROOT / "src"
     return int(protoc.main(["protoc", f"-I{PROTO}", f"--python_out={out}", f"--pyi_out={out}", *names]))

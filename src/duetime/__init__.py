@@ -7,16 +7,17 @@ from duetime.client.app.call import Call
 from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, current
 from duetime.client.app.entity import EntityRef, EntityType
 from duetime.client.app.groups import Chain, Group
-from duetime.client.app.handle import Handle, Parent
-from duetime.client.app.plan import Options, Retry, Unique
+from duetime.client.app.handle import Handle
+from duetime.client.app.plan import Options
+from duetime.client.app.policies import Retry, Unique
 from duetime.client.app.task import Bound, Planned, Task
 from duetime.client.execution.reports import LogHandler, progress
-from duetime.client.http.models import Limit
 from duetime.errors import DuetimeError
-from duetime.protocol.effect import Change
-from duetime.protocol.intent import Status
 from duetime.protocol.terms import Tier
-from duetime.protocol.view import View, Why
+from duetime.wire.event import Transition
+from duetime.wire.history import Parent, Why
+from duetime.wire.intent import Intent, Limit, Status
+from duetime.wire.schedule import Schedule
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
@@ -39,7 +40,6 @@ __all__ = [
     "Bound",
     "Call",
     "Chain",
-    "Change",
     "Client",
     "Context",
     "DuetimeError",
@@ -47,6 +47,7 @@ __all__ = [
     "EntityType",
     "Group",
     "Handle",
+    "Intent",
     "Limit",
     "LogHandler",
     "Options",
@@ -55,12 +56,13 @@ __all__ = [
     "Reject",
     "Retry",
     "RetryAfter",
+    "Schedule",
     "Snooze",
     "Status",
     "Task",
     "Tier",
+    "Transition",
     "Unique",
-    "View",
     "Why",
     "current",
     "progress",

@@ -1,11 +1,12 @@
-"""Times, sizes and counts as text for people. The only writer of ISO-8601."""
+"""Times, sizes and counts for people. The only writer of ISO-8601."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(maxsize=4096)
@@ -23,6 +24,11 @@ def iso(at_ms: int) -> str:
 def iso_or_none(at_ms: int | None) -> str | None:
     """The same for a time that may be missing (None or 0)."""
     return iso(at_ms) if at_ms else None
+
+
+def moment_of(at_ms: int) -> datetime:
+    """A time as an aware datetime in UTC."""
+    return _EPOCH_UTC + timedelta(milliseconds=at_ms)
 
 
 def size(count: float) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from duetime import limits, private
 from duetime.channels.local.inline import InlineChannel
-from duetime.client.app.backend import Backend, Reads
+from duetime.client.app.backend import Backend
 from duetime.client.execution.reports import Reports, words_of
 from duetime.client.http.address import url_of
 from duetime.client.remote.backend import RemoteBackend
@@ -23,7 +23,7 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.durability.audit import AuditReport, audit
 from duetime.engine.durability.backup import Backup
 from duetime.engine.durability.backup import backup as make_backup
-from duetime.engine.embedded_reads import EngineReads
+from duetime.engine.embedded import Embedded
 from duetime.engine.engine import Engine
 from duetime.engine.options import Options
 from duetime.errors import BadConfig, DuetimeError
@@ -55,7 +55,6 @@ class Wired(Struct):
     """A backend, and the settings that the client needs."""
 
     make_backend: Callable[[], Backend]
-    reads_of: Callable[[Backend], Reads]
     listen: Callable[[Backend], None]
     """Connects the progress reports of running functions to the started backend."""
     remote: bool
@@ -88,11 +87,12 @@ def wire(
     url = url_of(where) if remote else ""
 
     def make_backend() -> Backend:
-        return RemoteBackend(url, token, clock.now_ms) if remote else engine(where, functions, config, clock)
+        if remote:
+            return RemoteBackend(url, token, clock.now_ms)
+        return Embedded(engine(where, functions, config, clock))
 
     return Wired(
         make_backend=make_backend,
-        reads_of=_reads_of,
         listen=lambda backend: _listen(backend, functions.reports),
         remote=remote,
         default_tier=config.intents.default_tier,
@@ -116,18 +116,11 @@ def worker(app: App, options: WorkerOptions) -> Worker:
     return Worker(app, channel, options)
 
 
-def _reads_of(backend: Backend) -> Reads:
-    if isinstance(backend, RemoteBackend):
-        return backend
-    assert isinstance(backend, Engine)
-    return EngineReads(backend)
-
-
 def _listen(backend: Backend, reports: Reports) -> None:
     """Stores progress reports in the engine of this process. For a server, its workers send them."""
-    if not isinstance(backend, Engine):
+    if not isinstance(backend, Embedded):
         return
-    loop, running = asyncio.get_running_loop(), backend
+    loop, running = asyncio.get_running_loop(), backend.engine
 
     def hear() -> None:
         now_ms = running.now_ms()

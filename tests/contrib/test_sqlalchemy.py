@@ -19,6 +19,7 @@ from duetime import App, Status
 from duetime.contrib.sqlalchemy import Outbox
 from duetime.errors import InvalidField
 from duetime.testing.time import ManualClock
+from duetime.timefmt import moment_of
 from tests.http.server import ServerProcess
 
 WAIT_S = 60
@@ -110,11 +111,11 @@ def test_any_intent_and_its_time(app, engine, outbox, receipt, server):
         written = session.execute(sa.select(outbox.table.c.body, outbox.table.c.created_ms)).all()
     drain(outbox.relay(app, engine))
     for id, (body, created_ms) in zip((later, stream), written, strict=False):
-        due = app.handle(id).view().wait().execute_at_ms
-        assert due == created_ms + 3_600_000, "an hour from when it was written"
+        due = app.handle(id).view().wait().execute_at
+        assert due == moment_of(created_ms + 3_600_000), "an hour from when it was written"
         assert msgspec.json.decode(body)["ackLevel"] == "DURABLE"
     assert server.ask("GET", f"/v1/intents/{stream}").json["payload"] == {"a": 1}
-    assert named == f"{later}-own" and app.handle(named).view().wait().id == named
+    assert named == f"{later}-own" and app.handle(named).view().wait().intent_id == named
 
 
 def test_a_time_that_passed_meanwhile_is_now(app, server, engine, receipt, tmp_path):
@@ -227,7 +228,7 @@ def test_async_sessions(server, database, outbox, queue, orders):
                 outbox.schedule(session, receipt, 1)
                 await session.rollback()
                 id = outbox.schedule(session, receipt, 2)
-                app.observe(lambda change: there.set() if change.id == id else None)
+                app.observe(lambda change: there.set() if change.intent_id == id else None)
                 await session.commit()
             await asyncio.wait_for(there.wait(), WAIT_S)
             async with engine.begin() as connection:

@@ -13,10 +13,9 @@ import sys
 from random import Random
 from typing import Any
 
-from duetime import App, Change, Retry, current
+from duetime import App, Retry, Transition, current
 from duetime.clock import SystemClock
 from duetime.config import Config
-from duetime.protocol.intent import FINAL
 from duetime.settings import LogSettings, StoreSettings
 
 TIERS = ("ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY")
@@ -96,9 +95,9 @@ class Child:
         }
         app.observe(self._changed)
 
-    def _changed(self, change: Change) -> None:
-        if change.new in FINAL:
-            self.note("final", change.id, change.new.name)
+    def _changed(self, change: Transition) -> None:
+        if change.status.final:
+            self.note("final", change.intent_id, change.status.name)
             self.ended.set()
 
     async def load(self) -> None:
@@ -139,7 +138,7 @@ class Child:
             self.ended.clear()
         for view in await self.app.find(limit=1 << 30):
             error = view.last_error.kind if view.last_error is not None else "-"
-            os.write(1, f"final {view.id} {view.status.name} {error}\n".encode())
+            os.write(1, f"final {view.intent_id} {view.status} {error}\n".encode())
 
     async def _live(self) -> int:
         counts = (await self.app.overview()).counts

@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from duetime.cli.commands.demo_server import ENDS, KINDS, ServerDemo
-from duetime.client.app.times import moment_of
-from duetime.client.http.models import Intent
+from duetime.timefmt import moment_of
+from duetime.wire.intent import Intent, Status
 from tests.e2e.process import environment
 
 
@@ -63,7 +64,10 @@ def board(tmp_path):
 
 def intents(board: ServerDemo) -> list[Intent]:
     at = moment_of(board.clock.now_ms())
-    return [Intent(intent_id=id, status=ENDS[kind].name, execute_at=at) for id, kind in board.kind_of.items()]
+    return [
+        Intent(intent_id=id, status=ENDS[kind], execute_at=at, created_at=at, updated_at=at)
+        for id, kind in board.kind_of.items()
+    ]
 
 
 def webhook(board: ServerDemo, kind: str, late_ms: int = 0, delivery: int = 1) -> dict[str, object]:
@@ -85,9 +89,7 @@ def test_a_lost_intent_is_noticed(board):
 def test_a_wrong_end_is_noticed(board):
     found = intents(board)
     place = next(n for n, each in enumerate(found) if each.status == "EXPIRED")
-    found[place] = Intent(
-        intent_id=found[place].intent_id, status="ACKED", execute_at=found[place].execute_at
-    )
+    found[place] = msgspec.structs.replace(found[place], status=Status.ACKED)
     [problem] = board.figures(found).problems
     assert problem.startswith("a missed one") and problem.endswith("is ACKED")
 

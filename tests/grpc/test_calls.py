@@ -91,8 +91,8 @@ def test_every_field_of_the_api_has_its_place():
     """A field that is added over there must be added here."""
     from duetime.wire import intent as wire
 
-    pairs: list[tuple[Any, Any]] = [(wire.NewIntent, pb.NewIntent), (wire.IntentOut, pb.Intent)]
-    pairs += [(wire.RedeliveryIn, pb.Redelivery), (wire.CallbackIn, pb.Callback), (wire.SloOut, pb.Slo)]
+    pairs: list[tuple[Any, Any]] = [(wire.NewIntent, pb.NewIntent), (wire.Intent, pb.Intent)]
+    pairs += [(wire.RedeliveryIn, pb.Redelivery), (wire.CallbackIn, pb.Callback), (wire.ChosenSlo, pb.Slo)]
     for struct, message in pairs:
         theirs = {field.name.removesuffix("_ms") for field in message.DESCRIPTOR.fields}
         ours = {name.removesuffix("_ms") for name in struct.__struct_fields__}

@@ -39,7 +39,7 @@ def test_no_link_is_broken(server, path):
     ("words", "found", "hidden"),
     [
         ("DEBOUNCE", "createIntent", "getHealth"),  # of the description of a field, behind a reference
-        ("expected duration first", "setLane", "cancelIntent"),
+        ("order of arrival", "setLane", "cancelIntent"),
         ("40901", "createIntent", "getWhy"),
         ("getwhy", "getWhy", "createIntent"),
         ("/v1/admin/dead", "reviveDeadLetters", "reviveIntent"),

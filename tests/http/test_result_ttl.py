@@ -27,7 +27,7 @@ def test_a_result_is_gone_after_its_time(server, hooks):
     functions.app.rewire(server.url)
     with functions.app, WorkerProcess(server):
         handle = functions.add.options(result_ttl="1s").schedule(1, 2).wait()
-        assert handle.view().wait().terms.result_ttl_ms == 1_000
+        assert handle.view().wait().result_ttl_ms == 1_000
         handle.result().wait()
         ServerClock(server, hooks).advance(1_000)
         shown = server.ask("GET", f"/v1/intents/{handle.id}").json

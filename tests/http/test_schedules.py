@@ -10,6 +10,8 @@ from duetime import App
 from duetime.cli import main as cli
 from duetime.client.http.client import Client
 from duetime.errors import NoSuchSchedule, RevisionMoved
+from duetime.timefmt import moment_of
+from duetime.wire.intent import TaskTarget
 from tests.http.checks import problem
 from tests.http.listener import Listener
 
@@ -151,11 +153,17 @@ def test_an_app_on_a_server_puts_its_rules(server, id):
 
     with app:
         table = app.schedules.get(id).wait()
-        rule, task, payload = app._rules[id]
-        assert table.schedule == rule.schedule(task, payload, "app")
+        assert (table.cron, table.zone, table.overlap, table.source) == (
+            "0 9 * * *",
+            "Europe/Paris",
+            "SKIP",
+            "app",
+        )
+        assert table.start == moment_of(1_900_000_000_000)
+        assert table.intent.task == TaskTarget(name=work.name) and table.intent.tags == {"a": "b"}
         assert [each.id for each in app.schedules.list().wait() if each.id == id] == [id]
         assert app.schedules.next(id, 1).wait()[0].hour in (7, 8)
-        assert app.schedules.trigger(id).wait().payload == payload == b"[[1]]"
+        assert app.schedules.trigger(id).wait().payload == table.intent.payload == [[1]]
         assert app.schedules.pause(id).wait().paused
         assert not app.schedules.resume(id).wait().paused
         app.schedules.delete(id).wait()

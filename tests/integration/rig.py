@@ -11,6 +11,7 @@ from typing import Any
 
 from duetime import App
 from duetime.client.app.backend import Backend
+from duetime.engine.embedded import Embedded
 from duetime.engine.engine import Engine
 from duetime.log.disk import RealDisk
 from duetime.log.file import FileLog
@@ -52,19 +53,20 @@ def on_disk(app: App, disk: RealDisk, **log_options: Any) -> App:
     make = app._wired.make_backend
 
     def make_on_disk() -> Backend:
-        engine = make()
-        assert isinstance(engine, Engine)
+        backend = make()
+        assert isinstance(backend, Embedded)
+        engine = backend.engine
         assert isinstance(engine._log, FileLog)
         log = FileLog(Path(engine._log.directory), disk=disk, **log_options)
-        return Engine(log, engine._store, engine.clock, engine._dispatcher, engine.options)
+        return Embedded(Engine(log, engine._store, engine.clock, engine._dispatcher, engine.options))
 
     app._wired.make_backend = make_on_disk
     return app
 
 
 def engine_of(app: App) -> Engine:
-    assert isinstance(app.backend, Engine)
-    return app.backend
+    assert isinstance(app.backend, Embedded)
+    return app.backend.engine
 
 
 class Gate:

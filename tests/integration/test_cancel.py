@@ -27,7 +27,7 @@ def test_what_is_cancelled_while_its_delivery_waits_for_the_medium_never_starts(
 
             monkeypatch.setattr(log, "sync", slow_sync)
             applied = asyncio.Event()
-            app.observe(lambda change: applied.set() if change.new is Status.CANCELED else None)
+            app.observe(lambda change: applied.set() if change.status is Status.CANCELED else None)
             handle = await once.schedule(1)
             assert await handle.status() is Status.DISPATCHING
             cancelled = asyncio.ensure_future(_cancel(handle))

@@ -12,7 +12,7 @@ import pytest
 from duetime import errors
 from duetime.api.access import tokens
 from duetime.client.http.client import Client
-from duetime.client.http.models import Callback, Redelivery
+from duetime.wire.intent import Callback, Redelivery
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 from tests.receiver import Say

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from duetime import App, Change, Retry, Status, errors
+from duetime import App, Retry, Status, Transition, errors
 from duetime.client.http.client import Client
 from duetime.client.remote.waiter import OWN_STREAMS_MAX
 from duetime.protocol.command import Pause, Resize, Resume
+from duetime.wire.intent import EntityTarget
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 from tests.receiver import Say
@@ -50,13 +51,13 @@ async def test_what_is_scheduled_is_on_the_server(server, fresh):
         assert shown.execute_at == LATER and shown.redelivery.max_attempts == 3 and shown.tags == {"a": "b"}
 
         view = await handle.view()
-        assert view.payload == b'[["me"],{"copies":2}]' and view.terms == send._ready().terms
+        assert view == shown, "the same intent, whichever way it is asked for"
         assert await handle.status() is Status.SCHEDULED
         assert (await handle.why()).code == "waiting-for-time"
         assert [entry.status for entry in await handle.history()] == [Status.SCHEDULED]
 
         message = await accounts("42").tell("deposit", 5)
-        assert (await message.view()).terms.lane == "entity:Account/42"
+        assert (await message.view()).entity == EntityTarget(type="Account", id="42", message="deposit")
         now = await send.schedule("now")
         assert (await now.why()).code == "no-worker", "it waits for a worker, and does not run here"
 
@@ -67,8 +68,8 @@ async def test_handles_change_intents(server):
     async with app:
         handle = await send.delay("1h").schedule("me")
         patched = await handle.patch(at=LATER, priority=7, tags={"c": "d"}, retry=Retry(max_attempts=9))
-        assert patched.execute_at_ms == LATER.timestamp() * 1000 and patched.terms.priority == 7
-        assert patched.terms.tags == {"c": "d"} and patched.terms.redelivery.max_attempts == 9
+        assert patched.execute_at == LATER and patched.priority == 7
+        assert patched.tags == {"c": "d"} and patched.redelivery.max_attempts == 9
         assert (await handle.fire()).status is Status.DUE
         assert (await handle.cancel()).status is Status.CANCELED
         with pytest.raises(errors.StateForbids):
@@ -94,11 +95,13 @@ async def test_many_are_sent_together(server, fresh):
         handles = await many.at(LATER).schedule_many((number,) for number in range(4_500))
         assert len({handle.id for handle in handles}) == 4_500
         found = await app.find(queue=queue, limit=5_000)
-        assert {view.id for view in found} == {handle.id for handle in handles}
-        assert [view.id for view in await app.find(queue=queue, limit=2)] == [h.id for h in handles[:-3:-1]]
+        assert {each.intent_id for each in found} == {handle.id for handle in handles}
+        assert [each.intent_id for each in await app.find(queue=queue, limit=2)] == [
+            h.id for h in handles[:-3:-1]
+        ]
         assert await app.find(status="acked", queue=queue) == []
-        with pytest.raises(errors.InvalidField, match="before_seq"):
-            await app.find(before_seq=5)
+        with pytest.raises(errors.InvalidField, match="before"):
+            await app.find(before="x")
 
 
 @asynchronous
@@ -130,7 +133,7 @@ async def test_a_lost_answer_makes_no_second_intent(proxy, fresh):
         handle = await once.at(LATER).schedule(1)
         proxy.lose_answers(1)
         handles = await once.at(LATER).schedule_many([(2,), (3,)])
-        found = {view.id for view in await app.find(queue=queue)}
+        found = {each.intent_id for each in await app.find(queue=queue)}
         assert found == {handle.id, *(each.id for each in handles)}
 
 
@@ -177,11 +180,11 @@ async def test_waiting_survives_a_cut_connection(proxy, server, fresh):
 async def test_observers_see_what_happens_on_the_server(server, fresh):
     app, send, _ = made(server.url)
     id = fresh()
-    seen: asyncio.Queue[Change] = asyncio.Queue()
+    seen: asyncio.Queue[Transition] = asyncio.Queue()
 
     @app.observe
-    def keep(change: Change) -> None:
-        if change.id.startswith(id):
+    def keep(change: Transition) -> None:
+        if change.intent_id.startswith(id):
             seen.put_nowait(change)
         raise ValueError("an observer that fails disturbs nobody")
 
@@ -190,11 +193,11 @@ async def test_observers_see_what_happens_on_the_server(server, fresh):
         while seen.empty():  # until the stream is open
             number += 1
             await send.options(id=f"{id}.{number}", at=LATER).schedule("me")
-        while (await asyncio.wait_for(seen.get(), 30)).id != f"{id}.{number}":
+        while (await asyncio.wait_for(seen.get(), 30)).intent_id != f"{id}.{number}":
             pass
         await app.handle(f"{id}.{number}").cancel()
         change = await asyncio.wait_for(seen.get(), 30)
-        assert (change.old, change.new) == (Status.SCHEDULED, Status.CANCELED)
+        assert (change.previous_status, change.status) == (Status.SCHEDULED, Status.CANCELED)
 
 
 @asynchronous
@@ -209,7 +212,7 @@ async def test_the_server_in_numbers_and_its_switches(server, fresh):
         handle = await switched.schedule()
         await app.ask(Pause(f"task:{queue}"))
         assert (await handle.why()).code == "paused"
-        assert {lane.name: lane.paused for lane in await app.reads.lanes()}[f"task:{queue}"]
+        assert {lane.name: lane.paused for lane in await app.backend.lanes()}[f"task:{queue}"]
         await app.ask(Resume(f"task:{queue}"))
         assert (await handle.why()).code == "no-worker"
         await app.ask(Resize(4, 66))

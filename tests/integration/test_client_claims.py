@@ -6,6 +6,7 @@ import pytest
 
 from duetime import App, Client, Status, Unique, errors
 from duetime.client.http.request_types import NewIntent
+from duetime.wire.intent import UniqueKey
 from tests.integration.asynchronous import asynchronous
 
 NOBODY = {"name": "nobody"}
@@ -33,7 +34,7 @@ async def test_a_unique_key_gives_the_same_handle(app, fresh):
         first = await work.options(unique=Unique(key)).schedule(1)
         again = await work.options(unique=Unique(key)).schedule(2)
         assert again.id == first.id
-        assert (await first.view()).claim == Unique(key).claim()
+        assert (await first.view()).unique == UniqueKey(key=key)
         with pytest.raises(errors.KeyHeld) as refused:
             await work.options(unique=Unique(key), on_duplicate="reject").schedule(3)
         assert refused.value.details["intentId"] == first.id
@@ -49,10 +50,10 @@ async def test_a_collapse_key_keeps_the_newest(app, fresh):
         first = await work.options(collapse_key=key, collapse="throttle").schedule(1)
         second = await work.options(collapse_key=key, collapse="throttle", delay="9h").schedule(2)
         assert await first.status() is Status.CANCELED
-        assert (await second.view()).execute_at_ms == (await first.view()).execute_at_ms
+        assert (await second.view()).execute_at == (await first.view()).execute_at
         assert (await first.why()).code == "replaced"
         third = await work.options(collapse_key=key, delay="9h").schedule(3)
-        assert (await third.view()).execute_at_ms > (await first.view()).execute_at_ms
+        assert (await third.view()).execute_at > (await first.view()).execute_at
 
 
 @asynchronous

@@ -74,7 +74,8 @@ def busy(kind: type[errors.DuetimeError], **headers: str) -> Say:
 SHOWN = Say(
     200,
     json.dumps(
-        {"intentId": "x", "status": "DUE", "executeAt": "2030-01-01T00:00:00.000Z", "later": 1}
+        {"intentId": "x", "status": "DUE", "later": 1}
+        | dict.fromkeys(("executeAt", "createdAt", "updatedAt"), "2030-01-01T00:00:00.000Z")
     ).encode(),
 )
 

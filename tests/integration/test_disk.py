@@ -258,7 +258,7 @@ def test_whoever_hands_in_work_while_it_closes_is_answered(app, disk):
         await asyncio.wait_for(stopping, 20)
         ids = {id for id in await asyncio.wait_for(asyncio.gather(*calls), 10) if id is not None}
         async with app:
-            assert ids == {view.id for view in await app.find()}, (
+            assert ids == {each.intent_id for each in await app.find()}, (
                 "answered with an id if and only if it is there"
             )
 

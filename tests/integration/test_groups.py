@@ -57,7 +57,10 @@ def test_a_group_and_its_results(app):
             assert (found.members, found.joined, found.ended, found.left) == (1_000, 1_000, 1_000, 0)
             assert await group.member(7).result(SOON) == 14
             parents = await group.parents()
-            assert parents[3] == Parent(f"{group.id}.3", Status.ACKED, 6) and len(parents) == 1_000
+            assert (
+                parents[3] == Parent(intent_id=f"{group.id}.3", status=Status.ACKED, result=6)
+                and len(parents) == 1_000
+            )
             with pytest.raises(errors.InvalidField):
                 group.member(1_000)
             plain = await app.group([double.bind(1)], then=plain_total.bind(more=5))
@@ -74,7 +77,7 @@ def test_a_chain_and_its_results(app):
             last = await app.chain(double.bind(4), plain_total.bind(1), total.bind())
             assert await last.result(SOON) == 9
             assert [await step.result(SOON) for step in last.steps] == [8, 9, 9]
-            assert [parent.id for parent in await last.parents()] == [last.steps[1].id]
+            assert [parent.intent_id for parent in await last.parents()] == [last.steps[1].id]
             assert last.id == last.steps[-1].id
 
     run(main())

@@ -9,6 +9,7 @@ import pytest
 
 from duetime import App, Retry, Status, current, errors
 from duetime.protocol.outcome import Done, Settlement
+from duetime.timefmt import moment_of
 from tests.integration.rig import SOON, Gate, engine_of, running
 
 
@@ -133,7 +134,8 @@ def test_at_a_moment(app):
             assert (await handle.why()).code == "waiting-for-time"
             await handle.result(SOON)
             view = await handle.view()
-            assert view.first_dispatch_at_ms >= view.execute_at_ms == round(soon.timestamp() * 1000)
+            assert view.first_dispatch_at is not None and view.first_dispatch_at >= view.execute_at
+            assert view.execute_at == moment_of(round(soon.timestamp() * 1000))
             with pytest.raises(errors.InThePast):
                 await work.at("2001-01-01T00:00:00Z").schedule()
             with pytest.raises(errors.DeadlineTooEarly):
@@ -226,7 +228,7 @@ def test_an_entity_keeps_its_order_across_a_restart(app):
         assert order == [0, 1, 2]
         async with app:
             for view in await app.find():
-                await app.handle(view.id).result(SOON)
+                await app.handle(view.intent_id).result(SOON)
         assert order == [0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9], "the interrupted one again, before those behind"
 
     run(main())
@@ -275,8 +277,8 @@ def test_finished_and_cold_intents_are_there_after_a_restart(app):
             assert await done.result(SOON) == 1
             assert (await far.why()).code == "waiting-for-time"
             assert await gone.status() is Status.CANCELED
-            assert [view.id for view in await app.find()] == [gone.id, far.id, done.id]
-            assert [view.id for view in await app.find(status="scheduled")] == [far.id]
+            assert [view.intent_id for view in await app.find()] == [gone.id, far.id, done.id]
+            assert [view.intent_id for view in await app.find(status="scheduled")] == [far.id]
             assert len(await app.find(limit=2)) == 2
             assert await far.fire() and await far.result(SOON) == 2
 

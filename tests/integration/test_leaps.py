@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime import App, Reject, Status
 from duetime.limits import DAY_MS, HOUR_MS, LEAP_BELIEVED_MS, LEAP_MS
 from duetime.protocol.command import Beat, Demand
+from duetime.protocol.intent import DISPATCHING
 from duetime.protocol.terms import Guarantee, Stream
 from duetime.testing.time import EPOCH_MS, ManualClock
 from tests.integration.asynchronous import asynchronous
@@ -39,10 +40,10 @@ async def test_a_worker_that_beats_is_not_silent_because_the_clock_leapt(tmp_pat
         for by_ms in (35_000, -35_000, 40 * DAY_MS, -40 * DAY_MS, -HOUR_MS):
             w.clock.leap(by_ms)
             await w.pass_ms(10_000)
-            assert intent.status is Status.DISPATCHING, by_ms
+            assert intent.status is DISPATCHING, by_ms
             await w.engine.ask(Beat("w"))
         await w.pass_ms(29_999)
-        assert intent.status is Status.DISPATCHING
+        assert intent.status is DISPATCHING
         await w.pass_ms(1)
         assert intent.ended and intent.rare and intent.rare.last_error, (
             "it was silent for its lease, and no longer"
@@ -59,9 +60,9 @@ async def test_a_restart_gives_workers_a_lease_to_come_back(tmp_path):
     async with world(tmp_path, clock) as w:
         await w.pass_ms(29_950)
         intent = w.store.get("a0")
-        assert intent is not None and intent.status is Status.DISPATCHING
+        assert intent is not None and intent.status is DISPATCHING
         await w.pass_ms(50)
-        assert intent.status is not Status.DISPATCHING
+        assert intent.status is not DISPATCHING
 
 
 @asynchronous

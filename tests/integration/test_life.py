@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from duetime import App, Change, Status, errors
+from duetime import App, Status, Transition, errors
 from tests.integration.rig import SOON, Gate, ThreadGate, running
 
 
@@ -202,14 +202,16 @@ def test_an_at_most_once_that_is_cut_off_is_a_dead_letter(app):
 
 
 def test_observers_see_every_transition(app):
-    seen: list[Change] = []
+    seen: list[Transition] = []
     app.observe(seen.append)
 
     async def main():
         async with app:
             handle = await app.echo.schedule(1)
             await handle.result(SOON)
-            path = [(change.old, change.new) for change in seen if change.id == handle.id]
+            path = [
+                (change.previous_status, change.status) for change in seen if change.intent_id == handle.id
+            ]
             assert path == [
                 (None, Status.SCHEDULED),
                 (Status.SCHEDULED, Status.DUE),
@@ -225,7 +227,7 @@ def test_observers_see_every_transition(app):
 
 def test_an_observer_that_fails_stops_nothing(app, caplog):
     @app.observe
-    def broken(change: Change) -> None:
+    def broken(change: Transition) -> None:
         raise ZeroDivisionError
 
     async def main():

@@ -11,6 +11,7 @@ from duetime import App
 from duetime.engine.schedules import calendar
 from duetime.errors import InvalidField, NoSuchSchedule
 from duetime.testing.time import EPOCH_MS, ManualClock, virtual
+from duetime.timefmt import moment_of
 from tests.integration.asynchronous import asynchronous
 from tests.integration.rig import Gate, engine_of, running
 
@@ -76,8 +77,8 @@ async def test_pause_resume_trigger_next_delete():
         await clock.advance("1h")
         assert len(ran) == 1, "those of the pause are gone"
         view = await app.schedules.trigger("work")
-        await app.handle(view.id).result("10s")
-        assert len(ran) == 2 and view.id.startswith("work@now-")
+        await app.handle(view.intent_id).result("10s")
+        assert len(ran) == 2 and view.intent_id.startswith("work@now-")
         assert [table.id for table in await app.schedules.list()] == ["work"]
         await app.schedules.delete("work")
         await clock.advance("5h")
@@ -126,14 +127,14 @@ async def test_what_was_missed_while_it_was_down(tmp_path, misfire, made):
         pass
     clock.set_ms(EPOCH_MS + 10 * 3_600_000 + 60_000)
     second = app()
-    second.observe(lambda change: ran.append(change.id) if change.old is None else None)
+    second.observe(lambda change: ran.append(change.intent_id) if change.previous_status is None else None)
     async with second:
         await engine_of(second).advance()
         await second.backend.quiet()
         assert ran == [f"s@{EPOCH_MS + hour * 3_600_000}" for hour in made]
         table = await second.schedules.get("s")
         assert table.made == len(made) and table.missed == 10 - len(made)
-        assert table.next_ms == EPOCH_MS + 11 * 3_600_000
+        assert table.next_at == moment_of(EPOCH_MS + 11 * 3_600_000)
 
 
 @asynchronous
@@ -160,7 +161,7 @@ async def test_a_changed_rule_replaces_and_a_removed_one_is_named(tmp_path, capl
             assert "'a' is no longer in the program" in caplog.text
             after = await second.schedules.get("b")
             assert (before.revision, after.revision) == (1, 2)
-            assert after.schedule.every_ms == 7_200_000
+            assert after.every_ms == 7_200_000
             await second.schedules.delete("a")
     async with app(b="2h") as third:
         assert third.orphans == ()
@@ -180,15 +181,20 @@ async def test_jitter_start_and_end():
         assert len(ran) == 4
         late = [each - 1_800_000 - n * 3_600_000 for n, each in enumerate(ran)]
         assert all(0 <= each <= 601_000 for each in late) and len(set(late)) > 1
-        assert (await app.schedules.get("work")).next_ms == 0
+        assert (await app.schedules.get("work")).next_at is None
         assert await app.schedules.next("work") == []
 
 
 @asynchronous
 async def test_a_schedule_of_a_running_app():
-    app, ran = counting(("every", "1h"))
+    app, ran = App(":memory:"), []
+
+    @app.every("1h")
+    @app.task(name="work")
+    async def work() -> None:
+        ran.append(1)
+
     async with virtual(app) as clock:
-        work = app._rules["work"][1]
         await app.schedules.put(work, id="second", cron="*/10 * * * *")
         await clock.advance("1h")
         assert len(ran) == 7
@@ -209,9 +215,9 @@ def test_invalid_options_are_refused_where_they_are_written():
     with pytest.raises(InvalidField, match="no overlap"):
         app.every("1h", overlap="maybe")(work)
     with pytest.raises(InvalidField, match="no option 'colour'"):
-        app.every("1h", colour="red")(work)
+        app.every("1h", colour="red")(work)  # type: ignore[call-arg]
     with pytest.raises(InvalidField, match="exactly one"):
-        app.cron("", every=None)(work)
+        app.cron("")(work)
     app.every("1h")(work)
     with pytest.raises(InvalidField, match="Two schedules"):
         app.every("2h")(work)

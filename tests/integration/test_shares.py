@@ -45,7 +45,7 @@ def test_the_share_is_shown_on_the_intent(tmp_path):
     async def main() -> None:
         async with app:
             handle = await work.options(fairness_key="a", fairness_weight=3, delay=3_600).schedule()
-            terms = (await handle.view()).terms
-            assert (terms.fairness_key, terms.fairness_weight) == ("a", 3)
+            intent = await handle.view()
+            assert (intent.fairness_key, intent.fairness_weight) == ("a", 3)
 
     asyncio.run(main())

@@ -369,7 +369,7 @@ def test_recovery_finds_the_handlers_that_were_registered_before_start(tmp_path)
         app, _ = made()
         async with app:
             for view in await app.find(limit=1000):
-                await app.handle(view.id).result(SOON)
+                await app.handle(view.intent_id).result(SOON)
         assert sorted(ran) == list(range(100))
 
     run(main())

@@ -12,11 +12,11 @@ from msgspec import Struct
 from duetime.api.access.auth import check_target, is_bound, own_lanes
 from duetime.api.access.quotas import Paid, Quotas, unlimited
 from duetime.api.codec.intent_decoder import Composer, Defaults, said_terms
-from duetime.api.codec.intent_encoder import Shower
+from duetime.api.codec.intent_encoder import IntentEncoder
 from duetime.api.functions.registry import Check, Functions
 from duetime.api.http import problems
 from duetime.engine.engine import Engine
-from duetime.engine.reads.library import Library
+from duetime.engine.reads.library import Library, Page
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.filter import Filter
@@ -25,19 +25,13 @@ from duetime.protocol.reply import Existing
 from duetime.protocol.terms import Terms
 from duetime.protocol.view import View, view_of
 from duetime.refusals import Submitted
-from duetime.timefmt import iso, iso_or_none
-from duetime.wire.history import EntryOut, HistoryOut, WhyOut
-from duetime.wire.intent import (
-    BatchItemOut,
-    BatchOut,
-    IntentOut,
-    NewIntent,
-    PageOut,
-    PatchIntent,
-    ReviveIntent,
-)
+from duetime.timefmt import iso_or_none
+from duetime.wire.history import Entry, History, Why
+from duetime.wire.intent import Batch, Created, NewIntent, PatchIntent, ReviveIntent
 from duetime.wire.names import camel
-from duetime.wire.progress import LogsOut
+from duetime.wire.progress import Logs
+from duetime.wire.shapes import written
+from duetime.wire.views import STATUSES
 
 # Intents of a batch that are looked at between two turns of others: some milliseconds.
 _TURN = 1_000
@@ -59,7 +53,7 @@ class Service:
         self.engine: Engine | None = None
         self.library = library
         self.composer = Composer(defaults, self._priority_of)
-        self.show = Shower(lambda: 0 if self.engine is None else self.engine.now_ms())
+        self.show = IntentEncoder(lambda: 0 if self.engine is None else self.engine.now_ms())
         self.functions = Functions()
         self.quotas = quotas if quotas is not None else Quotas(unlimited)
         self.refused = problems.nobody_counts
@@ -105,7 +99,7 @@ class Service:
                 begun.paid.keep(0)
         return intent, known
 
-    async def get(self, id: str) -> IntentOut:
+    async def get(self, id: str) -> View:
         """An intent as it is now; while the engine recovers, as it was at the last checkpoint."""
         recovering = self.engine is None
         view = await self.library.get(id)
@@ -113,24 +107,22 @@ class Service:
             view = self.running.get(id)  # it may be on the log, and not in the checkpoint: not known yet
         if view is None:
             raise no_such(id)
-        return self.show(view)
+        return view
 
-    async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> PageOut:
+    async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> Page:
         """Some of the intents that are meant, in a stable order."""
-        page = await self.library.page(filter, order, cursor, limit)
-        items = [self.show(view) for view in page.items]
-        return PageOut(items=items, next_cursor=page.next_cursor, partial=page.partial)
+        return await self.library.page(filter, order, cursor, limit)
 
-    def history(self, id: str) -> HistoryOut:
+    def history(self, id: str) -> History:
         entries = self.running.history(id)
         if entries is None:
             raise no_such(id)
-        return HistoryOut(
+        return History(
             intent_id=id,
             entries=[
-                EntryOut(
-                    at=iso(entry.at_ms),
-                    status=entry.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
+                Entry(
+                    at=written(entry.at_ms),
+                    status=STATUSES[entry.status],
                     delivery=entry.delivery,
                     note=entry.note,
                 )
@@ -138,43 +130,41 @@ class Service:
             ],
         )
 
-    def logs(self, id: str) -> LogsOut:
+    def logs(self, id: str) -> Logs:
         """What the newest attempt logged."""
         if self.running.intent(id) is None:
             raise no_such(id)
-        return LogsOut(intent_id=id, lines=(self.running.log(id) or "").splitlines())
+        return Logs(intent_id=id, lines=(self.running.log(id) or "").splitlines())
 
-    def why(self, id: str) -> WhyOut:
+    def why(self, id: str) -> Why:
         engine = self.running
         intent, why = engine.intent(id), engine.why(id)
         if intent is None or why is None:
             raise no_such(id)
-        return WhyOut(
+        return Why(
             intent_id=id,
-            status=intent.status.name,  # type: ignore[arg-type]  # the names are those of the Literal
+            status=STATUSES[intent.status],
             code=why.code,
             sentence=why.sentence,
             data=dict(_shown(name, value) for name, value in why.data.items()),
         )
 
-    async def patch(
-        self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None
-    ) -> IntentOut:
+    async def patch(self, id: str, patch: PatchIntent, revision: int = 0, request: str | None = None) -> View:
         command = self.composer.patch(id, patch, revision, request)
         self._check_payload(id, command.payload)
         return await self._ask(command)
 
     async def cancel(
         self, id: str, revision: int = 0, request: str | None = None, tree: bool = False
-    ) -> IntentOut:
+    ) -> View:
         return await self._ask(Cancel(id, revision, request, tree, own_lanes()))
 
-    async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> IntentOut:
+    async def fire_now(self, id: str, revision: int = 0, request: str | None = None) -> View:
         return await self._ask(FireNow(id, revision, request))
 
     async def revive(
         self, id: str, revive: ReviveIntent, revision: int = 0, request: str | None = None
-    ) -> IntentOut:
+    ) -> View:
         command = self.composer.revive(id, revive, revision, request)
         if command.target is None:
             self._check_payload(id, command.payload)
@@ -187,7 +177,7 @@ class Service:
         news: Sequence[NewIntent | DuetimeError],
         request: str | None = None,
         show: Callable[[Intent], Any] | None = None,
-    ) -> BatchOut:
+    ) -> Batch:
         """One append for all of them; an answer for each, in order. What could not be read is an error."""
         engine = self.running
         now_ms = engine.now_ms()
@@ -224,7 +214,7 @@ class Service:
             results.append(len(items))
             items.append(item)
         replies = await self.submit(terms, items) if items else []
-        return await self._batch(results, replies, show if show is not None else self.shown)
+        return await self._batch(results, replies, show if show is not None else self.view_of)
 
     async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Submitted]:
         """Hand in new intents together, as far as their maker's rate allows; a reply for each."""
@@ -240,15 +230,15 @@ class Service:
 
     async def _batch(
         self, results: list[DuetimeError | int], replies: list[Submitted], show: Callable[[Intent], Any]
-    ) -> BatchOut:
-        answers: list[BatchItemOut] = []
+    ) -> Batch:
+        answers: list[Created] = []
         created = existing = failed = 0
         for number, result in enumerate(results):
             if number % _TURN == 0 and number:
                 await asyncio.sleep(0)  # tidy: let others have their turn
             if type(result) is int and type(reply := replies[result]) is Intent:  # as nearly always
                 created += 1
-                answers.append(BatchItemOut(status=201, intent=show(reply)))
+                answers.append(Created(status=201, intent=show(reply)))
                 continue
             try:
                 if isinstance(result, DuetimeError):
@@ -257,11 +247,11 @@ class Service:
             except DuetimeError as error:
                 failed += 1
                 self.refused(error)
-                answers.append(BatchItemOut(status=error.status, error=problems.problem(error)))
+                answers.append(Created(status=error.status, error=problems.problem(error)))
                 continue
             existing += 1
-            answers.append(BatchItemOut(status=200, intent=show(intent)))
-        return BatchOut(items=answers, created=created, existing=existing, failed=failed)
+            answers.append(Created(status=200, intent=show(intent)))
+        return Batch(items=answers, created=created, existing=existing, failed=failed)
 
     # Parts.
 
@@ -275,11 +265,11 @@ class Service:
         settings = self.running.settled_lanes.get(lane)
         return 0 if settings is None else settings.priority
 
-    def shown(self, intent: Intent) -> IntentOut:
+    def view_of(self, intent: Intent) -> View:
         """The current state of an intent."""
-        return self.show(view_of(intent, self.running.now_ms()))
+        return view_of(intent, self.running.now_ms())
 
-    async def _ask(self, command: Patch | Cancel | FireNow | Revive) -> IntentOut:
+    async def _ask(self, command: Patch | Cancel | FireNow | Revive) -> View:
         if is_bound():
             intent = self.running.intent(command.id)
             if intent is None:
@@ -288,7 +278,7 @@ class Service:
             if type(command) is Revive and command.target is not None:
                 check_target(command.target)
         view: View = await self.running.ask(command)
-        return self.show(view)
+        return view
 
 
 def made_of(submitted: Submitted) -> tuple[Intent, bool]:

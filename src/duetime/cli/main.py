@@ -60,6 +60,7 @@ COMMANDS: Final = {
     "follow": Command("duetime.cli.commands.follow", "follow", "Print state transitions as they happen."),
     "cancel": Command("duetime.cli.commands.intents", "cancel", "Cancel intents, even while they run."),
     "fire": Command("duetime.cli.commands.intents", "fire", "Make scheduled intents due now."),
+    "patch": Command("duetime.cli.commands.intents", "patch", "Change intents that wait."),
     "revive": Command("duetime.cli.commands.intents", "revive", "Retry dead letters."),
     "dead-letters": Command(
         "duetime.cli.commands.dead_letters", "app", "List, revive and purge dead letters."

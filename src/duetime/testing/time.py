@@ -13,6 +13,7 @@ from duetime.client.app.app import App
 from duetime.client.app.call import Call
 from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
 from duetime.config import Config
+from duetime.engine.embedded import Embedded
 from duetime.engine.engine import Engine
 
 # The first of January 2030, 00:00 UTC: far from today, so that a leak of real time is noticed.
@@ -78,9 +79,9 @@ class VirtualTime:
         return self._app.call(self._pass(self._clock.now_ms()))
 
     async def _pass(self, until_ms: int) -> None:
-        engine = self._app.backend
-        assert isinstance(engine, Engine), "virtual time needs the engine in this process"
-        await pass_time(engine, self._clock, until_ms)
+        backend = self._app.backend
+        assert isinstance(backend, Embedded), "virtual time needs the engine in this process"
+        await pass_time(backend.engine, self._clock, until_ms)
 
 
 async def pass_time(engine: Engine, clock: ManualClock, until_ms: int) -> None:

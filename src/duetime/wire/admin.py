@@ -1,4 +1,4 @@
-"""The JSON of operators: what is sent in and what is shown. The rules of `wire` hold."""
+"""What operators send and see: queues, tiers, dead letters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from duetime import limits
-from duetime.wire.intent import KnownId, Name, Rate, Tags, TierName, Time
-from duetime.wire.shapes import In, Out
+from duetime.wire.intent import KnownId, Name, Rate, Tags, TierName
+from duetime.wire.shapes import In, Out, Time
 
 OrderName = Literal["FIFO", "EXPECTED", "SHADOW"]
 
@@ -60,26 +60,26 @@ class TierPatch(In, frozen=True):
     ]
 
 
-class FailedOut(Out, frozen=True):
+class Failure(Out, frozen=True):
     intent_id: str
     error_code: int
     message: str
 
 
-class ManyOut(Out, frozen=True):
+class Bulk(Out, frozen=True):
     """The result of a bulk operation."""
 
     matched: int
     done: int
-    failed: list[FailedOut]
+    failed: list[Failure]
 
 
-class TierOut(Out, frozen=True):
+class TierSize(Out, frozen=True):
     tier: str
     concurrency: int
 
 
-class LaneOut(Out, frozen=True):
+class Lane(Out, frozen=True):
     """Figures and limits of a lane."""
 
     name: str

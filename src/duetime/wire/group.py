@@ -1,4 +1,4 @@
-"""The JSON of groups: what is sent in and what is shown. The rules of `wire` hold."""
+"""Groups: members, and the callback that runs when all have ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from duetime import limits
-from duetime.wire.intent import AfterOnName, Id, IntentOut, NewIntent, StatusName
+from duetime.wire.intent import AfterOnName, Id, Intent, NewIntent, Status
 from duetime.wire.problem import Problem
 from duetime.wire.shapes import In, Out
 
@@ -44,7 +44,7 @@ class MoreMembers(In, frozen=True):
     members: Annotated[Some, Meta(min_length=1)]
 
 
-class MemberErrorOut(Out, frozen=True):
+class MemberError(Out, frozen=True):
     """A member that was refused."""
 
     intent_id: str
@@ -52,23 +52,22 @@ class MemberErrorOut(Out, frozen=True):
     error: Problem
 
 
-class MadeGroupOut(Out, frozen=True):
+class MadeGroup(Out, frozen=True):
     """The result of adding members, with the first hundred refused members."""
 
     group_id: str
-    then: IntentOut
+    then: Intent
     created: int
     existing: int
     failed: int
-    errors: list[MemberErrorOut]
+    errors: list[MemberError]
 
 
-class GroupOut(Out, frozen=True):
+class Group(Out, frozen=True):
     """The progress of a group."""
 
     group_id: str
-    status: StatusName
-    """Of its callback."""
+    status: Annotated[Status, Meta(description="Status of the callback.")]
     members: int
     joined: int
     ended: int

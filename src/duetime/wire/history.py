@@ -1,47 +1,47 @@
-"""The JSON of an intent's life: its history, why it waits, those it came after. The rules of `wire` hold."""
+"""The life of an intent: its history, why it waits, its dependencies."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from duetime.wire.intent import StatusName
-from duetime.wire.shapes import Out
+from duetime.wire.intent import Status
+from duetime.wire.shapes import Moment, Out
 
 
-class EntryOut(Out, frozen=True):
+class Entry(Out, frozen=True):
     """One state transition of an intent."""
 
-    at: str
-    status: StatusName
-    delivery: int
-    note: str
+    at: Moment
+    status: Status
+    delivery: int = 0
+    note: str = ""
 
 
-class HistoryOut(Out, frozen=True):
+class History(Out, frozen=True):
     intent_id: str
-    entries: list[EntryOut]
+    entries: list[Entry]
 
 
-class WhyOut(Out, frozen=True):
+class Why(Out, frozen=True):
     """Why it has not run yet, or how it ended."""
 
     intent_id: str
-    status: StatusName
+    status: Status
     code: str
     sentence: str
     data: dict[str, Any]
 
 
-class ParentOut(Out, frozen=True):
+class Parent(Out, frozen=True):
     """A dependency of the intent, or a member of its group. No status: it has been deleted."""
 
     intent_id: str
-    status: StatusName | None
+    status: Status | None
     result: Any
 
 
-class ParentsOut(Out, frozen=True):
+class Parents(Out, frozen=True):
     """A page in order, with the cursor of the next page."""
 
-    items: list[ParentOut]
+    items: list[Parent]
     next_cursor: str | None

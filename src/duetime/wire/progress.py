@@ -1,20 +1,20 @@
-"""The JSON of what running functions say of themselves."""
+"""What a running function reports: progress and log lines."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from duetime.wire.shapes import Moment, Out
 
 
-class ProgressOut(Struct, frozen=True, kw_only=True, rename="camel"):
+class Progress(Out, frozen=True):
     """The progress that a running function has reported."""
 
     done: float
     total: float | None
     note: str
-    at: str
+    at: Moment
 
 
-class LogsOut(Struct, frozen=True, kw_only=True, rename="camel"):
+class Logs(Out, frozen=True):
     """The newest log lines of the newest attempt that has ended."""
 
     intent_id: str

@@ -1,13 +1,47 @@
-"""What the JSON of the API is made of: names are camelCase outside, and what is unknown is refused."""
+"""The bases of everything that crosses the network. Names are camelCase outside."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
+
+from duetime.timefmt import iso
+
+Time = Annotated[
+    str | int | float,
+    Meta(
+        description="ISO 8601 with any offset, or a number of seconds since 1970.",
+        examples=["2030-01-31T09:00:00+01:00"],
+    ),
+]
+"""A time in a request."""
+Moment = Annotated[datetime, Meta(tz=True)]
+"""A time in an answer."""
 
 
 class In(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is sent in."""
+    """What a caller sends. An unknown field is refused."""
 
 
 class Out(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is shown."""
+    """What a server answers. A client ignores the fields that it does not know."""
+
+
+At = Callable[[int], datetime]
+"""Milliseconds since 1970 as a time of an answer."""
+
+
+def written(at_ms: int) -> datetime:
+    """A time of an answer that is only encoded: its text, which msgspec writes as it stands.
+
+    The type is what the reader of the answer gets. A real datetime would be formatted once a field.
+    """
+    return cast(datetime, iso(at_ms))
+
+
+def written_or_none(at_ms: int | None) -> datetime | None:
+    """The same for a time that may be missing: None or 0."""
+    return written(at_ms) if at_ms else None

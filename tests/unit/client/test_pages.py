@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from duetime import Client
-from duetime.client.http.models import Intent, Page
 from duetime.client.http.transport import Request
+from duetime.wire.intent import Intent, Page, Status
 
 
 class Scripted(Client):
@@ -25,7 +25,10 @@ class Scripted(Client):
 
 
 def intents(*ids: str) -> list[Intent]:
-    return [Intent(intent_id=id, status="DUE", execute_at=datetime(2026, 1, 1, tzinfo=UTC)) for id in ids]
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return [
+        Intent(intent_id=id, status=Status.DUE, execute_at=at, created_at=at, updated_at=at) for id in ids
+    ]
 
 
 def test_a_page_is_filled():

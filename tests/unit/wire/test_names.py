@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duetime.wire.intent import IntentOut
+from duetime.wire.intent import Intent
 from duetime.wire.names import camel
 
 
@@ -17,5 +17,5 @@ def test_camel(name, expected):
 
 
 def test_as_msgspec_names_them():
-    fields = msgspec.structs.fields(IntentOut)
+    fields = msgspec.structs.fields(Intent)
     assert {camel(field.name) for field in fields} == {field.encode_name for field in fields}

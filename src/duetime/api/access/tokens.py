@@ -22,9 +22,9 @@ from duetime import private
 from duetime.api.access.auth import Grant, Role
 from duetime.api.access.quotas import Quota
 from duetime.api.access.scopes import Scope
-from duetime.api.codec import rates
 from duetime.errors import BadConfig, InvalidField
 from duetime.limits import NAME_CHARS_MAX, RATE_MAX, SOURCES_MAX
+from duetime.wire import rates
 
 FILE_NAME = "tokens.json"
 _LOCK_NAME = ".tokens.lock"

@@ -16,27 +16,24 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from duetime.api.access.auth import check_target, own_lanes
-from duetime.api.codec import rates, times
+from duetime.api.codec import times
 from duetime.channels.webhook.addresses import problem_with
 from duetime.client.app.ids import Ids
 from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
-from duetime.insight.advisor import choose
 from duetime.limits import PAYLOAD_BYTES_MAX, TIME_MS_MAX
 from duetime.protocol import bounds
+from duetime.protocol import terms as stored
 from duetime.protocol.command import Patch, Revive
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
-    AfterOn,
-    Backoff,
     Callback,
     Entity,
     ExpiredAction,
     Guarantee,
     OnDuplicate,
     OnInterrupt,
-    Redelivery,
     Stream,
     Target,
     Task,
@@ -44,31 +41,33 @@ from duetime.protocol.terms import (
     Tier,
     lane_of,
 )
-from duetime.wire import claims, fairness
-from duetime.wire.intent import CallbackIn, NewIntent, PatchIntent, RedeliveryIn, ReviveIntent
-from duetime.wire.schedule import PlannedIntent
+from duetime.wire import claims, rates
+from duetime.wire import terms as wire_terms
+from duetime.wire.intent import (
+    CallbackIn,
+    NewIntent,
+    PatchIntent,
+    PlannedIntent,
+    Redelivery,
+    ReviveIntent,
+)
+from duetime.wire.slo import choose
 
 # Terms kept, and the bytes of their callbacks' bodies.
 _TERMS_KEPT: Final = 4_096
 _TERMS_BYTES: Final = 16 * 1024 * 1024
-_PRIORITIES: Final = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # These say where a message begins and ends, which is not the caller's to decide.
 _FRAMING: Final = frozenset(
     {"content-length", "transfer-encoding", "connection", "host", "upgrade", "te", "trailer"}
 )
-_DEFAULT_REDELIVERY: Final = Redelivery()
 _LIVE: Final = OnDuplicate.LIVE
-# What an intent has for itself; the rest of what is said are its terms.
-_OWN: Final = frozenset(
-    {
-        "intent_id", "execute_at", "delay_ms", "deadline", "payload", "after", "idempotency_key",
-        "on_duplicate", "traceparent", "collapse_key", "collapse", "unique", "group", "members",
-    }
-)  # fmt: skip
-said_terms: Final = attrgetter(*(name for name in NewIntent.__struct_fields__ if name not in _OWN))
+_TERMS: Final = [name for name in NewIntent.__struct_fields__ if name not in wire_terms.OWN_SENT]
+said_terms: Final = attrgetter(*_TERMS)
 """What a request says of the terms: where it says the same as the one before, they are the same."""
+_UNHASHABLE: Final = frozenset({"callback", "task", "entity", "stream", "tags", "limits"})
+_hashable_terms: Final = attrgetter(*(name for name in _TERMS if name not in _UNHASHABLE))
 
 
 class Defaults(Struct, frozen=True, kw_only=True):
@@ -146,9 +145,9 @@ class Composer:
             execute_at_ms=None if patch.execute_at is UNSET else times.read(patch.execute_at, "$.executeAt"),
             deadline_ms=_deadline(patch.deadline),
             expired_action=None if patch.expired_action is UNSET else ExpiredAction[patch.expired_action],
-            redelivery=None if patch.redelivery is UNSET else _redelivery(patch.redelivery),
+            redelivery=None if patch.redelivery is UNSET else _retries(patch.redelivery),
             tags=None if patch.tags is UNSET else patch.tags,
-            priority=None if patch.priority is UNSET else _priority(patch.priority),
+            priority=None if patch.priority is UNSET else wire_terms.priority(patch.priority),
             payload=None if patch.payload is UNSET else self._payload(patch.payload),
             request=request,
         )
@@ -160,7 +159,7 @@ class Composer:
             execute_at_ms=0 if revive.execute_at is None else times.read(revive.execute_at, "$.executeAt"),
             deadline_ms=_deadline(revive.deadline),
             target=None if revive.callback is None else _callback(revive.callback),
-            redelivery=None if revive.redelivery is None else _redelivery(revive.redelivery),
+            redelivery=None if revive.redelivery is None else _retries(revive.redelivery),
             payload=None if revive.payload is UNSET else self._payload(revive.payload),
             request=request,
         )
@@ -179,12 +178,11 @@ class Composer:
     def terms(self, new: NewIntent) -> Terms:
         """Terms that say what this request says: the same object for the same words."""
         key = (
-            _target_key(new), new.precision_tier, new.slo, new.ack_level, new.guarantee,
-            new.expired_action, new.redelivery, new.priority, new.timeout_ms, new.lease_ms,
-            tuple(sorted(new.tags.items())) if new.tags else None, new.shard_key,
-            tuple(new.limits) if new.limits else None, new.result_ttl_ms, new.after_on,
-            new.fairness_key, new.fairness_weight,
-        )  # fmt: skip
+            _target_key(new),
+            tuple(sorted(new.tags.items())) if new.tags else None,
+            tuple(new.limits) if new.limits else None,
+            _hashable_terms(new),
+        )
         terms = self._terms.get(key)
         if terms is None:
             terms = self._make_terms(new)
@@ -207,8 +205,16 @@ class Composer:
         ack = ACK_BY_TIER[tier] if new.ack_level is None else AckLevel[new.ack_level]
         if ack is AckLevel.REPLICATED:
             raise InvalidField(bounds.NOT_REPLICATED, path="$.ackLevel")
-        fairness.check(new.fairness_key, new.fairness_weight, entity)
-        defaults = Terms(target, "")
+        _check_fairness(new, entity)
+        said = wire_terms.said(new)
+        if new.redelivery is not None:
+            said["redelivery"] = _retries(new.redelivery)
+        if new.priority is not None:
+            said["priority"] = wire_terms.priority(new.priority)
+        if new.limits:
+            said["limits"] = tuple(
+                rates.stored(limit, f"$.limits[{number}].rate") for number, limit in enumerate(new.limits)
+            )
         terms = Terms(
             target=target,
             lane=lane_of(target),
@@ -218,19 +224,8 @@ class Composer:
             on_interrupt=OnInterrupt.DEAD_LETTER
             if guarantee is Guarantee.AT_MOST_ONCE
             else OnInterrupt.RETRY,
-            redelivery=_DEFAULT_REDELIVERY if new.redelivery is None else _redelivery(new.redelivery),
-            priority=0 if new.priority is None else _priority(new.priority),
-            timeout_ms=new.timeout_ms or defaults.timeout_ms,
-            lease_ms=new.lease_ms or defaults.lease_ms,
-            expired_action=ExpiredAction[new.expired_action or "DISCARD"],
-            tags=new.tags or None,
-            shard_key=new.shard_key,
             slo_ms=slo_ms,
-            limits=rates.limits(new.limits),
-            fairness_key=new.fairness_key,
-            fairness_weight=new.fairness_weight or 1,
-            result_ttl_ms=new.result_ttl_ms or 0,
-            after_on=AfterOn[new.after_on or "SUCCESS"],
+            **said,
         )
         problem = bounds.terms(terms)
         if problem is not None:
@@ -325,23 +320,24 @@ def _guarantee(new: NewIntent, entity: bool) -> Guarantee:
     return Guarantee[said or ("AT_MOST_ONCE" if entity else "AT_LEAST_ONCE")]
 
 
-def _redelivery(policy: RedeliveryIn) -> Redelivery:
+def _retries(policy: Redelivery) -> stored.Redelivery:
     if not 1 <= policy.multiplier <= 1000:
         raise InvalidField("The multiplier must be from 1 to 1000.", path="$.redelivery.multiplier")
     if policy.max_delay_ms < policy.initial_delay_ms:
         raise InvalidField("maxDelayMs is shorter than initialDelayMs.", path="$.redelivery.maxDelayMs")
-    return Redelivery(
-        max_attempts=policy.max_attempts,
-        backoff=Backoff[policy.backoff.upper()],
-        initial_delay_ms=policy.initial_delay_ms,
-        max_delay_ms=policy.max_delay_ms,
-        multiplier_percent=round(100 * policy.multiplier),
-        jitter=policy.jitter,
-    )
+    return wire_terms.retries(policy)
 
 
-def _priority(priority: int | str) -> int:
-    return _PRIORITIES[priority] if isinstance(priority, str) else priority
+def _check_fairness(new: NewIntent, entity: bool) -> None:
+    if new.fairness_weight is not None and new.fairness_key is None:
+        raise InvalidField(
+            "fairnessWeight is given without fairnessKey, at $.fairnessWeight.", path="$.fairnessWeight"
+        )
+    if new.fairness_key is not None and entity:
+        raise InvalidField(
+            "An entity runs one at a time, in order; its messages have no fairness key, at $.fairnessKey.",
+            path="$.fairnessKey",
+        )
 
 
 def _ties(new: NewIntent) -> Ties | None:

@@ -9,8 +9,9 @@ from duetime.api.access.auth import Role
 from duetime.api.access.call_slots import Places
 from duetime.api.access.quotas import bearer
 from duetime.api.access.revocations import Revocations, revoked
+from duetime.api.codec import times
 from duetime.api.codec.filters import filter_from
-from duetime.api.grpc import intent_codec, intent_parts
+from duetime.api.grpc import intent_codec
 from duetime.api.grpc.calls import Door
 from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import read
@@ -106,7 +107,7 @@ def transition(event: Event) -> pb.Transition:
         intent_id=shown.intent_id,
         status=intent_codec.STATUSES[shown.status],
         previous_status=intent_codec.STATUSES[shown.previous_status],
-        at_ms=intent_parts.ms(shown.at),
+        at_ms=times.read(str(shown.at), "at"),
         delivery=shown.delivery,
         attempts=shown.attempts,
         precision_tier=intent_codec.TIERS[shown.precision_tier],

@@ -7,12 +7,13 @@ every response of a real server against this document.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from types import UnionType
 from typing import Any, Final, get_args
 
 import msgspec
+from msgspec import Struct
 
 from duetime import errors
 from duetime.api.access.auth import Role
@@ -22,8 +23,9 @@ from duetime.api.http.examples import BODIES
 from duetime.api.http.exchange import Answer
 from duetime.api.http.router import Route
 from duetime.errors import DuetimeError
-from duetime.wire.intent import IntentOut, KnownId
+from duetime.wire.intent import Intent, KnownId
 from duetime.wire.problem import Problem
+from duetime.wire.shapes import Out
 
 Json = dict[str, Any]
 
@@ -112,7 +114,26 @@ def _schemas(routes: list[Route]) -> tuple[dict[Any, Json], Json]:
         for kind in (route.body, *route.answers.values()):
             types += [each for each in _one_of(kind) if each is not None and each not in types]
     found, components = msgspec.json.schema_components(types, ref_template=_REF)
+    for kind in _all_of(Out):
+        if kind.__module__.startswith("duetime.wire."):
+            _complete(components.get(kind.__name__), kind)
     return dict(zip(map(_key, types), map(_plain, found), strict=True)), _plain(components)
+
+
+def _all_of(base: type[Struct]) -> Iterator[type[Struct]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _all_of(kind)
+
+
+def _complete(schema: Json | None, kind: type[Struct]) -> None:
+    """A server sends every field of an answer: the defaults are for readers of older servers."""
+    config = kind.__struct_config__
+    if schema is None or config.forbid_unknown_fields or config.omit_defaults:
+        return
+    schema["required"] = list(schema["properties"])
+    for field in schema["properties"].values():
+        field.pop("default", None)
 
 
 def _plain(schema: Any) -> Any:
@@ -222,7 +243,7 @@ def _responses(route: Route, schemas: dict[Any, Json]) -> Json:
 
 def _headers(route: Route, status: int, kind: Any) -> Json:
     headers: Json = {}
-    if kind is IntentOut:
+    if kind is Intent:
         headers["ETag"] = _header("The intent's revision, for If-Match.", required=True)
     if status == 201:
         headers["Location"] = _header("Where it is found.", required=True)

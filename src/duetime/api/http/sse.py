@@ -28,7 +28,9 @@ from duetime.protocol.filter import Filter
 from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
 from duetime.protocol.terms import Callback
 from duetime.protocol.view import limited_ms
-from duetime.timefmt import iso
+from duetime.wire.event import EventBody
+from duetime.wire.shapes import written
+from duetime.wire.views import STATUSES
 
 # How long recording goes on without a listener, and how often a quiet stream says it lives.
 _LINGER_S = 15 * 60
@@ -46,22 +48,6 @@ Place = tuple[int, int]
 """The id of an event: the log's position behind the batch, and the number in it."""
 
 
-class EventOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One transition."""
-
-    intent_id: str
-    status: str
-    previous_status: str | None
-    at: str
-    delivery: int
-    attempts: int
-    precision_tier: str
-    lane: str
-    late_ms: int | None
-    limited_ms: int
-    error: str | None
-
-
 class Event(Struct, frozen=True):
     """A transition at its place, ready to be sent."""
 
@@ -69,7 +55,7 @@ class Event(Struct, frozen=True):
     intent: Intent
     status: Status
     text: bytes
-    shown: EventOut
+    shown: EventBody
 
 
 class Wanted(Struct, frozen=True):
@@ -241,13 +227,13 @@ def _error_of(change: Change, intent: Intent) -> Error | None:
     return error if (error.at_ms, error.delivery) == (change.at_ms, change.delivery) else None
 
 
-def _shown(change: Change, intent: Intent) -> EventOut:
+def _shown(change: Change, intent: Intent) -> EventBody:
     error = _error_of(change, intent)
-    return EventOut(
+    return EventBody(
         intent_id=change.id,
-        status=change.new.name,
-        previous_status=change.old.name if change.old is not None else None,
-        at=iso(change.at_ms),
+        status=STATUSES[change.new],
+        previous_status=None if change.old is None else STATUSES[change.old],
+        at=written(change.at_ms),
         delivery=change.delivery,
         attempts=intent.attempt,
         precision_tier=intent.terms.tier.name,

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from duetime.api.codec import rates
 from duetime.api.codec.filters import check_names, filter_from, number_from
 from duetime.api.codec.intent_decoder import tier_named
 from duetime.api.http.endpoint import Call
@@ -26,15 +25,16 @@ from duetime.protocol.filter import Filter
 from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
 from duetime.refusals import error_of
+from duetime.wire import rates
 from duetime.wire.admin import (
-    FailedOut,
+    Bulk,
+    Failure,
     FilterIn,
-    LaneOut,
+    Lane,
     LanePatch,
     ManyDeadLetters,
-    ManyOut,
-    TierOut,
     TierPatch,
+    TierSize,
 )
 
 _many = msgspec.json.Decoder(ManyDeadLetters)
@@ -51,7 +51,7 @@ Verb = Callable[[list[str]], Awaitable[list[Any]]]
 class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
     """Lanes that hold something, are paused, are asked for, or have settings; by name."""
 
-    lanes: list[LaneOut]
+    lanes: list[Lane]
     next_cursor: str | None = None
 
 
@@ -80,13 +80,13 @@ class DeadLetters:
                 path="$",
             )
         ids = many.intent_ids if many.intent_ids is not None else await self._found(many)
-        failed: list[FailedOut] = []
+        failed: list[Failure] = []
         for start in range(0, len(ids), _TOGETHER):
             part = ids[start : start + _TOGETHER]
             for id, answer in zip(part, await verb(part), strict=True):
                 if isinstance(answer, DuetimeError):
-                    failed.append(FailedOut(intent_id=id, error_code=answer.code, message=answer.message))
-        return Answer(encode(ManyOut(matched=len(ids), done=len(ids) - len(failed), failed=failed)))
+                    failed.append(Failure(intent_id=id, error_code=answer.code, message=answer.message))
+        return Answer(encode(Bulk(matched=len(ids), done=len(ids) - len(failed), failed=failed)))
 
     async def _found(self, many: ManyDeadLetters) -> list[str]:
         assert many.filter is not None
@@ -127,7 +127,7 @@ class Admin:
         tier = tier_named(call.params["tier"], "tier")
         concurrency = call.read(_tier).concurrency
         await self._service.running.ask(Resize(tier, concurrency))
-        return Answer(encode(TierOut(tier=tier.name, concurrency=concurrency)))
+        return Answer(encode(TierSize(tier=tier.name, concurrency=concurrency)))
 
     async def lanes(self, call: Call) -> Answer:
         """A page of them by name. Sorting the names of a million entities is not for the loop."""
@@ -178,9 +178,9 @@ def _behind(sources: list[list[str]], cursor: str, limit: int) -> list[str]:
     return list(dict.fromkeys(nsmallest(limit * len(sources), behind)))[:limit]
 
 
-def _lane_out(engine: Engine, name: str) -> LaneOut:
+def _lane_out(engine: Engine, name: str) -> Lane:
     lane, settings = engine.lane(name), engine.lane_settings(name)
-    return LaneOut(
+    return Lane(
         name=name,
         paused=lane.paused,
         pushed=lane.pushed,

@@ -18,8 +18,8 @@ from duetime.insight.health import Health, Readiness
 from duetime.insight.predictions import Predictions
 from duetime.insight.replay import Life, Past
 from duetime.limits import AUTOSCALE_TARGET_S_MAX, PAGE_MAX
-from duetime.wire.admin import LaneOut, LanePatch, ManyDeadLetters, ManyOut, TierOut, TierPatch
-from duetime.wire.intent import Nothing, PageOut
+from duetime.wire.admin import Bulk, Lane, LanePatch, ManyDeadLetters, TierPatch, TierSize
+from duetime.wire.intent import Nothing, Page
 
 _LANES: Final = (
     Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
@@ -36,7 +36,7 @@ def dead_letter_routes(letters: DeadLetters) -> list[Route]:
         "tag": "Dead letters",
         "body": ManyDeadLetters,
         "bulk": True,
-        "answers": {200: ManyOut},
+        "answers": {200: Bulk},
         "parameters": (REQUEST_ID,),
         "errors": (e.NotJson, e.InvalidField, e.UnknownTier, e.BadQuery, e.KeyReused, *_NOT_NOW),
         "write": True,
@@ -45,7 +45,7 @@ def dead_letter_routes(letters: DeadLetters) -> list[Route]:
         Route(
             method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
             name="listDeadLetters", summary="Dead letters with their errors", about=BY_TAGS,
-            tag="Dead letters", answers={200: PageOut}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
+            tag="Dead letters", answers={200: Page}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
         Route(
             path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",
@@ -86,7 +86,7 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
         Route(
             path="/v1/admin/lanes/{lane:path}", handler=admin.set_lane, name="setLane",
             summary="Change the limits of a lane immediately",
-            **lane | {"method": "PATCH", "body": LanePatch, "body_required": True, "answers": {200: LaneOut}},
+            **lane | {"method": "PATCH", "body": LanePatch, "body_required": True, "answers": {200: Lane}},
         ),
         Route(
             path="/v1/admin/lanes/{lane:path}/pause", handler=admin.pause, name="pauseLane",
@@ -99,7 +99,7 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
         Route(
             method="PATCH", path="/v1/admin/tiers/{tier}", handler=admin.resize, role=Role.admin,
             name="resizeTier", summary="Change the number of permits of a tier immediately", tag="Operation",
-            body=TierPatch, answers={200: TierOut}, parameters=(REQUEST_ID,),
+            body=TierPatch, answers={200: TierSize}, parameters=(REQUEST_ID,),
             errors=(e.NotJson, e.UnknownTier, e.InvalidField, e.KeyReused, *_NOT_NOW), write=True,
         ),
         Route(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
@@ -20,9 +22,10 @@ from duetime.errors import DuetimeError, InvalidField
 from duetime.limits import GROUP_MEMBERS_MAX, PAGE_DEFAULT, PAGE_MAX
 from duetime.protocol.intent import Item, member_id
 from duetime.protocol.terms import Terms
-from duetime.wire.group import GroupOut, MadeGroupOut, MemberErrorOut, MoreMembers, NewGroup
-from duetime.wire.history import ParentOut, ParentsOut
+from duetime.wire.group import Group, MadeGroup, MemberError, MoreMembers, NewGroup
+from duetime.wire.history import Parent, Parents
 from duetime.wire.intent import NewIntent
+from duetime.wire.views import STATUSES
 
 _new = msgspec.json.Decoder(NewGroup)
 _more = msgspec.json.Decoder(MoreMembers)
@@ -68,17 +71,16 @@ class Groups:
     async def get(self, call: Call) -> Answer:
         check_names(call.query, ())
         id = call.params["id"]
-        shown = await self._service.get(id)
-        members, left = shown.members or 0, shown.left or 0
+        view = await self._service.get(id)
         return Answer(
             encode(
-                GroupOut(
+                Group(
                     group_id=id,
-                    status=shown.status,
-                    members=members,
-                    joined=shown.joined or 0,
-                    ended=members - left,
-                    left=left,
+                    status=STATUSES[view.status],
+                    members=view.members,
+                    joined=view.joined,
+                    ended=view.members - view.left,
+                    left=view.left,
                 )
             )
         )
@@ -96,11 +98,11 @@ class Groups:
         after = first + len(found)
         return Answer(
             encode(
-                ParentsOut(
+                Parents(
                     items=[
-                        ParentOut(
+                        Parent(
                             intent_id=each.id,
-                            status=None if each.status is None else each.status.name,  # type: ignore[arg-type]
+                            status=None if each.status is None else STATUSES[each.status],
                             result=None if each.result is None else msgspec.Raw(each.result),
                         )
                         for each in found
@@ -142,7 +144,7 @@ class _Batch:
             own = _own(member, place)
             self.add(replace(own, intent_id=member_id(group, first + number), group=group), place)
 
-    async def submit(self, group: str) -> MadeGroupOut:
+    async def submit(self, group: str) -> MadeGroup:
         """What became of it. A callback that is refused is raised: then there is no group of these words."""
         service = self._service
         replies = await service.submit(self._terms, self.items)
@@ -150,20 +152,21 @@ class _Batch:
         if self.items[0].id == group:
             made_of(pairs.pop(0)[1])
         created = existing = 0
-        refused: list[MemberErrorOut] = []
+        refused: list[MemberError] = []
         for item, reply in pairs:
             try:
                 _, known = made_of(reply)
             except DuetimeError as error:
                 service.refused(error)
                 shown = problems.problem(error)
-                refused.append(MemberErrorOut(intent_id=item.id, status=error.status, error=shown))
+                refused.append(MemberError(intent_id=item.id, status=error.status, error=shown))
                 continue
             created += not known
             existing += known
-        return MadeGroupOut(
+        then: Any = service.show.view(await service.get(group))
+        return MadeGroup(
             group_id=group,
-            then=await service.get(group),
+            then=then,
             created=created,
             existing=existing,
             failed=len(refused),
@@ -198,7 +201,7 @@ def group_routes(groups: Groups) -> list[Route]:
         Route(
             method="POST", path="/v1/groups", handler=groups.create, role=Role.submit, name="createGroup",
             summary="Create a group: members and a callback", tag="Groups", body=NewGroup,
-            bulk=True, answers={201: MadeGroupOut, 200: MadeGroupOut}, parameters=(REQUEST_ID,),
+            bulk=True, answers={201: MadeGroup, 200: MadeGroup}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.IdExists, e.KeyReused, e.TimeMissing, e.DeadlineTooEarly,
                 e.InThePast, e.InvalidField, e.BadTarget, e.BadUrl, e.UnknownTier, e.Busy, e.RateLimited,
@@ -208,13 +211,13 @@ def group_routes(groups: Groups) -> list[Route]:
         ),
         Route(
             method="GET", path=one, handler=groups.get, role=Role.read, name="getGroup",
-            summary="Progress of a group", tag="Groups", answers={200: GroupOut},
+            summary="Progress of a group", tag="Groups", answers={200: Group},
             errors=(e.BadQuery, e.NoSuchIntent, e.NotReady),
         ),
         Route(
             method="POST", path=f"{one}/members", handler=groups.add, role=Role.submit, name="addMembers",
             summary="Add members to a group", tag="Groups", body=MoreMembers, bulk=True,
-            answers={200: MadeGroupOut}, parameters=(REQUEST_ID,),
+            answers={200: MadeGroup}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.TooLarge, e.NoSuchIntent, e.KeyReused, e.TimeMissing, e.InvalidField,
                 e.BadTarget, e.BadUrl, e.UnknownTier, e.Busy, e.RateLimited, e.NotReady, e.LogUnavailable,
@@ -224,7 +227,7 @@ def group_routes(groups: Groups) -> list[Route]:
         Route(
             method="GET", path="/v1/intents/{id}/parents", handler=groups.parents, role=Role.read,
             name="getParents", summary="Dependencies or group members, with their results",
-            tag="Intents", answers={200: ParentsOut},
+            tag="Intents", answers={200: Parents},
             parameters=(
                 Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
                 Parameter("cursor", "Where to go on: nextCursor of the page before."),

@@ -21,15 +21,8 @@ from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, Too
 from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX, REQUEST_ONE_BYTES_MAX
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Intent
-from duetime.wire.intent import (
-    CancelIntent,
-    IntentOut,
-    NewIntent,
-    Nothing,
-    PageOut,
-    PatchIntent,
-    ReviveIntent,
-)
+from duetime.protocol.view import View
+from duetime.wire.intent import CancelIntent, NewIntent, Nothing, Page, PatchIntent, ReviveIntent
 
 encode = msgspec.json.Encoder().encode
 _new = msgspec.json.Decoder(NewIntent)
@@ -68,11 +61,11 @@ class Intents:
         news = await _read_all(call)
         show = self._service.show
         brief = "return=minimal" in (call.header(b"prefer") or "").lower()
-        made = await self._service.create_many(news, request_id(call), show.brief if brief else show.written)
+        made = await self._service.create_many(news, request_id(call), show.brief if brief else show.intent)
         return Answer(encode(made), headers=[_BRIEF] if brief else [])
 
     async def get(self, call: Call) -> Answer:
-        return _shown(await self._service.get(call.params["id"]))
+        return self._shown(await self._service.get(call.params["id"]))
 
     async def page(self, call: Call) -> Answer:
         return Answer(encode(await page_of(self._service, call, filter_from(call.query, *PAGING))))
@@ -88,43 +81,49 @@ class Intents:
 
     async def patch(self, call: Call) -> Answer:
         patch = call.read(_patch)
-        return _shown(
+        return self._shown(
             await self._service.patch(call.params["id"], patch, expected_revision(call), request_id(call))
         )
 
     async def cancel(self, call: Call) -> Answer:
         tree = call.read(_cancel).tree if call.body else False
-        return _shown(
+        return self._shown(
             await self._service.cancel(call.params["id"], expected_revision(call), request_id(call), tree)
         )
 
     async def fire_now(self, call: Call) -> Answer:
         no_body(call)
-        return _shown(
+        return self._shown(
             await self._service.fire_now(call.params["id"], expected_revision(call), request_id(call))
         )
 
     async def revive(self, call: Call) -> Answer:
         revive = call.read(_revive) if call.body else ReviveIntent()
-        return _shown(
+        return self._shown(
             await self._service.revive(call.params["id"], revive, expected_revision(call), request_id(call))
         )
+
+    def _shown(self, view: View) -> Answer:
+        etag = (b"etag", b'"%d"' % view.revision)
+        return Answer(bytes(self._service.show.view(view)), 200, [etag])
 
 
 def made(service: Service, intent: Intent, known: bool) -> Answer:
     """The answer to who wanted a new intent, and perhaps has an old one."""
     etag = (b"etag", b'"%d"' % intent.revision)
     if known:
-        return Answer(encode(service.shown(intent)), 200, [etag, _REPLAYED])
+        return Answer(bytes(service.show.view(service.view_of(intent))), 200, [etag, _REPLAYED])
     location = (b"location", b"/v1/intents/%b" % intent.id.encode())
-    return Answer(bytes(service.show.written(intent)), 201, [etag, location])
+    return Answer(bytes(service.show.intent(intent)), 201, [etag, location])
 
 
-async def page_of(service: Service, call: Call, filter: Filter) -> PageOut:
+async def page_of(service: Service, call: Call, filter: Filter) -> Page:
     """One page of a list, as the query says."""
     query = call.query
     limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
-    return await service.page(filter, query.get("order", "newest"), query.get("cursor"), limit)
+    page = await service.page(filter, query.get("order", "newest"), query.get("cursor"), limit)
+    items: Any = [service.show.view(view) for view in page.items]
+    return Page(items=items, next_cursor=page.next_cursor, partial=page.partial)
 
 
 def expected_revision(call: Call) -> int:
@@ -138,10 +137,6 @@ def expected_revision(call: Call) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
         raise BadRevision(f"{text[:32]!r} is not a revision.")
     return int(text)
-
-
-def _shown(intent: IntentOut, status: int = 200) -> Answer:
-    return Answer(encode(intent), status, [(b"etag", b'"%d"' % intent.revision)])
 
 
 def _with_key(new: NewIntent, key: str) -> NewIntent:

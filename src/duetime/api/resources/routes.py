@@ -6,25 +6,25 @@ from typing import Any, Final
 
 from duetime import errors as e
 from duetime.api.access.auth import Role
-from duetime.api.codec.brief import BriefBatchOut
 from duetime.api.http.endpoint import Handler
 from duetime.api.http.router import Parameter, Route
 from duetime.api.http.sse import EventStream
 from duetime.api.resources.intents import Intents
 from duetime.errors import DuetimeError
 from duetime.limits import KEY_CHARS_MAX, PAGE_MAX
-from duetime.wire.history import HistoryOut, WhyOut
+from duetime.wire.history import History, Why
 from duetime.wire.intent import (
-    BatchOut,
+    Batch,
+    BriefBatch,
     CancelIntent,
-    IntentOut,
+    Intent,
     NewIntent,
     Nothing,
-    PageOut,
+    Page,
     PatchIntent,
     ReviveIntent,
 )
-from duetime.wire.progress import LogsOut
+from duetime.wire.progress import Logs
 
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
 REQUEST_ID: Final = Parameter(
@@ -94,46 +94,46 @@ def intent_routes(intents: Intents) -> list[Route]:
         Route(
             method="POST", path="/v1/intents", handler=intents.create, role=Role.submit, name="createIntent",
             summary="Create an intent", tag="Intents", body=NewIntent,
-            answers={201: IntentOut, 200: IntentOut}, parameters=(_KEY, REQUEST_ID),
+            answers={201: Intent, 200: Intent}, parameters=(_KEY, REQUEST_ID),
             errors=_SUBMIT_ERRORS, write=True,
         ),
         Route(
             method="POST", path="/v1/intents/batch", handler=intents.create_many, role=Role.submit,
             name="createIntents", summary="Create many intents in one append", tag="Intents",
-            body=list[NewIntent], ndjson=True, bulk=True, answers={200: BatchOut | BriefBatchOut},
+            body=list[NewIntent], ndjson=True, bulk=True, answers={200: Batch | BriefBatch},
             parameters=(_PREFER, REQUEST_ID),
             errors=_BATCH_ERRORS, write=True,
         ),
         Route(
             method="GET", path="/v1/intents", handler=intents.page, role=Role.read, name="listIntents",
             summary="Intents, newest first or by due time", about=BY_TAGS, tag="Intents",
-            answers={200: PageOut},
+            answers={200: Page},
             parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
         Route(
             method="GET", path=one, handler=intents.get, role=Role.read, name="getIntent",
-            summary="Get an intent", tag="Intents", answers={200: IntentOut},
+            summary="Get an intent", tag="Intents", answers={200: Intent},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         Route(
             method="PATCH", path=one, handler=intents.patch, role=Role.submit, name="patchIntent",
             summary="Change an intent that is neither final nor in flight", tag="Intents", body=PatchIntent,
-            answers={200: IntentOut}, parameters=(*REVISION, REQUEST_ID),
+            answers={200: Intent}, parameters=(*REVISION, REQUEST_ID),
             errors=(*_CHANGE_ERRORS, e.NotPatchable), write=True,
         ),
         Route(
             method="GET", path=f"{one}/history", handler=intents.history, role=Role.read, name="getHistory",
-            summary="Every transition and attempt", tag="Intents", answers={200: HistoryOut},
+            summary="Every transition and attempt", tag="Intents", answers={200: History},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         Route(
             method="GET", path=f"{one}/logs", handler=intents.logs, role=Role.read, name="getLogs",
-            summary="Log lines of the newest attempt", tag="Intents", answers={200: LogsOut},
+            summary="Log lines of the newest attempt", tag="Intents", answers={200: Logs},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         Route(
             method="GET", path=f"{one}/why", handler=intents.why, role=Role.read, name="getWhy",
-            summary="Why it has not run yet, or how it ended", tag="Intents", answers={200: WhyOut},
+            summary="Why it has not run yet, or how it ended", tag="Intents", answers={200: Why},
             errors=(e.NoSuchIntent, e.NotReady),
         ),
         _verb(
@@ -165,7 +165,7 @@ def _verb(
         tag="Intents",
         body=body,
         body_required=False,
-        answers={200: IntentOut},
+        answers={200: Intent},
         parameters=(*REVISION, REQUEST_ID),
         errors=(*_CHANGE_ERRORS, *errors),
         write=True,

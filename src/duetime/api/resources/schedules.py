@@ -15,7 +15,6 @@ from duetime import errors as e
 from duetime.api.access.auth import Role, check_target, is_bound
 from duetime.api.codec import times as moments
 from duetime.api.codec.filters import check_names, number_from
-from duetime.api.codec.intent_encoder import of_terms
 from duetime.api.http.endpoint import Call, Handler
 from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
@@ -28,11 +27,12 @@ from duetime.errors import DuetimeError, InvalidField
 from duetime.limits import DAY_MS, SCHEDULE_ID_CHARS_MAX
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
 from duetime.protocol.terms import Bare, Terms, lane_of
-from duetime.timefmt import iso, iso_or_none
-from duetime.wire.intent import IntentOut, Nothing
-from duetime.wire.schedule import NewSchedule, NextOut, PlannedOut, ScheduleOut, SchedulesOut
+from duetime.wire import schedule as wire
+from duetime.wire import views
+from duetime.wire.intent import Intent, Nothing
+from duetime.wire.shapes import written
 
-_new = msgspec.json.Decoder(NewSchedule)
+_new = msgspec.json.Decoder(wire.NewSchedule)
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 _NEXT_DEFAULT, _NEXT_MAX = 5, 100
 # How many ticks of a cron rule tell how often it ticks, and of how many rules that is remembered.
@@ -49,10 +49,10 @@ class Schedules:
     async def page(self, call: Call) -> Answer:
         check_names(call.query, ())
         tables = await self._service.running.schedules()
-        return Answer(encode(SchedulesOut(schedules=[shown(table) for table in tables])))
+        return Answer(encode(wire.Schedules(schedules=[self._shown(table) for table in tables])))
 
     async def get(self, call: Call) -> Answer:
-        return _answer(await self._service.running.schedule(call.params["id"]))
+        return self._answer(await self._service.running.schedule(call.params["id"]))
 
     async def put(self, call: Call) -> Answer:
         new, id = call.read(_new), call.params["id"]
@@ -81,7 +81,7 @@ class Schedules:
             source=new.source,
         )
         schedule = await self._owned(schedule)
-        return _answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
+        return self._answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
 
     async def _owned(self, schedule: Schedule) -> Schedule:
         """A schedule of a token that has a rate: all of its schedules together keep within it."""
@@ -115,17 +115,17 @@ class Schedules:
     async def delete(self, call: Call) -> Answer:
         no_body(call)
         id, revision = await self._own(call), expected_revision(call)
-        return _answer(await self._service.running.drop_schedule(id, revision))
+        return self._answer(await self._service.running.drop_schedule(id, revision))
 
     async def pause(self, call: Call) -> Answer:
         no_body(call)
         id, revision = await self._own(call), expected_revision(call)
-        return _answer(await self._service.running.pause_schedule(id, revision))
+        return self._answer(await self._service.running.pause_schedule(id, revision))
 
     async def resume(self, call: Call) -> Answer:
         no_body(call)
         id, revision = await self._own(call), expected_revision(call)
-        return _answer(await self._service.running.resume_schedule(id, revision))
+        return self._answer(await self._service.running.resume_schedule(id, revision))
 
     async def trigger(self, call: Call) -> Answer:
         no_body(call)
@@ -139,13 +139,19 @@ class Schedules:
             if paid is not None:
                 paid.keep(0)
             raise
-        return Answer(encode(self._service.show(view)), 201)
+        return Answer(bytes(self._service.show.view(view)), 201)
 
     async def next(self, call: Call) -> Answer:
         check_names(call.query, ("count",))
         count = number_from(call.query, "count", _NEXT_DEFAULT, 1, _NEXT_MAX)
         times = await self._service.running.next_ticks(call.params["id"], count)
-        return Answer(encode(NextOut(times=[iso(time_ms) for time_ms in times])))
+        return Answer(encode(wire.NextTicks(times=[written(time_ms) for time_ms in times])))
+
+    def _answer(self, table: Timetable) -> Answer:
+        return Answer(encode(self._shown(table)), 200, [(b"etag", b'"%d"' % table.revision)])
+
+    def _shown(self, table: Timetable) -> wire.Schedule:
+        return views.schedule(table, written, Raw, self._service.show.terms(table.schedule.terms))
 
 
 def _period_ms(schedule: Schedule, now_ms: int) -> int:
@@ -164,42 +170,6 @@ def _cron_ms(cron: str, zone: str, day: int) -> int:
     return max(1, (last - first) // (_CRON_TICKS - 1))
 
 
-def shown(table: Timetable) -> ScheduleOut:
-    """A schedule as the API shows it."""
-    schedule = table.schedule
-    payload = Raw(schedule.payload) if schedule.payload else None
-    return ScheduleOut(
-        id=table.id,
-        cron=schedule.cron or None,
-        every_ms=schedule.every_ms or None,
-        zone=schedule.zone,
-        jitter_ms=schedule.jitter_ms,
-        start=iso_or_none(schedule.start_ms),
-        end=iso_or_none(schedule.end_ms),
-        overlap=schedule.overlap.name,  # type: ignore[arg-type]  # the names are those of the Literal
-        misfire=schedule.misfire.name,  # type: ignore[arg-type]  # the names are those of the Literal
-        catch_up=schedule.catch_up,
-        source=schedule.source,
-        intent=PlannedOut(payload=payload, **of_terms(schedule.terms)),
-        paused=table.paused,
-        next_at=None if table.paused else iso_or_none(table.next_ms),
-        last_at=iso_or_none(table.newest_ms),
-        last_intent_id=table.last_id or None,
-        queued_at=iso_or_none(table.queued_ms),
-        made=table.made,
-        skipped=table.skipped,
-        missed=table.missed,
-        refused=table.refused or None,
-        revision=table.revision,
-        created_at=iso(table.created_at_ms),
-        updated_at=iso(table.updated_at_ms),
-    )
-
-
-def _answer(table: Timetable) -> Answer:
-    return Answer(encode(shown(table)), 200, [(b"etag", b'"%d"' % table.revision)])
-
-
 _ONE = "/v1/schedules/{id}"
 _READ = (e.BadQuery, e.NoSuchSchedule, e.NotReady)
 _WRITE = (
@@ -213,27 +183,27 @@ def schedule_routes(schedules: Schedules) -> list[Route]:
     return [
         Route(
             method="GET", path="/v1/schedules", handler=schedules.page, role=Role.read, name="listSchedules",
-            summary="All schedules", tag="Schedules", answers={200: SchedulesOut},
+            summary="All schedules", tag="Schedules", answers={200: wire.Schedules},
             errors=(e.BadQuery, e.NotReady),
         ),
         Route(
             method="GET", path=_ONE, handler=schedules.get, role=Role.read, name="getSchedule",
-            summary="Get a schedule", tag="Schedules", answers={200: ScheduleOut}, errors=_READ,
+            summary="Get a schedule", tag="Schedules", answers={200: wire.Schedule}, errors=_READ,
         ),
         Route(
             method="PUT", path=_ONE, handler=schedules.put, role=Role.submit, name="putSchedule",
-            summary="Create or replace a schedule", tag="Schedules", body=NewSchedule,
-            answers={200: ScheduleOut}, parameters=(*REVISION, REQUEST_ID),
+            summary="Create or replace a schedule", tag="Schedules", body=wire.NewSchedule,
+            answers={200: wire.Schedule}, parameters=(*REVISION, REQUEST_ID),
             errors=(*_WRITE, e.BadTarget, e.BadUrl, e.UnknownTier, e.TooLarge, e.Busy), write=True,
         ),
         Route(
             method="DELETE", path=_ONE, handler=schedules.delete, role=Role.submit, name="deleteSchedule",
-            summary="Delete a schedule; its intents are kept", tag="Schedules", answers={200: ScheduleOut},
+            summary="Delete a schedule; its intents are kept", tag="Schedules", answers={200: wire.Schedule},
             parameters=(*REVISION, REQUEST_ID), errors=_WRITE, write=True,
         ),
         Route(
             method="GET", path=f"{_ONE}/next", handler=schedules.next, role=Role.read, name="getNextTicks",
-            summary="Next ticks of a schedule", tag="Schedules", answers={200: NextOut},
+            summary="Next ticks of a schedule", tag="Schedules", answers={200: wire.NextTicks},
             parameters=(
                 Parameter("count", "How many.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
             ),
@@ -244,7 +214,7 @@ def schedule_routes(schedules: Schedules) -> list[Route]:
         Route(
             method="POST", path=f"{_ONE}/trigger", handler=schedules.trigger, role=Role.submit,
             name="triggerSchedule", summary="Create one extra intent of a schedule now", tag="Schedules",
-            body=Nothing, body_required=False, answers={201: IntentOut}, parameters=(REQUEST_ID,),
+            body=Nothing, body_required=False, answers={201: Intent}, parameters=(REQUEST_ID,),
             errors=(
                 e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.RateLimited,
                 e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
@@ -265,7 +235,7 @@ def _verb(verb: str, handler: Handler, name: str, summary: str) -> Route:
         tag="Schedules",
         body=Nothing,
         body_required=False,
-        answers={200: ScheduleOut},
+        answers={200: wire.Schedule},
         parameters=(*REVISION, REQUEST_ID),
         errors=_WRITE,
         write=True,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from duetime.cli.args import time_args
-from duetime.cli.args.options import option
-from duetime.client.app.times import moment_of
-from duetime.client.http.request_types import Filter
+from duetime.cli.args.options import option, tags
+from duetime.client.http.requests import Filter
 from duetime.clock import SystemClock
+from duetime.timefmt import moment_of
 
 WHICH = "Filters"
 
@@ -67,14 +65,3 @@ def made(
     if until is not None:
         filter["until"] = moment_of(time_args.moment(until, SystemClock().now_ms()))
     return filter
-
-
-def tags(given: Sequence[str]) -> dict[str, str]:
-    """`K=V` as a mapping."""
-    found: dict[str, str] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not (name and equals):
-            raise typer.BadParameter(f"{each!r} does not have the form name=value", param_hint="--tag")
-        found[name] = value
-    return found

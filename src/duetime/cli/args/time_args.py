@@ -6,9 +6,9 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from duetime.client.app.times import delay_ms, moment_ms, moment_of
+from duetime.client.app.times import delay_ms, moment_ms
 from duetime.errors import InvalidField
-from duetime.timefmt import iso
+from duetime.timefmt import iso, moment_of
 
 HINT = (
     'Examples: 2030-01-31T09:00+01:00, "in 30s", "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00", '

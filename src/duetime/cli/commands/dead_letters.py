@@ -11,9 +11,9 @@ from duetime.cli.args import filters, server
 from duetime.cli.commands import intents
 from duetime.cli.ui import output
 from duetime.client.http.client import Client
-from duetime.client.http.models import Bulk
-from duetime.client.http.request_types import Filter
+from duetime.client.http.requests import Filter
 from duetime.errors import DuetimeError, Refused
+from duetime.wire.admin import Bulk
 
 app = typer.Typer(help="List, revive and purge dead letters.", no_args_is_help=True)
 

@@ -19,14 +19,12 @@ import typer
 from duetime import App, Planned, Reject, Retry, Status, current
 from duetime.cli.ui import output
 from duetime.cli.ui.demo_report import Board, Figures, screen, show
-from duetime.client.app.times import moment_of
 from duetime.errors import BadConfig
 from duetime.limits import TIER_NAMES
 from duetime.protocol.command import Pause, Resume
-from duetime.protocol.effect import Change
-from duetime.protocol.intent import FINAL
-from duetime.protocol.terms import Entity, Task
-from duetime.protocol.view import View
+from duetime.timefmt import moment_of
+from duetime.wire.event import Transition
+from duetime.wire.intent import Intent
 
 if TYPE_CHECKING:
     from duetime.cli.commands.demo_server import ServerDemo
@@ -187,8 +185,8 @@ class Demo(Board):
             self.problems.append(f"{account} got message {number} after {last}")
         self._last[account] = number
 
-    def _changed(self, change: Change) -> None:
-        self.moved(change.id, change.old, change.new)
+    def _changed(self, change: Transition) -> None:
+        self.moved(change.intent_id, change.previous_status, change.status)
 
     # The run.
 
@@ -244,24 +242,25 @@ class Demo(Board):
 
     # The result.
 
-    def figures(self, views: list[View]) -> Figures:
-        mine = [view for view in views if view.id in self.submitted]
-        statuses = Counter(view.status.name for view in mine)
-        kinds = Counter(self._kind(view) for view in mine)
+    def figures(self, intents: list[Intent]) -> Figures:
+        mine = [intent for intent in intents if intent.intent_id in self.submitted]
+        statuses = Counter(intent.status.value for intent in mine)
+        kinds = Counter(self._kind(intent) for intent in mine)
         missing = len(self.submitted) - len(mine)
         if missing:
             self.problems.append(f"{missing} intents are gone")
-        for view in views:
-            if view.status not in FINAL:
-                self.problems.append(f"{view.id} is still {view.status.name}")
-        for view in mine:
-            if view.status in FINAL and view.status is not ENDS[self._kind(view)]:
-                self.problems.append(f"a {self._kind(view)} one, {view.id}, ended as {view.status.name}")
-        ended = sum(statuses[status.name] for status in FINAL)
+        for intent in intents:
+            if not intent.status.final:
+                self.problems.append(f"{intent.intent_id} is still {intent.status}")
+        for intent in mine:
+            kind = self._kind(intent)
+            if intent.status.final and intent.status is not ENDS[kind]:
+                self.problems.append(f"a {kind} one, {intent.intent_id}, ended as {intent.status}")
+        ended = sum(statuses[status] for status in Status if status.final)
         return Figures(
             submitted=len(self.submitted),
             earlier=self.earlier,
-            statuses={status.name: statuses[status.name] for status in Status},
+            statuses={status.value: statuses[status] for status in Status},
             kinds={kind: kinds[kind] for kind in ENDS},
             deliveries=self.deliveries,
             tiers=[self.tier_figures(index) for index in range(len(TIER_NAMES))],
@@ -269,16 +268,15 @@ class Demo(Board):
             accounted=ended == len(self.submitted) and not self.problems,
         )
 
-    def _kind(self, view: View) -> str:
-        target = view.terms.target
-        if isinstance(target, Entity):
+    def _kind(self, intent: Intent) -> str:
+        if intent.entity is not None:
             return "account"
-        assert isinstance(target, Task)
-        return target.name
+        assert intent.task is not None
+        return intent.task.name
 
 
 def _live(overview: Any) -> int:
-    return sum(number for name, number in overview.counts.items() if Status[name] not in FINAL)
+    return sum(number for name, number in overview.counts.items() if not Status[name].final)
 
 
 def _show_next(data: Path | None, server: bool) -> None:

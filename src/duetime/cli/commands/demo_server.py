@@ -23,13 +23,13 @@ from duetime import Status
 from duetime.cli.ui import output
 from duetime.cli.ui.demo_report import Board, Figures, screen
 from duetime.client.app.ids import Ids
-from duetime.client.app.times import moment_ms, moment_of
+from duetime.client.app.times import moment_ms
 from duetime.client.http.client import Client
-from duetime.client.http.models import Intent
 from duetime.client.http.request_types import NewIntent
 from duetime.errors import BadConfig
 from duetime.limits import TIER_NAMES
-from duetime.protocol.intent import FINAL
+from duetime.timefmt import moment_of
+from duetime.wire.intent import Intent
 
 # How each kind ends, and its share in percent.
 ENDS = {
@@ -170,9 +170,9 @@ class ServerDemo(Board):
             async for event in events:
                 if event.gap:  # events were dropped: read the state instead
                     for each in [each async for each in client.every(tags={"demo": self.run_id})]:
-                        self._moved(client, each.intent_id, Status[each.status])
+                        self._moved(client, each.intent_id, each.status)
                 else:
-                    self._moved(client, event.intent_id, Status[event.status])
+                    self._moved(client, event.intent_id, event.status)
 
     def _moved(self, client: Client, id: str, new: Status) -> None:
         kind = self.kind_of.get(id)
@@ -182,7 +182,7 @@ class ServerDemo(Board):
         self.status_of[id] = new
         if new is Status.DEAD_LETTERED and kind == "revived":
             self._revivals.add(asyncio.create_task(_revive(client, id)))
-        elif new in FINAL:
+        elif new.final:
             self._ended.add(id)
             if len(self._ended) == self.count:
                 self._all_ended.set()
@@ -202,14 +202,14 @@ class ServerDemo(Board):
             self.problems.append(f"{missing} intents are gone")
         for each in found:
             kind, arrived = self.kind_of[each.intent_id], self.arrived[each.intent_id]
-            if each.status != ENDS[kind].name:
+            if each.status is not ENDS[kind]:
                 self.problems.append(f"a {kind} one, {each.intent_id}, is {each.status}")
             elif arrived != each.delivery:
                 self.problems.append(f"{each.intent_id} had {each.delivery} deliveries, {arrived} arrived")
         return Figures(
             submitted=len(self.kind_of),
             earlier=0,
-            statuses={status.name: statuses[status.name] for status in Status},
+            statuses={status.value: statuses[status] for status in Status},
             kinds={kind: kinds[kind] for kind in ENDS},
             deliveries=self.arrived.total(),
             tiers=[self.tier_figures(index) for index in range(len(TIER_NAMES))],

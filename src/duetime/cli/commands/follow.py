@@ -10,7 +10,7 @@ import typer
 from duetime.cli.args import filters, server, time_args
 from duetime.cli.ui import observed, output
 from duetime.client.http.client import Client
-from duetime.client.http.models import Transition
+from duetime.wire.event import Transition
 
 COLOURS = {
     "ACKED": "green",

@@ -10,7 +10,7 @@ import typer
 from duetime.cli.args import server
 from duetime.cli.commands import chronoscope
 from duetime.cli.ui import output, render
-from duetime.client.http.models import Health
+from duetime.client.http.chronoscope_models import Health
 
 COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
 

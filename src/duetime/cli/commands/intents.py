@@ -1,4 +1,4 @@
-"""`duetime get`, `list`, `why`, `history`, `logs`, `cancel`, `fire`, `revive`: one call of the API each."""
+"""`duetime get`, `list`, `why`, `history`, `logs`, `cancel`, `fire`, `patch`, `revive`: one call each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import typer
 from msgspec import Raw, Struct
 
 from duetime.cli.args import filters, options, server, time_args
-from duetime.cli.commands import schedule
 from duetime.cli.ui import output, render
 from duetime.client.app.call import Call
 from duetime.client.http.client import Client
-from duetime.client.http.models import Intent
-from duetime.client.http.request_types import Revival
 from duetime.errors import DuetimeError
+from duetime.wire.intent import Intent
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The intent's id.")]
 IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="One or more intent ids.")]
@@ -249,11 +247,10 @@ def fire(
     _each(ids, lambda client, id: client.fire_now(id, expected_revision=revision), as_json, url, token)
 
 
+@options.with_options(options.REVIVE)
 def revive(
     ids: IdsArgument,
-    delay: options.In = None,
-    at: options.At = None,
-    payload: options.Payload = None,
+    given: options.Given,
     revision: RevisionOption = None,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
@@ -267,13 +264,34 @@ def revive(
 
       duetime revive order-7 --in 1h --payload @corrected.json
     """
-    changes: Revival = {}
-    if delay is not None or at is not None:
-        changes["execute_at"] = schedule.moment_of_options(delay, at)
-    if payload is not None:
-        changes["payload"] = schedule.read_json(payload, "--payload")
+    changes = options.changed_fields(given, options.REVIVE)
     _each(
         ids, lambda client, id: client.revive(id, expected_revision=revision, **changes), as_json, url, token
+    )
+
+
+@options.with_options(options.PATCH)
+def patch(
+    ids: IdsArgument,
+    given: options.Given,
+    revision: RevisionOption = None,
+    as_json: output.JsonFlag = False,
+    url: server.UrlOption = None,
+    token: server.TokenOption = None,
+) -> None:
+    """Change intents that wait. Options that are not given stay as they are.
+
+    Examples:
+
+      duetime patch order-7 --at "tomorrow 9:00" --priority high
+
+      duetime patch order-7 --deadline none
+    """
+    changes = options.changed_fields(given, options.PATCH)
+    if not changes:
+        raise typer.BadParameter("nothing is to be changed: give at least one option")
+    _each(
+        ids, lambda client, id: client.patch(id, expected_revision=revision, **changes), as_json, url, token
     )
 
 

@@ -9,10 +9,10 @@ import typer
 
 from duetime.cli.args import server
 from duetime.cli.ui import output
-from duetime.client.app.plan import PRIORITIES
 from duetime.client.http.client import Client
-from duetime.client.http.models import Lane
 from duetime.client.http.request_types import LaneChanges
+from duetime.wire.admin import Lane
+from duetime.wire.intent import PRIORITIES
 
 app = typer.Typer(help="List queues; limit, order, pause and resume them.", no_args_is_help=True)
 

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from duetime.cli.args import time_args
 from duetime.cli.ui import output
-from duetime.client.app.times import moment_of
 from duetime.clock import SystemClock
 from duetime.errors import BadConfig
+from duetime.timefmt import moment_of
 
 PORT = 9_000
 # Characters of a body in the output; `--json` has the whole body.

@@ -9,8 +9,8 @@ import typer
 
 from duetime.cli.args import server, time_args
 from duetime.cli.ui import output, render
-from duetime.client.app.times import moment_of
 from duetime.clock import SystemClock
+from duetime.timefmt import moment_of
 
 
 def replay(

@@ -6,56 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from duetime.cli.args import filters, options, server, time_args
-from duetime.cli.args.options import option
-from duetime.cli.commands.schedule import read_json, retry_of, target_of
+from duetime.cli.args import options, server, time_args
 from duetime.cli.ui import output, render
-from duetime.client.app.times import delay_ms, moment_of
 from duetime.client.http.client import Client
-from duetime.client.http.models import Schedule
 from duetime.client.http.transport import Request
-from duetime.clock import SystemClock
 from duetime.duration_text import exact
+from duetime.wire.schedule import Schedule
 
 app = typer.Typer(help="List, create, pause, trigger and delete schedules.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Schedule id.")]
-RULE = "Recurrence"
-CronOption = Annotated[
-    str | None, option("--cron", shown="RULE", said='Cron expression: "0 9 * * MON-FRI".', group=RULE)
-]
-EveryOption = Annotated[
-    str | None, option("--every", shown="SPAN", said="Interval: 30s, 5m, 1h.", group=RULE)
-]
-ZoneOption = Annotated[
-    str | None,
-    option("--zone", shown="ZONE", said="Time zone, such as Europe/Paris (default: UTC).", group=RULE),
-]
-JitterOption = Annotated[
-    str | None,
-    option("--jitter", shown="SPAN", said="Maximum added delay per tick, to spread load.", group=RULE),
-]
-StartOption = Annotated[
-    str | None, option("--start", shown="TIME", said="No tick before this time.", group=RULE)
-]
-EndOption = Annotated[str | None, option("--end", shown="TIME", said="No tick after this time.", group=RULE)]
-OverlapOption = Annotated[
-    str | None,
-    option(
-        "--overlap",
-        shown="ALLOW|SKIP|QUEUE_ONE|CANCEL_RUNNING",
-        said="What a tick does while an earlier intent has not ended.",
-        group=RULE,
-    ),
-]
-MisfireOption = Annotated[
-    str | None,
-    option("--misfire", shown="ONCE|SKIP|CATCH_UP", said="What happens to missed ticks.", group=RULE),
-]
-CatchUpOption = Annotated[
-    int | None,
-    option("--catch-up", shown="N", said="Maximum missed ticks to run with CATCH_UP.", group=RULE, min=1),
-]
 
 
 @app.command("list")
@@ -76,27 +36,11 @@ def list_(
 
 
 @app.command()
+@options.with_options(options.RECURRENCE, options.PLANNED, options.CALLBACK)
 def put(
     id: IdArgument,
     target: options.Target,
-    cron: CronOption = None,
-    every: EveryOption = None,
-    zone: ZoneOption = None,
-    jitter: JitterOption = None,
-    start: StartOption = None,
-    end: EndOption = None,
-    overlap: OverlapOption = None,
-    misfire: MisfireOption = None,
-    catch_up: CatchUpOption = None,
-    payload: options.Payload = None,
-    tag: options.Tags = None,
-    tier: options.Tier = None,
-    attempts: options.Attempts = None,
-    retry_delay: options.RetryDelay = None,
-    timeout: options.Timeout = None,
-    method: options.Method = None,
-    header: options.Headers = None,
-    body: options.Body = None,
+    given: options.Given,
     as_json: output.JsonFlag = False,
     url: server.UrlOption = None,
     token: server.TokenOption = None,
@@ -109,29 +53,10 @@ def put(
 
       duetime schedules put ping https://example.com/ping --every 5m --overlap skip
     """
-    if (cron is None) == (every is None):
+    rule = options.fields(options.RECURRENCE, given)
+    if ("cron" in rule) == ("every_ms" in rule):
         raise typer.BadParameter("use one of --cron and --every")
-    intent: dict[str, Any] = {
-        **target_of(target, method, header, body, False),
-        **retry_of(attempts, retry_delay, timeout),
-    }
-    if payload is not None:
-        intent["payload"] = read_json(payload, "--payload")
-    if tag:
-        intent["tags"] = filters.tags(tag)
-    if tier is not None:
-        intent["precision_tier"] = tier.upper()
-    rule: dict[str, Any] = {"cron": cron} if every is None else {"every_ms": delay_ms(every)}
-    now_ms = SystemClock().now_ms()
-    for name, moment in (("start", start), ("end", end)):
-        if moment is not None:
-            rule[name] = moment_of(time_args.moment(moment, now_ms))
-    for name, constant in (("overlap", overlap), ("misfire", misfire)):
-        if constant is not None:
-            rule[name] = constant.upper().replace("-", "_")
-    if jitter is not None:
-        rule["jitter_ms"] = delay_ms(jitter)
-    rule |= {"zone": zone, "catch_up": catch_up}
+    intent = options.target_of(target, given) | options.planned_fields(given)
     _show(lambda client: client.schedules.put(id, intent=intent, **rule), as_json, url, token)
 
 

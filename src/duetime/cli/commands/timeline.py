@@ -13,10 +13,10 @@ import typer
 
 from duetime.cli.args import server, time_args
 from duetime.cli.ui import bars, output, render
-from duetime.client.app.times import moment_of
 from duetime.clock import SystemClock
 from duetime.duration_text import span
 from duetime.plain import plain
+from duetime.timefmt import moment_of
 
 # The width if the output is not a terminal.
 PIPED_COLUMNS = 80

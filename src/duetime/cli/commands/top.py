@@ -20,11 +20,11 @@ from rich.text import Text
 from duetime.cli.args import server, time_args
 from duetime.cli.commands import chronoscope, health
 from duetime.cli.ui import output
-from duetime.client.app.times import moment_of
 from duetime.client.http.client import Client
 from duetime.clock import SystemClock
 from duetime.errors import Unavailable
 from duetime.plain import plain
+from duetime.timefmt import moment_of
 
 _ENDED = ("ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED")
 LANES_SHOWN = 15

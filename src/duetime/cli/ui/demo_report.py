@@ -19,7 +19,6 @@ from duetime import Status
 from duetime.cli.ui import output
 from duetime.clock import SystemClock
 from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
-from duetime.protocol.intent import FINAL
 
 
 class TierFigures(Struct, rename="camel"):
@@ -118,7 +117,7 @@ def _picture(board: Board) -> Group:
         grid.add_column(column, justify="left" if column == "tier" else "right")
     for index, tier in enumerate(TIER_NAMES):
         pending = sum(board.moves[tier, s] for s in (Status.SCHEDULED, Status.DUE, Status.BLOCKED))
-        done = sum(board.moves[tier, status] for status in FINAL)
+        done = sum(board.moves[tier, status] for status in Status if status.final)
         figures = board.tier_figures(index)
         cells = (pending, board.moves[tier, Status.DISPATCHING], done, figures.p50_ms, figures.p99_ms)
         grid.add_row(tier, *(str(cell) for cell in cells), str(figures.bound_ms))
@@ -145,7 +144,7 @@ def show(figures: Figures, ends: Mapping[str, Status], said: str) -> None:
         right=("intents",),
     )
     output.text("")
-    sums = [f"{figures.statuses[status.name]} {status.name}" for status in sorted(FINAL)]
+    sums = [f"{figures.statuses[status.name]} {status.name}" for status in Status if status.final]
     output.text(f"{figures.submitted} submitted = {' + '.join(sums)}, in {figures.deliveries} deliveries")
     if figures.accounted:
         output.words(f"All intents are accounted for: {said}.")

@@ -10,7 +10,8 @@ from msgspec.structs import asdict
 
 from duetime.cli.args.time_args import shown
 from duetime.cli.ui import observed, output
-from duetime.client.http.models import Intent, Planned, Progress
+from duetime.wire.intent import Intent, SharedFields
+from duetime.wire.progress import Progress
 
 COLUMNS = ("intent", "status", "time", "tier", "target", "tries", "late ms")
 # The columns on a narrow terminal.
@@ -18,7 +19,7 @@ COLUMNS_LESS = ("intent", "status", "time", "target")
 WIDE = 120
 
 
-def target(intent: Planned) -> str:
+def target(intent: SharedFields) -> str:
     """The target in the notation of `duetime schedule`."""
     if intent.task is not None:
         queue = "" if intent.task.queue == "default" else f"@{intent.task.queue}"

@@ -13,30 +13,35 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
-from duetime.client.app.backend import Reads
+from duetime.client.app.backend import Backend
 from duetime.client.app.background import Background
 from duetime.client.app.call import Call, check_process
-from duetime.client.app.control import Context
+from duetime.client.app.control import Context, current
 from duetime.client.app.entity import EntityType
-from duetime.client.app.groups import Grouping
+from duetime.client.app.groups import Chain, Group, Groups
 from duetime.client.app.handle import Handle
 from duetime.client.app.ids import Ids
+from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, encode
-from duetime.client.app.plan import Options, Plan, choice, make_terms
-from duetime.client.app.recurring import Recurring, Schedules
-from duetime.client.app.task import P, R, Task
+from duetime.client.app.plan import Options, Plan, make_terms
+from duetime.client.app.policies import choice
+from duetime.client.app.recurring import Recurrence, RuleDecorator, Schedules
+from duetime.client.app.task import Bound, P, R, Task
+from duetime.client.app.times import Delay
 from duetime.client.execution.functions import Functions
 from duetime.client.execution.handlers import Decision
 from duetime.client.remote.replies import id_of
 from duetime.errors import Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
-from duetime.protocol.effect import Change
-from duetime.protocol.intent import Item, Status
+from duetime.protocol.intent import Item
 from duetime.protocol.terms import Bare, Terms
 from duetime.protocol.terms import Task as TaskTarget
-from duetime.protocol.view import Overview, View
+from duetime.protocol.view import Overview
+from duetime.wire.event import Transition
+from duetime.wire.history import Parent
+from duetime.wire.intent import Intent, Status
 
 if TYPE_CHECKING:
     from duetime.clock import Clock
@@ -58,7 +63,7 @@ class _TaskDecorator(Protocol):
     def __call__(self, function: Any, /) -> Any: ...
 
 
-class App(Recurring, Grouping):
+class App:
     """Durable work in a data folder, in `":memory:"`, or on a server (`"http://localhost:7928"`).
 
     On a server this process only schedules and looks: its workers run the functions. See the guide.
@@ -76,9 +81,9 @@ class App(Recurring, Grouping):
         clock: Clock | None = None,
     ) -> None:
         """`token`: for a server; else DUETIME_TOKEN."""
-        super().__init__()
-        self._observers: list[Callable[[Change], None]] = []
+        self._observers: list[Callable[[Transition], None]] = []
         self.schedules = Schedules(self)
+        self._groups = Groups(self)
         self.functions = Functions()
         self.functions.reports.parents = lambda id: self.handle(id).parents()
         self.rewire(where, token=token, config=config, clock=clock)
@@ -121,7 +126,7 @@ class App(Recurring, Grouping):
         queue: str = "default",
         cpu_bound: bool = False,
         on_error: Decision | None = None,
-        **options: Any,
+        **options: Unpack[OptionFields],
     ) -> _TaskDecorator: ...
     def task(  # type: ignore[misc]  # mypy does not match **options of an overload
         self,
@@ -132,7 +137,7 @@ class App(Recurring, Grouping):
         queue: str = "default",
         cpu_bound: bool = False,
         on_error: Decision | None = None,
-        **options: Any,
+        **options: Unpack[OptionFields],
     ) -> Any:
         """Make a function a task: `async def` on the loop, `def` in a thread, `cpu_bound` in a process."""
         defaults = Options().merged(**options)
@@ -151,10 +156,16 @@ class App(Recurring, Grouping):
         return register if function is None else register(function)
 
     @overload
-    def entity(self, cls: type, /, *, name: str | None = None, **options: Any) -> EntityType: ...
+    def entity(
+        self, cls: type, /, *, name: str | None = None, **options: Unpack[OptionFields]
+    ) -> EntityType: ...
     @overload
-    def entity(self, *, name: str | None = None, **options: Any) -> Callable[[type], EntityType]: ...
-    def entity(self, cls: Any = None, /, *, name: str | None = None, **options: Any) -> Any:  # type: ignore[misc]
+    def entity(
+        self, *, name: str | None = None, **options: Unpack[OptionFields]
+    ) -> Callable[[type], EntityType]: ...
+    def entity(  # type: ignore[misc]  # mypy does not match **options of an overload
+        self, cls: Any = None, /, *, name: str | None = None, **options: Unpack[OptionFields]
+    ) -> Any:
         """Make a class an entity type: an instance is made with the id for each message."""
         defaults = Options().merged(**options)
 
@@ -172,16 +183,41 @@ class App(Recurring, Grouping):
         self.functions.set_bare(function)
         return function
 
-    def observe(self, observer: Callable[[Change], None]) -> Callable[[Change], None]:
+    def observe(self, observer: Callable[[Transition], None]) -> Callable[[Transition], None]:
         """Call a function with every transition. It must be quick: it runs between two batches."""
         self._observers.append(observer)
         if self._loop is not None:
             self.backend.observe(observer)
         return observer
 
-    # Scheduling what has no function of its own.
+    def cron(self, rule: str, **options: Unpack[Recurrence]) -> RuleDecorator:
+        """Run a task by a cron rule: `@app.cron("0 9 * * MON-FRI", zone="Europe/Paris")`."""
+        return self.schedules.decorator({**options, "cron": rule})
 
-    def schedule(self, payload: Any = None, **options: Any) -> Call[Handle[Any]]:
+    def every(self, delay: Delay, **options: Unpack[Recurrence]) -> RuleDecorator:
+        """Run a task at an interval: `@app.every("5m")`, counted from `start` or from 1970."""
+        return self.schedules.decorator({**options, "every": delay})
+
+    # Scheduling. Tasks schedule themselves; here is what has no function of its own, or several.
+
+    def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
+        """One after the other, each when the one before succeeded: `app.chain(a.bind(1), b.bind())`."""
+        return self._groups.chain(*calls)
+
+    def group(
+        self, members: Iterable[Bound[Any]], then: Bound[R], *, on: str = "SUCCESS", id: str | None = None
+    ) -> Call[Group[R]]:
+        """All members, and `then` once when all have succeeded; with `on="END"`, when all have ended.
+
+        With an `id` of your own the call may be repeated: members that exist are not created again.
+        """
+        return self._groups.group(members, then, on, id)
+
+    def parents(self) -> Call[list[Parent]]:
+        """In a running function: its dependencies or its group's members with their results, in order."""
+        return self.handle(current().intent_id).parents()
+
+    def schedule(self, payload: Any = None, **options: Unpack[OptionFields]) -> Call[Handle[Any]]:
         """A bare intent: the default handler gets the payload when its time has come."""
         return self.call(self._schedule_bare(payload, Options().merged(**options)))
 
@@ -190,10 +226,15 @@ class App(Recurring, Grouping):
         return Handle(self, id)
 
     def find(
-        self, status: str | None = None, queue: str | None = None, limit: int = 100, before_seq: int = 1 << 62
-    ) -> Call[list[View]]:
-        """Intents, newest first."""
-        return self.call(self._find_page(status, queue, limit, before_seq))
+        self, status: str | None = None, queue: str | None = None, limit: int = 100, before: str | None = None
+    ) -> Call[list[Intent]]:
+        """Intents, newest first. For the next page, `before` is the id of the last one."""
+        return self.call(self._find_page(status, queue, limit, before))
+
+    @property
+    def orphans(self) -> tuple[str, ...]:
+        """Schedules that a program registered and that are no longer in it, since the last start."""
+        return self.schedules.orphans
 
     def overview(self) -> Call[Overview]:
         """The engine in numbers."""
@@ -217,14 +258,13 @@ class App(Recurring, Grouping):
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         try:
             # Made now and not before: a program that only imports an app touches no folder.
-            self.backend = self._wired.make_backend()
-            self.reads: Reads = self._wired.reads_of(self.backend)
+            self.backend: Backend = self._wired.make_backend()
             for observer in self._observers:
                 self.backend.observe(observer)
             await self.backend.start()
             self._wired.listen(self.backend)
             try:
-                await self._put_rules(report=not self._wired.remote)
+                await self.schedules.register(report=not self._wired.remote)
             except BaseException:
                 await self.backend.close(0)
                 raise
@@ -248,7 +288,6 @@ class App(Recurring, Grouping):
 
     def _ended(self) -> None:
         self._loop = None
-        self.reads.end()
         self.functions.shutdown()
 
     async def __aenter__(self) -> App:
@@ -276,10 +315,6 @@ class App(Recurring, Grouping):
         """The queues there are functions for."""
         return sorted(set(self.functions.queues.values()))
 
-    def _task(self, function: Callable[..., Any]) -> Task[..., Any]:
-        made: Task[..., Any] = self.task(function)
-        return made
-
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
         return Call(coroutine, self._running_loop)
 
@@ -306,16 +341,15 @@ class App(Recurring, Grouping):
         return Handle(self, id_of(reply))
 
     async def _find_page(
-        self, status: str | None, queue: str | None, limit: int, before_seq: int
-    ) -> list[View]:
+        self, status: str | None, queue: str | None, limit: int, before: str | None
+    ) -> list[Intent]:
         if limit < 1:
             raise InvalidField(f"limit={limit!r} must be at least 1.")
-        statuses = None if status is None else (choice(Status, status, "status"),)
-        lane = None if queue is None else f"task:{queue}"
-        return await self.reads.page(statuses, lane, before_seq, limit)
+        statuses = () if status is None else (choice(Status, status, "status").value,)
+        return await self.backend.page(statuses, queue, before, limit)
 
     async def _overview(self) -> Overview:
-        return await self.reads.overview()
+        return await self.backend.overview()
 
     async def _ask(self, command: Command) -> Any:
         return await self.backend.ask(command)

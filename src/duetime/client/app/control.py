@@ -12,7 +12,7 @@ from duetime.errors import Closed
 
 if TYPE_CHECKING:
     from duetime.client.app.call import Call
-    from duetime.client.app.handle import Parent
+    from duetime.wire.history import Parent
 
 
 class Snooze(Exception):

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.client.app.backend import Backend, Reads
+from duetime.client.app.backend import Backend
 from duetime.client.app.call import Call
-from duetime.client.app.control import current
-from duetime.client.app.handle import Handle, Parent
-from duetime.client.app.plan import Plan, choice, raise_for
+from duetime.client.app.handle import Handle
+from duetime.client.app.plan import Plan
+from duetime.client.app.policies import choice, raise_for
 from duetime.client.app.task import Bound
 from duetime.client.remote.replies import id_of
 from duetime.errors import DuetimeError, InvalidField
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _identity = id
 R = TypeVar("R")
-T = TypeVar("T")
 
 
 class Chain(Handle[R], Generic[R]):
@@ -76,43 +75,30 @@ class Group(Handle[R], Generic[R]):
         return self._app.call(self._progress())
 
     async def _progress(self) -> GroupProgress:
-        view = await self._view()
-        return GroupProgress(view.members, view.joined, view.members - view.left, view.left)
+        intent = await self._view()
+        members, left = intent.members or 0, intent.left or 0
+        return GroupProgress(members, intent.joined or 0, members - left, left)
 
 
-class Grouping:
-    """The part of an app that schedules calls together."""
+class Groups:
+    """Calls that are scheduled together: what `app.chain` and `app.group` do."""
 
-    backend: Backend
-    reads: Reads
-
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
-        raise AssertionError("the app has the loop")
+    def __init__(self, app: App) -> None:
+        self._app = app
 
     def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
-        """One after the other, each when the one before is acknowledged: `app.chain(a.bind(1), b.bind())`."""
         _check_bound("chain", calls)
-        return self.call(self._chain(list(calls)))
+        return self._app.call(self._chain(list(calls)))
 
-    def group(
-        self, members: Iterable[Bound[Any]], then: Bound[R], *, on: str = "SUCCESS", id: str | None = None
-    ) -> Call[Group[R]]:
-        """All members, and `then` once when all are acknowledged; with `on="END"`, when all have ended.
-
-        With an `id` of your own the same call may be repeated: what is there already is not made again.
-        """
+    def group(self, members: Iterable[Bound[Any]], then: Bound[R], on: str, id: str | None) -> Call[Group[R]]:
         found = list(members)
         _check_bound("group", (*found, then))
-        return self.call(self._group(found, then, on, id))
-
-    def parents(self) -> Call[list[Parent]]:
-        """In a running function: how those ended that it came after, or its members, in order."""
-        return Handle[Any](cast("App", self), current().intent_id).parents()
+        return self._app.call(self._group(found, then, on, id))
 
     async def _chain(self, calls: list[Bound[Any]]) -> Chain[Any]:
         if not calls:
             raise InvalidField("The chain is empty.")
-        app, batch = cast("App", self), _Batch(self.backend.now_ms())
+        app, batch = self._app, _Batch(self._app.backend.now_ms())
         for call in calls:
             plan = call.plan()
             id = plan.options.id
@@ -125,12 +111,12 @@ class Grouping:
                 item = replace(item, after=tuple(dict.fromkeys((*item.after, batch.items[-1].id))))
                 raise_for(bounds.item(item))
             batch.items.append(item)
-        ids = [id_of(reply) for reply in await batch.submit(self.backend)]
+        ids = [id_of(reply) for reply in await batch.submit(app.backend)]
         return Chain(app, ids, calls)
 
     async def _group(self, members: list[Bound[Any]], then: Bound[R], on: str, id: str | None) -> Group[R]:
-        app, size = cast("App", self), len(members)
-        batch = _Batch(self.backend.now_ms())
+        app, size = self._app, len(members)
+        batch = _Batch(app.backend.now_ms())
         said = id if id is not None else then.plan().options.id
         group = app.new_id(batch.now_ms) if said is None else said
         last = then.with_options(after_on=choice(AfterOn, on, "on").name) if size else then
@@ -146,12 +132,12 @@ class Grouping:
             item = batch.item(member, plan, member_id(group, number), said is None)
             batch.tie(item, member, Ties(group=group))
         try:
-            for reply in await batch.submit(self.backend):
+            for reply in await batch.submit(app.backend):
                 id_of(reply)
         except DuetimeError:
             if said is None:  # nobody knows its name, so nobody could go on with it
                 with contextlib.suppress(DuetimeError):
-                    await self.backend.ask(Cancel(group, tree=True))
+                    await app.backend.ask(Cancel(group, tree=True))
             raise
         return Group(app, group, then.returns, size)
 

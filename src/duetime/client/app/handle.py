@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from duetime.client.app.call import Call
+from duetime.client.app.options import Changes
 from duetime.client.app.payload import decode
-from duetime.client.app.plan import Retry
-from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
+from duetime.client.app.plan import patch_of
+from duetime.client.app.times import Delay, delay_ms
 from duetime.errors import NoSuchIntent, NotAcked, ResultGone, WaitTimedOut
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
-from duetime.protocol.intent import Entry, Status
-from duetime.protocol.view import View, Why
+from duetime.wire.history import Entry, Parent, Why
+from duetime.wire.intent import Intent, Status
 
 if TYPE_CHECKING:
     from duetime.client.app.app import App
@@ -25,15 +24,6 @@ T = TypeVar("T")
 
 # How many parents are asked for at a time.
 _PAGE = 500
-
-
-class Parent(Struct, frozen=True):
-    """How one of those ended that an intent came after, or a member of its group."""
-
-    id: str
-    status: Status | None
-    """None: it is forgotten."""
-    result: Any
 
 
 class Handle(Generic[R]):
@@ -57,7 +47,7 @@ class Handle(Generic[R]):
         """Where it is in its life."""
         return self._app.call(self._status())
 
-    def view(self) -> Call[View]:
+    def view(self) -> Call[Intent]:
         """Everything about it."""
         return self._app.call(self._view())
 
@@ -73,7 +63,7 @@ class Handle(Generic[R]):
         """What its newest attempt that has ended logged, line by line."""
         return self._app.call(self._logs())
 
-    def cancel(self, *, tree: bool = False) -> Call[View]:
+    def cancel(self, *, tree: bool = False) -> Call[Intent]:
         """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
         return self._app.call(self._ask(Cancel(self.id, tree=tree)))
 
@@ -81,31 +71,15 @@ class Handle(Generic[R]):
         """How those ended that it came after, or the members of its group, in order."""
         return self._app.call(self._parents())
 
-    def patch(
-        self,
-        *,
-        at: Moment | None = None,
-        deadline: Moment | None = None,
-        priority: int | None = None,
-        tags: dict[str, str] | None = None,
-        retry: Retry | None = None,
-    ) -> Call[View]:
-        """Change it while it waits; what is not named stays as it is."""
-        command = Patch(
-            self.id,
-            execute_at_ms=None if at is None else moment_ms(at),
-            deadline_ms=None if deadline is None else moment_ms(deadline),
-            priority=priority,
-            tags=tags,
-            redelivery=None if retry is None else retry.policy(),
-        )
-        return self._app.call(self._ask(command))
+    def patch(self, **changes: Unpack[Changes]) -> Call[Intent]:
+        """Change it while it waits. Omitted fields stay; `deadline=None` removes the deadline."""
+        return self._app.call(self._ask(patch_of(self.id, changes)))
 
-    def fire(self) -> Call[View]:
+    def fire(self) -> Call[Intent]:
         """Make it due now."""
         return self._app.call(self._ask(FireNow(self.id)))
 
-    def revive(self) -> Call[View]:
+    def revive(self) -> Call[Intent]:
         """Try a dead letter again, with a new budget of attempts."""
         return self._app.call(self._ask(Revive(self.id)))
 
@@ -113,47 +87,45 @@ class Handle(Generic[R]):
         limit_s = None if timeout is None else delay_ms(timeout) / 1000
         try:
             async with asyncio.timeout(limit_s):
-                view = await self._app.backend.wait(self.id)
+                ended = await self._app.backend.wait(self.id)
         except TimeoutError:
             raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
-        if view.status is not Status.ACKED:
-            error = view.last_error
+        intent = ended.intent
+        if intent.status is not Status.ACKED:
+            error = intent.last_error
             reason = f": {error.kind}: {error.message}." if error is not None else "."
-            raise NotAcked(f"{self.id!r} ended as {view.status.name}{reason}", view=view)
-        if view.result_gone:
+            raise NotAcked(f"{self.id!r} ended as {intent.status}{reason}", view=intent)
+        if intent.result_gone:
             raise ResultGone(
-                f"The result of {self.id!r} is no longer available: its result_ttl has passed.", view=view
+                f"The result of {self.id!r} is no longer available: its result_ttl has passed.", view=intent
             )
-        value: R = decode(view.result, self._returns) if view.result is not None else None  # type: ignore[assignment]
+        value: R = decode(ended.result, self._returns) if ended.result is not None else None  # type: ignore[assignment]
         return value
 
     async def _status(self) -> Status:
         return (await self._view()).status
 
-    async def _view(self) -> View:
-        return self._there(await self._app.reads.get(self.id))
+    async def _view(self) -> Intent:
+        return self._there(await self._app.backend.get(self.id))
 
     async def _why(self) -> Why:
-        return self._there(await self._app.reads.why(self.id))
+        return self._there(await self._app.backend.why(self.id))
 
     async def _history(self) -> list[Entry]:
-        return self._there(await self._app.reads.history(self.id))
+        return self._there(await self._app.backend.history(self.id))
 
     async def _logs(self) -> list[str]:
-        return self._there(await self._app.reads.logs(self.id))
+        return self._there(await self._app.backend.logs(self.id))
 
     async def _parents(self) -> list[Parent]:
         found: list[Parent] = []
         while True:
-            some = self._there(await self._app.reads.parents(self.id, len(found), _PAGE))
-            found += [
-                Parent(each.id, each.status, None if each.result is None else decode(each.result, Any))
-                for each in some
-            ]
+            some = self._there(await self._app.backend.parents(self.id, len(found), _PAGE))
+            found += some
             if not some:
                 return found
 
-    async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> View:
+    async def _ask(self, command: Cancel | FireNow | Patch | Revive) -> Intent:
         await self._app.backend.ask(command)
         return await self._view()
 

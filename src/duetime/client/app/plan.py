@@ -7,131 +7,42 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.client.app import limit
-from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
-from duetime.client.http.models import Limit
+from duetime.client.app.options import Changes, OptionValues
+from duetime.client.app.payload import encode
+from duetime.client.app.policies import Retry, Unique, checked_claim, choice, raise_for
+from duetime.client.app.times import delay_ms, moment_ms
 from duetime.errors import DeadlineTooEarly, InvalidField, TimeMissing, TooLarge, UnknownTier
 from duetime.protocol import bounds
+from duetime.protocol.command import Patch
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     AckLevel,
-    AfterOn,
-    Backoff,
-    Bare,
     Claim,
     Entity,
     ExpiredAction,
     Guarantee,
     OnDuplicate,
     OnInterrupt,
-    Redelivery,
     Target,
     Terms,
     Tier,
     Until,
     lane_of,
 )
+from duetime.wire import slo, terms
+from duetime.wire.intent import PRIORITIES, Limit
+from duetime.wire.names import short
 
 if TYPE_CHECKING:
     from duetime.client.app.handle import Handle
 
-# Where the defaults of the terms stand.
-DEFAULTS = Terms(Bare(), "bare:")
-PRIORITIES = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
 
-
-class Retry(Struct, frozen=True, kw_only=True):
-    """How often to try, and how long to wait in between."""
-
-    max_attempts: int = 5
-    backoff: str = "exponential"
-    initial_delay: Delay = 1
-    max_delay: Delay | None = None
-    """None: a minute, or the initial delay if that is longer."""
-    multiplier: float = 2
-    jitter: bool = True
-
-    def __post_init__(self) -> None:
-        self.policy()  # what is wrong is said where it is written
-
-    def policy(self) -> Redelivery:
-        initial_ms = delay_ms(self.initial_delay)
-        max_ms = max(DEFAULTS.redelivery.max_delay_ms, initial_ms)
-        if self.max_delay is not None:
-            max_ms = delay_ms(self.max_delay)
-            if max_ms < initial_ms:
-                raise InvalidField(
-                    "max_delay is shorter than initial_delay.", hint="Give a longer max_delay."
-                )
-        if not 1 <= self.multiplier <= 1000:
-            raise InvalidField(f"The multiplier {self.multiplier!r} must be from 1 to 1000.")
-        policy = Redelivery(
-            max_attempts=self.max_attempts,
-            backoff=choice(Backoff, self.backoff, "backoff"),
-            initial_delay_ms=initial_ms,
-            max_delay_ms=max_ms,
-            multiplier_percent=round(100 * self.multiplier),
-            jitter=self.jitter,
-        )
-        raise_for(bounds.unreadable(policy, Redelivery) or bounds.redelivery(policy))
-        return policy
-
-
-class Unique(Struct, frozen=True):
-    """No other intent with this key `until` this one starts, until it ends (the default), or `lasting` a time
-    from its making, whatever becomes of it."""
-
-    key: str
-    until: str | None = None
-    lasting: Delay | None = None
-
-    def __post_init__(self) -> None:
-        self.claim()  # what is wrong is said where it is written
-
-    def claim(self) -> Claim:
-        until = choice(Until, self.until or ("END" if self.lasting is None else "TIME"), "until")
-        if until >= Until.DEBOUNCE or (until is Until.TIME) != (self.lasting is not None):
-            raise InvalidField(
-                f"until={self.until!r} cannot be combined with lasting={self.lasting!r}.",
-                hint='Write until="start", until="end" or lasting="1h".',
-            )
-        return _checked(Claim(self.key, until, delay_ms(self.lasting) if self.lasting is not None else 0))
-
-
-class Options(Struct, frozen=True, kw_only=True):
-    """What may be said of an intent. None: the default."""
-
-    id: str | None = None
-    at: Moment | None = None
-    delay: Delay | None = None
-    deadline: Moment | None = None
-    expired_action: str | None = None
-    tier: str | None = None
-    ack: str | None = None
-    guarantee: str | None = None
-    on_interrupt: str | None = None
-    priority: int | str | None = None
-    retry: Retry | None = None
-    timeout: Delay | None = None
-    lease: Delay | None = None
-    result_ttl: Delay | None = None
-    after: Iterable[Handle[Any] | str] | None = None
-    after_on: str | None = None
-    key: str | None = None
-    on_duplicate: str | None = None
-    unique: Unique | None = None
-    collapse_key: str | None = None
-    collapse: str | None = None
-    tags: Mapping[str, str] | None = None
-    limits: Iterable[Limit | Mapping[str, Any]] | None = None
-    shard_key: str | None = None
-    traceparent: str | None = None
-    fairness_key: str | None = None
-    fairness_weight: int | None = None
+class Options(OptionValues, frozen=True, kw_only=True):
+    """The options of an intent. None: the default."""
 
     def merged(self, **changes: Any) -> Options:
         unknown = changes.keys() - set(self.__struct_fields__)
@@ -160,15 +71,6 @@ class Options(Struct, frozen=True, kw_only=True):
                 f"tags={changes['tags']!r} is not a mapping.", hint='Write tags={"name": "value"}.'
             )
         return replace(self, **changes)
-
-
-# Options that say something of one intent; the others make its terms, which many share.
-PER_INTENT = frozenset(
-    {
-        "id", "at", "delay", "deadline", "after", "key", "on_duplicate", "traceparent", "unique",
-        "collapse_key", "collapse",
-    }
-)  # fmt: skip
 
 
 class Plan:
@@ -236,31 +138,54 @@ class Plan:
 
 def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
     """The terms these options make. Checked: what is wrong is said here, before anything is stored."""
-    tier = choice(Tier, options.tier or default_tier, "tier", UnknownTier)
-    entity = type(target) is Entity
-    guarantee, on_interrupt = _guarantee(options, entity)
-    terms = Terms(
+    guarantee, on_interrupt = _guarantee(options, type(target) is Entity)
+    tier, slo_ms = _tier(options, default_tier, guarantee)
+    said = _plain(options)
+    if options.retry is not None:
+        said["redelivery"] = options.retry.policy()
+    if options.limits is not None:
+        said["limits"] = limit.stored(options.limits)
+    made = Terms(
         target=target,
         lane=lane_of(target),
         tier=tier,
         ack=choice(AckLevel, options.ack, "ack") if options.ack is not None else ACK_BY_TIER[tier],
         guarantee=guarantee,
         on_interrupt=on_interrupt,
-        redelivery=options.retry.policy() if options.retry is not None else Redelivery(),
         priority=_priority(options.priority),
-        timeout_ms=delay_ms(options.timeout) if options.timeout is not None else DEFAULTS.timeout_ms,
-        lease_ms=delay_ms(options.lease) if options.lease is not None else DEFAULTS.lease_ms,
-        result_ttl_ms=delay_ms(options.result_ttl) if options.result_ttl is not None else 0,
-        expired_action=choice(ExpiredAction, options.expired_action or "DISCARD", "expired_action"),
-        tags=dict(options.tags) if options.tags else None,
-        shard_key=options.shard_key,
-        after_on=choice(AfterOn, options.after_on or "SUCCESS", "after_on"),
-        fairness_key=options.fairness_key,
-        fairness_weight=1 if options.fairness_weight is None else options.fairness_weight,
-        limits=limit.kept(options.limits) if options.limits is not None else None,
+        slo_ms=slo_ms,
+        **said,
     )
-    raise_for(bounds.terms(terms))
-    return terms
+    raise_for(bounds.terms(made))
+    return made
+
+
+def _plain(options: Options) -> dict[str, Any]:
+    """The options that are carried over to the terms by their name."""
+    said: dict[str, Any] = {}
+    for field in terms.PLAIN:
+        name = short(field.name)
+        value = getattr(options, name)
+        if value is None:
+            continue
+        if field.enum is not None:
+            value = choice(field.enum, value, name)
+        elif field.name.endswith("_ms"):
+            value = delay_ms(value)
+        elif isinstance(value, Mapping):
+            value = dict(value) or None
+        said[field.stored] = value
+    return said
+
+
+def _tier(options: Options, default: str, guarantee: Guarantee) -> tuple[Tier, int]:
+    """The tier, and the lateness objective that chose it (0: none)."""
+    if options.slo is None:
+        return choice(Tier, options.tier or default, "tier", UnknownTier), 0
+    if options.tier is not None:
+        raise InvalidField("Both tier and slo are given.", hint="Give one of them.")
+    slo_ms = delay_ms(options.slo)
+    return slo.choose(slo_ms, guarantee)[0], slo_ms
 
 
 def _claim(options: Options) -> Claim | None:
@@ -281,12 +206,7 @@ def _claim(options: Options) -> Claim | None:
         raise InvalidField(
             f"There is no collapse mode {options.collapse!r}.", hint="Use DEBOUNCE or THROTTLE."
         )
-    return _checked(Claim(options.collapse_key, until))
-
-
-def _checked(claim: Claim) -> Claim:
-    raise_for(bounds.unreadable(claim, Claim) or bounds.claim(claim))
-    return claim
+    return checked_claim(Claim(options.collapse_key, until))
 
 
 def _id_of(parent: Handle[Any] | str) -> str:
@@ -324,18 +244,21 @@ def _priority(priority: int | str | None) -> int:
     return priority or 0
 
 
-def choice(
-    kind: Any, name: str, field: str, error: type[InvalidField] | type[UnknownTier] = InvalidField
-) -> Any:
-    """A member of an enum by its name, in any case, with - or _."""
-    try:
-        return kind[str(name).upper().replace("-", "_")]
-    except KeyError:
-        names = ", ".join(member.name for member in kind)
-        raise error(f"There is no {field} {name!r}.", hint=f"Use one of {names}.") from None
-
-
-def raise_for(problem: str | None) -> None:
-    """A broken bound as the error its caller sees."""
-    if problem is not None:
-        raise InvalidField(problem)
+def patch_of(id: str, changes: Changes) -> Patch:
+    """The command that makes these changes."""
+    unknown = changes.keys() - Changes.__annotations__.keys()
+    if unknown:
+        names = ", ".join(Changes.__annotations__)
+        raise InvalidField(f"{sorted(unknown)[0]!r} cannot be changed.", hint=f"Changes are: {names}.")
+    at, deadline, retry = changes.get("at"), changes.get("deadline"), changes.get("retry")
+    action, priority, tags = changes.get("expired_action"), changes.get("priority"), changes.get("tags")
+    return Patch(
+        id,
+        execute_at_ms=None if at is None else moment_ms(at),
+        deadline_ms=None if "deadline" not in changes else 0 if deadline is None else moment_ms(deadline),
+        expired_action=None if action is None else choice(ExpiredAction, action, "expired_action"),
+        redelivery=None if retry is None else retry.policy(),
+        tags=None if tags is None else dict(tags),
+        priority=None if priority is None else _priority(priority),
+        payload=encode(changes["payload"], "The payload") if "payload" in changes else None,
+    )

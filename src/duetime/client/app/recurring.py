@@ -1,8 +1,8 @@
-"""What happens again and again: rules put on functions, and the schedules that are kept behind the app.
+"""Schedules of an app: rules put on functions, and all schedules that are registered.
 
-A rule in the program is put when the app is started: a new one is made, a changed one replaces the old. One
-that is no longer in the program is not dropped by itself, because another program may keep it: it is named
-in the log and in `app.orphans`.
+Schedules are registered at startup: a new one is created, a changed one replaces the old. One that is no
+longer in the program is not deleted by itself, because another program may own it: it is named in the log and
+in `app.orphans`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,22 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
 from duetime.client.app.backend import Backend
 from duetime.client.app.call import Call
-from duetime.client.app.plan import choice
+from duetime.client.app.options import RuleFields
+from duetime.client.app.policies import choice
 from duetime.client.app.task import P, R, Task
-from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms, moment_of
+from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
 from duetime.errors import InvalidField
-from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
-from duetime.protocol.view import View
+from duetime.protocol.schedule import Misfire, Overlap
+from duetime.protocol.schedule import Schedule as StoredRule
+from duetime.timefmt import moment_of
+from duetime.wire.intent import Intent
+from duetime.wire.schedule import Schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,6 +38,13 @@ T = TypeVar("T")
 SOURCE = "app"
 _ID_CHARS_MAX = 96
 _logger = logging.getLogger("duetime")
+
+
+class Recurrence(RuleFields, total=False):
+    """The options of `@app.cron` and `@app.every`: a rule, and the arguments of the function."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
 
 
 class RuleDecorator(Protocol):
@@ -62,9 +73,9 @@ class Rule(Struct, frozen=True, kw_only=True):
     misfire: str = "ONCE"
     catch_up: int = 1
 
-    def schedule(self, task: Task[..., Any], payload: bytes, source: str) -> Schedule:
+    def schedule(self, task: Task[..., Any], payload: bytes, source: str) -> StoredRule:
         """The schedule of a function by this rule."""
-        return Schedule(
+        return StoredRule(
             id=self.id,
             terms=task.terms(),
             payload=payload,
@@ -82,39 +93,75 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Schedules:
-    """`app.schedules`: what is kept behind the app, whoever put it there."""
+    """`app.schedules`: the schedules that are registered, by this program or by others."""
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._rules: dict[str, tuple[Rule, Task[..., Any], bytes]] = {}
+        self.orphans: tuple[str, ...] = ()
+        """Schedules that a program registered and that are no longer in it, since the last start."""
+
+    def decorator(self, fields: dict[str, Any]) -> RuleDecorator:
+        """Registers a schedule for the function that it is put on, when the app is started."""
+        args, kwargs = fields.pop("args", ()), fields.pop("kwargs", None) or {}
+
+        def register(function: Any, /) -> Any:
+            task = function if isinstance(function, Task) else self._app.task(function)
+            rule = _rule({"id": id_of(task.name), **fields})
+            payload = task.payload(args, kwargs)
+            rule.schedule(task, payload, SOURCE)  # an error is raised where the rule is written
+            if rule.id in self._rules:
+                raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
+            self._rules[rule.id] = (rule, task, payload)
+            return task
+
+        return register
+
+    async def register(self, report: bool) -> None:
+        """Register the schedules of the program; name those that are no longer in it."""
+        backend = self._app.backend
+        for rule, task, payload in self._rules.values():
+            await backend.put_schedule(rule.schedule(task, payload, SOURCE))
+        if not report:
+            return
+        kept = [schedule.id for schedule in await backend.schedules() if schedule.source == SOURCE]
+        self.orphans = tuple(id for id in kept if id not in self._rules)
+        for id in self.orphans:
+            _logger.warning(
+                "The schedule %r is no longer in the program but still exists; "
+                "delete it with app.schedules.delete.",
+                id,
+            )
 
     def put(
         self,
         task: Task[..., Any],
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-        **rule: Any,
-    ) -> Call[Timetable]:
+        **rule: Unpack[RuleFields],
+    ) -> Call[Schedule]:
         """Run a function by a rule (`cron` or `every`), or change the rule. See `Rule`."""
-        rule.setdefault("id", id_of(task.name))
-        schedule = _rule(rule).schedule(task, task.payload(args, kwargs or {}), "")
+        schedule = _rule({"id": id_of(task.name), **rule}).schedule(
+            task, task.payload(args, kwargs or {}), ""
+        )
         return self._call(lambda backend: backend.put_schedule(schedule))
 
-    def list(self) -> Call[Sequence[Timetable]]:
+    def list(self) -> Call[Sequence[Schedule]]:
         """All of them, by id."""
         return self._call(lambda backend: backend.schedules())
 
-    def get(self, id: str) -> Call[Timetable]:
+    def get(self, id: str) -> Call[Schedule]:
         return self._call(lambda backend: backend.schedule(id))
 
-    def pause(self, id: str) -> Call[Timetable]:
+    def pause(self, id: str) -> Call[Schedule]:
         """No more ticks until it is resumed."""
         return self._call(lambda backend: backend.pause_schedule(id))
 
-    def resume(self, id: str) -> Call[Timetable]:
+    def resume(self, id: str) -> Call[Schedule]:
         """Ticks again, from now on: those of the pause are gone."""
         return self._call(lambda backend: backend.resume_schedule(id))
 
-    def trigger(self, id: str) -> Call[View]:
+    def trigger(self, id: str) -> Call[Intent]:
         """Make an intent of it now, besides its ticks."""
         return self._call(lambda backend: backend.trigger_schedule(id))
 
@@ -126,7 +173,7 @@ class Schedules:
 
         return self._call(moments)
 
-    def delete(self, id: str) -> Call[Timetable]:
+    def delete(self, id: str) -> Call[Schedule]:
         """Forget it. What it made goes on."""
         return self._call(lambda backend: backend.drop_schedule(id))
 
@@ -135,58 +182,6 @@ class Schedules:
             return await ask(self._app.backend)
 
         return self._app.call(asked())
-
-
-class Recurring:
-    """The part of an app that knows rules."""
-
-    backend: Backend
-
-    def __init__(self) -> None:
-        self._rules: dict[str, tuple[Rule, Task[..., Any], bytes]] = {}
-        self.orphans: tuple[str, ...] = ()
-        """Schedules of a program that are kept and no longer in it, since the last start."""
-
-    def cron(self, rule: str, *, zone: str = "UTC", **options: Any) -> RuleDecorator:
-        """Run a task by a cron rule: `@app.cron("0 9 * * MON-FRI", zone="Europe/Paris")`."""
-        return self._recur({"cron": rule, "zone": zone, **options})
-
-    def every(self, delay: Delay, **options: Any) -> RuleDecorator:
-        """Run a task again and again: `@app.every("5m")`, counted from `start` or from 1970."""
-        return self._recur({"every": delay, **options})
-
-    def _recur(self, fields: dict[str, Any]) -> RuleDecorator:
-        args, kwargs = fields.pop("args", ()), fields.pop("kwargs", None) or {}
-
-        def register(function: Any, /) -> Any:
-            task = function if isinstance(function, Task) else self._task(function)
-            rule = _rule({"id": id_of(task.name), **fields})
-            payload = task.payload(args, kwargs)
-            rule.schedule(task, payload, SOURCE)  # what is wrong is said where it is written
-            if rule.id in self._rules:
-                raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
-            self._rules[rule.id] = (rule, task, payload)
-            return task
-
-        return register
-
-    def _task(self, function: Callable[..., Any]) -> Task[..., Any]:
-        raise AssertionError("the app makes tasks")
-
-    async def _put_rules(self, report: bool) -> None:
-        """Put what is in the program; name what is kept and no longer in it."""
-        for rule, task, payload in self._rules.values():
-            await self.backend.put_schedule(rule.schedule(task, payload, SOURCE))
-        if not report:
-            return
-        kept = [table for table in await self.backend.schedules() if table.schedule.source == SOURCE]
-        self.orphans = tuple(table.id for table in kept if table.id not in self._rules)
-        for id in self.orphans:
-            _logger.warning(
-                "The schedule %r is no longer in the program but still exists; "
-                "delete it with app.schedules.delete.",
-                id,
-            )
 
 
 def id_of(name: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.client.app.call import Call
 from duetime.client.app.handle import Handle
+from duetime.client.app.options import PER_INTENT, OptionFields
 from duetime.client.app.payload import Signature
-from duetime.client.app.plan import PER_INTENT, Options, Plan, make_terms
+from duetime.client.app.plan import Options, Plan, make_terms
 from duetime.client.app.times import Delay, Moment
 from duetime.client.remote.replies import id_of
 from duetime.errors import InvalidField
@@ -68,7 +69,7 @@ class Planned(Generic[P, R]):
         """The same after a while: "30d", "1h30m", a timedelta, or seconds."""
         return self.options(delay=delay, at=None)
 
-    def options(self, **options: Any) -> Planned[P, R]:
+    def options(self, **options: Unpack[OptionFields]) -> Planned[P, R]:
         """The same on other terms: see `Options`."""
         merged = self._options.merged(**options)
         same_terms = options.keys() <= PER_INTENT
@@ -161,7 +162,7 @@ class Bound(Generic[R]):
     def __repr__(self) -> str:
         return f"Bound({self._planned.name!r})"
 
-    def with_options(self, **options: Any) -> Bound[R]:
+    def with_options(self, **options: Unpack[OptionFields]) -> Bound[R]:
         """The same on other terms."""
         return Bound(self._planned.options(**options), self.payload, self.returns)
 

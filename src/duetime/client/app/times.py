@@ -57,8 +57,3 @@ def moment_ms(moment: Moment) -> int:
     if type(moment) in (int, float) and abs(moment) < 10**10:
         return round(moment * 1000)
     raise InvalidField(f"{moment!r} is not a time.", hint=hint)
-
-
-def moment_of(millis: int) -> datetime:
-    """Milliseconds since 1970 as an aware datetime in UTC."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)

@@ -24,7 +24,7 @@ from duetime.protocol.outcome import Settlement
 
 if TYPE_CHECKING:
     from duetime.client.app.call import Call
-    from duetime.client.app.handle import Parent
+    from duetime.wire.history import Parent
 
 Place = tuple[str, int]
 """The id of an intent, and its delivery number."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
-from duetime.client.http.models import Model
+from duetime.wire.shapes import Out
 
 
-class Permits(Model, frozen=True):
+class Permits(Out, frozen=True):
     """A tier's permits: free ones, all, those it has of others, those others have of it."""
 
     available: int = 0
@@ -16,7 +17,7 @@ class Permits(Model, frozen=True):
     lent: int = 0
 
 
-class Lateness(Model, frozen=True):
+class Lateness(Out, frozen=True):
     """How late the first hand-overs of the last minutes were; None when there were none."""
 
     p50_ms: float | None = None
@@ -26,7 +27,7 @@ class Lateness(Model, frozen=True):
     count: int = 0
 
 
-class Tier(Model, frozen=True):
+class Tier(Out, frozen=True):
     """One tier."""
 
     tier: str
@@ -40,7 +41,7 @@ class Tier(Model, frozen=True):
     borrows: int = 0
 
 
-class Chronoscope(Model, frozen=True):
+class Chronoscope(Out, frozen=True):
     """The engine from inside."""
 
     tiers: list[Tier]
@@ -56,7 +57,7 @@ class Chronoscope(Model, frozen=True):
     store: dict[str, Any] = {}
 
 
-class Slot(Model, frozen=True):
+class Slot(Out, frozen=True):
     """One slot of time, and what will fire in it."""
 
     at: str
@@ -67,7 +68,7 @@ class Slot(Model, frozen=True):
     predicted_lateness_ms: float = 0.0
 
 
-class Peak(Model, frozen=True):
+class Peak(Out, frozen=True):
     """The busiest slot."""
 
     at: str
@@ -75,7 +76,7 @@ class Peak(Model, frozen=True):
     per_second: float = 0.0
 
 
-class Timeline(Model, frozen=True):
+class Timeline(Out, frozen=True):
     """What is to come, and whether it will be on time."""
 
     slots: list[Slot]
@@ -86,3 +87,51 @@ class Timeline(Model, frozen=True):
     predicted_lateness_ms: dict[str, float] = {}
     risk: str = ""
     narrative: str = ""
+
+
+class Function(Out, frozen=True):
+    """A function that workers have, with the JSON Schema of its payload."""
+
+    name: str
+    queue: str | None = None
+    entity: str | None = None
+    signature: str = ""
+    parameters: Any = None
+    workers: list[str] = []
+
+
+class FunctionList(Out, frozen=True):
+    functions: list[Function]
+
+
+class Anomaly(Out, frozen=True):
+    """Something that is not as it should be, and what to do."""
+
+    code: str
+    severity: str = ""
+    subject: str = ""
+    since: datetime | None = None
+    detail: str = ""
+    meaning: str = ""
+    advice: str = ""
+
+
+class Health(Out, frozen=True):
+    """Whether the server is on time."""
+
+    status: str
+    narrative: str = ""
+    vitals: dict[str, Any] = {}
+    anomalies: list[Anomaly] = []
+
+
+class Segment(Out, frozen=True):
+    """One segment of the log."""
+
+    file: str
+    bytes: int
+    first_position: int = 0
+    end_position: int = 0
+    sealed: bool = False
+    begins_at: str | None = None
+    epoch: int | None = None

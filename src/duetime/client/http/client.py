@@ -21,26 +21,22 @@ from duetime.client.app.call import Call, check_process
 from duetime.client.app.payload import encode
 from duetime.client.app.stream import Stream
 from duetime.client.app.times import Moment
-from duetime.client.http import chronoscope_models, models
+from duetime.client.http import chronoscope_models
 from duetime.client.http import prediction_models as forecast
+from duetime.client.http.chronoscope_models import FunctionList, Health, Segment
 from duetime.client.http.dead_letters import DeadLetters
 from duetime.client.http.groups import ServerGroups
-from duetime.client.http.request_types import (
-    Changes,
-    Filter,
-    LaneChanges,
-    NewIntent,
-    Revival,
-    body,
-    path,
-    query,
-    revision,
-    written,
-)
+from duetime.client.http.request_types import Changes, LaneChanges, NewIntent, Revival
+from duetime.client.http.requests import Filter, body, path, query, revision, written
 from duetime.client.http.schedules import ServerSchedules
 from duetime.client.http.sse import Event
 from duetime.client.http.transport import Request, Transport
 from duetime.errors import BadQuery, Closed, InvalidField
+from duetime.wire.admin import Lane
+from duetime.wire.event import Transition
+from duetime.wire.history import History, Parent, Why
+from duetime.wire.intent import Batch, Intent, Page
+from duetime.wire.progress import Logs
 
 T = TypeVar("T")
 PAGE_MAX = 500
@@ -109,78 +105,76 @@ class Client:
 
     # Intents.
 
-    def create(self, **fields: Unpack[NewIntent]) -> Call[models.Intent]:
+    def create(self, **fields: Unpack[NewIntent]) -> Call[Intent]:
         """A new intent, or the one its idempotency key names."""
-        return self.ask(Request("POST", "/v1/intents", body=body(fields)), models.Intent)
+        return self.ask(Request("POST", "/v1/intents", body=body(fields)), Intent)
 
-    def create_many(self, many: Iterable[NewIntent]) -> Call[models.Batch]:
+    def create_many(self, many: Iterable[NewIntent]) -> Call[Batch]:
         """Many at once: written together, each answered for itself, in order. Nothing is raised for one."""
         items = encode([written(each) for each in many], "The request")
-        return self.ask(Request("POST", "/v1/intents/batch", body=items), models.Batch)
+        return self.ask(Request("POST", "/v1/intents/batch", body=items), Batch)
 
-    def get(self, id: str) -> Call[models.Intent]:
+    def get(self, id: str) -> Call[Intent]:
         """Everything about one intent."""
-        return self.ask(Request("GET", path("intents", id)), models.Intent)
+        return self.ask(Request("GET", path("intents", id)), Intent)
 
-    def logs(self, id: str) -> Call[models.Logs]:
+    def logs(self, id: str) -> Call[Logs]:
         """What its newest attempt that has ended logged."""
-        return self.ask(Request("GET", path("intents", id, "logs")), models.Logs)
+        return self.ask(Request("GET", path("intents", id, "logs")), Logs)
 
-    def functions(self) -> Call[models.FunctionList]:
+    def functions(self) -> Call[FunctionList]:
         """The functions of the server's workers, with what they take."""
-        return self.ask(Request("GET", "/v1/admin/functions"), models.FunctionList)
+        return self.ask(Request("GET", "/v1/admin/functions"), FunctionList)
 
     def list(
         self, *, order: str = "newest", limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
-    ) -> Call[models.Page]:
+    ) -> Call[Page]:
         """A page of intents: the newest first, or `order="due"`."""
         return self.call(self.page("/v1/intents", query(filter, order=order), limit, cursor))
 
-    def every(self, *, order: str = "newest", **filter: Unpack[Filter]) -> Stream[models.Intent]:
+    def every(self, *, order: str = "newest", **filter: Unpack[Filter]) -> Stream[Intent]:
         """All of them, page after page: `async for`, or plain `for`."""
         return self.stream(self.pages("/v1/intents", query(filter, order=order)))
 
-    def history(self, id: str) -> Call[models.History]:
+    def history(self, id: str) -> Call[History]:
         """Every step of its life, with times."""
-        return self.ask(Request("GET", path("intents", id, "history")), models.History)
+        return self.ask(Request("GET", path("intents", id, "history")), History)
 
-    def why(self, id: str) -> Call[models.Why]:
+    def why(self, id: str) -> Call[Why]:
         """Why it has not run yet, in a sentence."""
-        return self.ask(Request("GET", path("intents", id, "why")), models.Why)
+        return self.ask(Request("GET", path("intents", id, "why")), Why)
 
     def patch(
         self, id: str, *, expected_revision: int | None = None, **changes: Unpack[Changes]
-    ) -> Call[models.Intent]:
+    ) -> Call[Intent]:
         """Change it while it waits; what is not named stays as it is."""
         headers = revision(expected_revision)
         request = Request("PATCH", path("intents", id), body=body(changes), headers=headers)
-        return self.ask(request, models.Intent)
+        return self.ask(request, Intent)
 
-    def cancel(
-        self, id: str, *, tree: bool = False, expected_revision: int | None = None
-    ) -> Call[models.Intent]:
+    def cancel(self, id: str, *, tree: bool = False, expected_revision: int | None = None) -> Call[Intent]:
         """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
         return self._post(path("intents", id, "cancel"), {"tree": True} if tree else {}, expected_revision)
 
-    def parents(self, id: str) -> Call[Sequence[models.Parent]]:
+    def parents(self, id: str) -> Call[Sequence[Parent]]:
         """How those ended that it came after, or the members of its group, in order."""
         return self.call(self.groups.parents(id))
 
-    def fire_now(self, id: str, *, expected_revision: int | None = None) -> Call[models.Intent]:
+    def fire_now(self, id: str, *, expected_revision: int | None = None) -> Call[Intent]:
         """Make it due at once."""
         return self._post(path("intents", id, "fire-now"), {}, expected_revision)
 
     def revive(
         self, id: str, *, expected_revision: int | None = None, **changes: Unpack[Revival]
-    ) -> Call[models.Intent]:
+    ) -> Call[Intent]:
         """Try a dead letter again, with a new budget of attempts."""
         return self._post(path("intents", id, "revive"), dict(changes), expected_revision)
 
     # The server.
 
-    def health(self, *, deep: bool = False) -> Call[models.Health]:
+    def health(self, *, deep: bool = False) -> Call[Health]:
         """Whether it is on time. A server that is down says so in its answer, which is no error."""
-        return self.ask(Request("GET", "/health/deep" if deep else "/health", welcome=(503,)), models.Health)
+        return self.ask(Request("GET", "/health/deep" if deep else "/health", welcome=(503,)), Health)
 
     def metrics(self) -> Call[str]:
         """The counters and histograms, as Prometheus reads them."""
@@ -213,14 +207,14 @@ class Client:
         request = Request("PATCH", path("admin", "tiers", tier), body=body({"concurrency": concurrency}))
         return self.ask(request, dict[str, Any])
 
-    def lanes(self, *, entities: bool = True) -> Call[Sequence[models.Lane]]:
+    def lanes(self, *, entities: bool = True) -> Call[Sequence[Lane]]:
         """The lanes that hold something or have settings, by name; those of single entities too, or not."""
         return self.call(self._lanes(entities))
 
-    def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[models.Lane]:
+    def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[Lane]:
         """Give a lane, as `task:default`, other limits, at once; what is not named stays as it is."""
         request = Request("PATCH", path("admin", "lanes", lane), body=body(changes))
-        return self.ask(request, models.Lane)
+        return self.ask(request, Lane)
 
     def pause(self, lane: str) -> Call[dict[str, Any]]:
         """Hand out nothing more of a lane, as `task:default`."""
@@ -230,9 +224,9 @@ class Client:
         """Hand out a lane's intents again."""
         return self.ask(Request("POST", path("admin", "lanes", lane, "resume")), dict[str, Any])
 
-    def segments(self) -> Call[Sequence[models.Segment]]:
+    def segments(self) -> Call[Sequence[Segment]]:
         """The segments of the log, oldest first."""
-        return self.call(self._listed("/v1/admin/log/segments", "segments", models.Segment))
+        return self.call(self._listed("/v1/admin/log/segments", "segments", Segment))
 
     def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[dict[str, Any]]:
         """The life of an intent, or the state of the system, as of a moment."""
@@ -246,7 +240,7 @@ class Client:
         after: str | None = None,
         reconnect_s: float = RECONNECT_S,
         **filter: Unpack[Filter],
-    ) -> Stream[models.Transition]:
+    ) -> Stream[Transition]:
         """Transitions as they happen, for as long as you read. A cut connection is taken up where it broke;
         `after` an `event_id` begins behind an earlier event."""
         pairs = query(filter, intent_id=intent_id)
@@ -269,9 +263,9 @@ class Client:
         """An answer's body as this type."""
         return self._transport.read(answer, kind)
 
-    def _post(self, where: str, fields: dict[str, Any], expected: int | None) -> Call[models.Intent]:
+    def _post(self, where: str, fields: dict[str, Any], expected: int | None) -> Call[Intent]:
         said = body(fields) if fields else None
-        return self.ask(Request("POST", where, body=said, headers=revision(expected)), models.Intent)
+        return self.ask(Request("POST", where, body=said, headers=revision(expected)), Intent)
 
     async def _ask(self, request: Request, kind: Any) -> Any:
         return self.read(await self._transport.send(request), kind)
@@ -280,9 +274,9 @@ class Client:
         request = Request("GET", "/metrics", accept="text/plain")
         return (await self._transport.send(request)).decode()
 
-    async def _lanes(self, entities: bool) -> Sequence[models.Lane]:
+    async def _lanes(self, entities: bool) -> Sequence[Lane]:
         found = lanes_of(self._transport, entities=entities)
-        return [msgspec.convert(lane, models.Lane) async for lane in found]
+        return [msgspec.convert(lane, Lane) async for lane in found]
 
     def lanes_as_shown(self, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
         """The lanes with all that the server says of them."""
@@ -294,26 +288,24 @@ class Client:
 
     async def page(
         self, where: str, pairs: Sequence[tuple[str, str]], limit: int, cursor: str | None
-    ) -> models.Page:
+    ) -> Page:
         """One page. A server looks only so far in one request: ask again until the page is full."""
-        items: list[models.Intent] = []
+        items: list[Intent] = []
         while True:
             asked = [*pairs, *query({}, limit=limit - len(items), cursor=cursor)]
-            page: Any = await self._ask(Request("GET", where, asked), models.Page)
-            if not isinstance(page, models.Page):  # `read` is another's, who takes pages as they were sent
+            page: Any = await self._ask(Request("GET", where, asked), Page)
+            if not isinstance(page, Page):  # `read` is another's, who takes pages as they were sent
                 return page  # type: ignore[no-any-return]
             items += page.items
             cursor = page.next_cursor
             if not page.partial or cursor is None:
-                return models.Page(items, cursor)
+                return Page(items, cursor)
 
-    async def pages(
-        self, where: str, pairs: Sequence[tuple[str, str]]
-    ) -> AsyncGenerator[models.Intent, None]:
+    async def pages(self, where: str, pairs: Sequence[tuple[str, str]]) -> AsyncGenerator[Intent, None]:
         cursor: tuple[tuple[str, str], ...] = ()
         while True:
             request = Request("GET", where, [*pairs, ("limit", str(PAGE_MAX)), *cursor])
-            page = self._transport.read(await self._transport.send(request), models.Page)
+            page = self._transport.read(await self._transport.send(request), Page)
             for intent in page.items:
                 yield intent
             if page.next_cursor is None:
@@ -322,7 +314,7 @@ class Client:
 
     async def _events(
         self, request: Request, reconnect_s: float, after: str
-    ) -> AsyncGenerator[models.Transition, None]:
+    ) -> AsyncGenerator[Transition, None]:
         async with aclosing(self._transport.events(request, reconnect_s, last_id=after)) as events:
             async for event in events:
                 found = transition(event)
@@ -358,11 +350,12 @@ async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGener
             return
 
 
-def transition(event: Event) -> models.Transition | None:
+def transition(event: Event) -> Transition | None:
     """What an event says; None for one this version does not know."""
     if event.kind == "transition":
-        found = msgspec.json.decode(event.data, type=models.Transition)
+        found = msgspec.json.decode(event.data, type=Transition)
         return replace(found, event_id=event.id)
     if event.kind == "gap":
-        return models.Transition(intent_id="", status="", gap=True, event_id=event.id)
+        none: Any = ""
+        return Transition(intent_id="", status=none, gap=True, event_id=event.id)
     return None

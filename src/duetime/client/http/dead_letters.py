@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from duetime.client.app.call import Call
 from duetime.client.app.stream import Stream
-from duetime.client.http import models
-from duetime.client.http.request_types import Filter, body, filter_body, query
+from duetime.client.http.requests import Filter, body, filter_body, query
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
+from duetime.wire.admin import Bulk
+from duetime.wire.intent import Intent, Page
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
@@ -24,25 +25,23 @@ class DeadLetters:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def list(
-        self, *, limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
-    ) -> Call[models.Page]:
+    def list(self, *, limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]) -> Call[Page]:
         """A page of them, the newest first."""
         return self._client.call(self._client.page(_PATH, query(filter), limit, cursor))
 
-    def every(self, **filter: Unpack[Filter]) -> Stream[models.Intent]:
+    def every(self, **filter: Unpack[Filter]) -> Stream[Intent]:
         """All of them, page after page."""
         return self._client.stream(self._client.pages(_PATH, query(filter)))
 
     def revive(
         self, ids: Iterable[str] | None = None, *, limit: int | None = None, **filter: Unpack[Filter]
-    ) -> Call[models.Bulk]:
+    ) -> Call[Bulk]:
         """Try them again: those named, or at most `limit` that the filter finds."""
         return self._many("revive", ids, limit, filter)
 
     def purge(
         self, ids: Iterable[str] | None = None, *, limit: int | None = None, **filter: Unpack[Filter]
-    ) -> Call[models.Bulk]:
+    ) -> Call[Bulk]:
         """Forget them for good: those named, or at most `limit` that the filter finds."""
         return self._many("purge", ids, limit, filter)
 
@@ -52,4 +51,4 @@ class DeadLetters:
         said: dict[str, Any] = {"filter": filter_body(filter)} if ids is None else {"intentIds": [*ids]}
         if limit is not None:
             said["limit"] = limit
-        return self._client.ask(Request("POST", f"{_PATH}/{verb}", body=body(said)), models.Bulk)
+        return self._client.ask(Request("POST", f"{_PATH}/{verb}", body=body(said)), Bulk)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from duetime.client.app.call import Call
 from duetime.client.app.payload import encode
-from duetime.client.http import models
-from duetime.client.http.request_types import NewIntent, path, written
+from duetime.client.http.request_types import NewIntent
+from duetime.client.http.requests import path, written
 from duetime.client.http.transport import Request
+from duetime.wire.group import Group, MadeGroup
+from duetime.wire.history import Parent, Parents
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
@@ -31,7 +33,7 @@ class ServerGroups:
         group_id: str | None = None,
         size: int | None = None,
         on: str = "SUCCESS",
-    ) -> Call[models.MadeGroup]:
+    ) -> Call[MadeGroup]:
         """Members, and what happens when all have ended. With an id of your own it may be repeated."""
         fields: dict[str, Any] = {"then": written(then), "on": on, "members": [written(m) for m in members]}
         if group_id is not None:
@@ -39,27 +41,25 @@ class ServerGroups:
         if size is not None:
             fields["size"] = size
         request = Request("POST", "/v1/groups", body=encode(fields, "The request"))
-        return self._client.ask(request, models.MadeGroup)
+        return self._client.ask(request, MadeGroup)
 
-    def add(self, group_id: str, first: int, members: Iterable[NewIntent]) -> Call[models.MadeGroup]:
+    def add(self, group_id: str, first: int, members: Iterable[NewIntent]) -> Call[MadeGroup]:
         """More members; `first` is the number of the first of them."""
         fields = {"first": first, "members": [written(each) for each in members]}
         request = Request("POST", path("groups", group_id, "members"), body=encode(fields, "The request"))
-        return self._client.ask(request, models.MadeGroup)
+        return self._client.ask(request, MadeGroup)
 
-    def get(self, group_id: str) -> Call[models.Group]:
+    def get(self, group_id: str) -> Call[Group]:
         """How far it is."""
-        return self._client.ask(Request("GET", path("groups", group_id)), models.Group)
+        return self._client.ask(Request("GET", path("groups", group_id)), Group)
 
-    async def parents(self, id: str) -> Sequence[models.Parent]:
+    async def parents(self, id: str) -> Sequence[Parent]:
         """All pages of those an intent came after."""
-        found: list[models.Parent] = []
+        found: list[Parent] = []
         cursor: str | None = "0"
         while cursor is not None:
             pairs = [("limit", str(_PAGE_MAX)), ("cursor", cursor)]
-            page = await self._client.ask(
-                Request("GET", path("intents", id, "parents"), pairs), models.Parents
-            )
+            page = await self._client.ask(Request("GET", path("intents", id, "parents"), pairs), Parents)
             found += page.items
             cursor = page.next_cursor
         return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from duetime.client.http.models import Model
+from duetime.wire.shapes import Out
 
 
-class FunctionForecast(Model, frozen=True):
+class FunctionForecast(Out, frozen=True):
     """How long one function takes."""
 
     function: str
@@ -19,14 +19,14 @@ class FunctionForecast(Model, frozen=True):
     suggested_timeout_ms: int | None = None
 
 
-class Replayed(Model, frozen=True):
+class Replayed(Out, frozen=True):
     """How long jobs took from when they were due to their end."""
 
     mean_ms: float = 0.0
     p99_ms: float = 0.0
 
 
-class Gain(Model, frozen=True):
+class Gain(Out, frozen=True):
     """What the order by prediction gains on the same jobs."""
 
     jobs: int = 0
@@ -37,7 +37,7 @@ class Gain(Model, frozen=True):
     p99_gain: float = 0.0
 
 
-class LaneForecast(Model, frozen=True):
+class LaneForecast(Out, frozen=True):
     """A lane whose order is up to predictions, or might be."""
 
     lane: str
@@ -46,7 +46,7 @@ class LaneForecast(Model, frozen=True):
     gain: Gain | None = None
 
 
-class ModelForecast(Model, frozen=True):
+class ModelForecast(Out, frozen=True):
     """The model of durations."""
 
     state: str
@@ -59,7 +59,7 @@ class ModelForecast(Model, frozen=True):
     pid: int | None = None
 
 
-class Predictions(Model, frozen=True):
+class Predictions(Out, frozen=True):
     """Everything that is known of durations."""
 
     functions: list[FunctionForecast] = []
@@ -69,7 +69,7 @@ class Predictions(Model, frozen=True):
     predicted: dict[str, int] = {}
 
 
-class QueueSignal(Model, frozen=True):
+class QueueSignal(Out, frozen=True):
     """One queue, as an autoscaler wants it."""
 
     queue: str
@@ -89,7 +89,7 @@ class QueueSignal(Model, frozen=True):
     narrative: str = ""
 
 
-class Autoscale(Model, frozen=True):
+class Autoscale(Out, frozen=True):
     """All queues that workers or subscribers ask for."""
 
     target_seconds: float = 0.0

@@ -1,14 +1,12 @@
-"""What is said to a server: Python's names and values as the JSON and the queries of its API."""
+"""The fields of requests as keywords of the HTTP client. Written by `make options`; do not edit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
-from urllib.parse import quote
 
-from duetime.client.app.payload import encode
-from duetime.client.app.times import Moment, moment_ms
-from duetime.client.http.models import (
+from duetime.client.app.times import Moment
+from duetime.wire.intent import (
     Callback,
     EntityTarget,
     Limit,
@@ -16,159 +14,204 @@ from duetime.client.http.models import (
     Slo,
     StreamTarget,
     TaskTarget,
-    Unique,
+    UniqueKey,
 )
-from duetime.errors import InvalidField
-from duetime.timefmt import iso
-from duetime.wire.names import camel
 
 Fields = Mapping[str, Any]
-# Whose own fields may be written in Python's names too.
-_GROUPS = ("callback", "task", "entity", "stream", "slo", "redelivery", "unique")
-_TIMES = ("execute_at", "deadline")
+"""A part as a mapping, in the names of Python or of the API."""
 
 
 class NewIntent(TypedDict, total=False):
-    """An intent to be made: the fields of `POST /v1/intents` in Python's names."""
+    """A new intent: a time, a target and options."""
 
-    intent_id: str
-    execute_at: Moment
-    delay_ms: int
-    deadline: Moment
-    expired_action: str
-    precision_tier: str
-    slo: Slo | Fields
-    ack_level: str
-    guarantee: str
     callback: Callback | Fields
+    """A webhook."""
     task: TaskTarget | Fields
+    """A function of a worker."""
     entity: EntityTarget | Fields
+    """A message to one entity: its messages run one at a time, in order."""
     stream: StreamTarget | Fields
+    """Subscribers of a stream: each intent goes to one of them."""
     payload: Any
+    """Payload: any JSON."""
+    precision_tier: str
+    """Punctuality: ULTRA (10 ms), FAST (50), HIGH (100), STANDARD (500) or ECONOMY (1000)."""
+    slo: Slo | Fields
+    """Lateness objective; a tier is chosen to meet it."""
+    ack_level: str
+    """How durable the intent must be before the request is answered."""
+    guarantee: str
+    """Delivery guarantee: retried until acknowledged, or never run twice."""
+    expired_action: str
+    """What happens at the deadline."""
     priority: int | str
+    """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
     redelivery: Redelivery | Fields
+    """Retry policy: number of attempts and delays."""
     timeout_ms: int
+    """Maximum duration of one attempt."""
     lease_ms: int
+    """How long a worker may be silent before the attempt counts as lost."""
     result_ttl_ms: int
-    after: list[str]
-    after_on: str
-    group: str
-    members: int
-    idempotency_key: str
-    on_duplicate: str
-    collapse_key: str
-    collapse: str
-    unique: Unique | Fields
+    """How long the result can be read after the end."""
     tags: Mapping[str, str]
+    """Names and values to filter by."""
     limits: Sequence[Limit | Fields]
+    """Rate and concurrency limits that the intent is under."""
     fairness_key: str
+    """Fairness key, such as the tenant: keys take turns in proportion to their weights."""
     fairness_weight: int
+    """Weight of the fairness key."""
     shard_key: str
+    """Stored with the intent; not interpreted yet."""
+    intent_id: str
+    """Intent id: 1 to 128 letters, digits or _ . : - (default: generated)."""
+    execute_at: Moment
+    """When to run: ISO 8601 with any offset, or seconds since 1970."""
+    delay_ms: int
+    """Delay from now, instead of a time."""
+    deadline: Moment
+    """The intent does not run after this time."""
+    after: Sequence[str]
+    """Dependencies: run after these intents."""
+    after_on: str
+    """SUCCESS: run if all dependencies succeed. END: run when all have ended."""
+    group: str
+    """The group (the id of its callback). The member's id is GROUP.n."""
+    members: int
+    """Makes the intent the callback of a group with this number of members."""
+    idempotency_key: str
+    """Idempotency key: a repeated request returns the same intent."""
+    on_duplicate: str
+    """If the key exists: return its intent even if finished, or refuse."""
+    collapse_key: str
+    """Replaces a waiting intent with this key."""
+    collapse: str
+    """Time of the new intent: its own (DEBOUNCE) or that of the replaced one (THROTTLE)."""
+    unique: UniqueKey | Fields
+    """No other intent with this key until this one starts, until it ends, or for a time."""
     traceparent: str
+    """W3C trace context to continue."""
+
+
+class PlannedIntent(TypedDict, total=False):
+    """An intent without a time of its own: what each tick of a schedule creates."""
+
+    callback: Callback | Fields
+    """A webhook."""
+    task: TaskTarget | Fields
+    """A function of a worker."""
+    entity: EntityTarget | Fields
+    """A message to one entity: its messages run one at a time, in order."""
+    stream: StreamTarget | Fields
+    """Subscribers of a stream: each intent goes to one of them."""
+    payload: Any
+    """Payload: any JSON."""
+    precision_tier: str
+    """Punctuality: ULTRA (10 ms), FAST (50), HIGH (100), STANDARD (500) or ECONOMY (1000)."""
+    slo: Slo | Fields
+    """Lateness objective; a tier is chosen to meet it."""
+    ack_level: str
+    """How durable the intent must be before the request is answered."""
+    guarantee: str
+    """Delivery guarantee: retried until acknowledged, or never run twice."""
+    expired_action: str
+    """What happens at the deadline."""
+    priority: int | str
+    """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
+    redelivery: Redelivery | Fields
+    """Retry policy: number of attempts and delays."""
+    timeout_ms: int
+    """Maximum duration of one attempt."""
+    lease_ms: int
+    """How long a worker may be silent before the attempt counts as lost."""
+    result_ttl_ms: int
+    """How long the result can be read after the end."""
+    tags: Mapping[str, str]
+    """Names and values to filter by."""
+    limits: Sequence[Limit | Fields]
+    """Rate and concurrency limits that the intent is under."""
+    fairness_key: str
+    """Fairness key, such as the tenant: keys take turns in proportion to their weights."""
+    fairness_weight: int
+    """Weight of the fairness key."""
+    shard_key: str
+    """Stored with the intent; not interpreted yet."""
 
 
 class Changes(TypedDict, total=False):
-    """What may be changed of an intent while it waits. None removes a deadline."""
+    """Changes of an intent that is neither final nor running. Omitted fields stay."""
 
     execute_at: Moment
+    """When to run: ISO 8601 with any offset, or seconds since 1970."""
     deadline: Moment | None
+    """The intent does not run after this time; null removes the deadline."""
     expired_action: str
+    """What happens at the deadline."""
     redelivery: Redelivery | Fields
+    """Retry policy: number of attempts and delays."""
     tags: Mapping[str, str]
+    """Names and values to filter by."""
     priority: int | str
+    """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
     payload: Any
-
-
-class LaneChanges(TypedDict, total=False):
-    """What a lane allows from now on. None takes a limit away."""
-
-    concurrency: int | None
-    rate: str | None
-    burst: int
-    pending_max: int | None
-    priority: int
-    order: str
-    paused: bool
+    """Payload: any JSON."""
 
 
 class Revival(TypedDict, total=False):
-    """What may be different when a dead letter is tried again."""
+    """Changes of a dead letter when it is revived."""
 
     execute_at: Moment
+    """When to run: ISO 8601 with any offset, or seconds since 1970."""
     deadline: Moment | None
+    """The intent does not run after this time; null removes the deadline."""
     callback: Callback | Fields
+    """A webhook."""
     redelivery: Redelivery | Fields
+    """Retry policy: number of attempts and delays."""
     payload: Any
+    """Payload: any JSON."""
 
 
-class Filter(TypedDict, total=False):
-    """Which intents: all conditions hold. `status` may be several; `since` and `until` bound their time."""
+class NewRule(TypedDict, total=False):
+    """A recurrence (exactly one of cron and everyMs), and the intent that each tick creates."""
 
-    status: str | Iterable[str]
-    tier: str
-    queue: str
-    task: str
-    entity: str
-    tags: Mapping[str, str]
-    since: Moment
-    until: Moment
-
-
-def body(fields: Mapping[str, Any]) -> bytes:
-    """A JSON object of these fields."""
-    return encode(written(fields), "The request")
-
-
-def written(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields in the API's names, times as text."""
-    shown: dict[str, Any] = {}
-    for name, value in fields.items():
-        if name in _TIMES and value is not None:
-            value = moment_text(value)
-        elif name in _GROUPS and isinstance(value, Mapping):
-            value = {camel(key): each for key, each in value.items()}
-        shown[camel(name)] = value
-    return shown
+    cron: str
+    """Cron expression: five fields, or six with seconds first."""
+    every_ms: int
+    """Interval between ticks, counted from start or from 1970."""
+    zone: str
+    """Time zone of the cron expression."""
+    jitter_ms: int
+    """Maximum delay of each intent after its tick."""
+    start: Moment
+    """No tick before this time."""
+    end: Moment
+    """No tick after this time."""
+    overlap: str
+    """What happens to a tick while an earlier intent has not ended."""
+    misfire: str
+    """What happens to missed ticks."""
+    catch_up: int
+    """Maximum missed ticks to run with CATCH_UP."""
+    source: str
+    """Owner of the schedule; app for schedules of a program."""
 
 
-def moment_text(moment: Moment) -> str:
-    """A moment as the API writes it."""
-    return iso(moment_ms(moment))
+class LaneChanges(TypedDict, total=False):
+    """New limits of a lane. Omitted fields stay; null removes a limit."""
 
-
-def path(*parts: str) -> str:
-    """A path below `/v1`, whatever the parts have in them."""
-    if not all(parts):
-        raise InvalidField("An id or a name is empty.")
-    return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
-
-
-def query(filter: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:
-    """A filter and other parameters as a query."""
-    pairs: list[tuple[str, str]] = []
-    for name, value in {**filter, **more}.items():
-        if value is None:
-            continue
-        if name == "tags":
-            pairs += [(f"tag.{key}", each) for key, each in value.items()]
-        elif name in ("since", "until", "at"):
-            pairs.append(({"since": "from", "until": "to"}.get(name, name), moment_text(value)))
-        elif name == "status":
-            pairs.append((name, value if isinstance(value, str) else ",".join(value)))
-        else:
-            pairs.append((camel(name), str(value)))
-    return pairs
-
-
-def filter_body(filter: Mapping[str, Any]) -> dict[str, Any]:
-    """A filter as the JSON object of the same names as in a query."""
-    plain = {name: value for name, value in filter.items() if name != "tags"}
-    shown: dict[str, Any] = dict(query(plain))
-    if filter.get("tags"):
-        shown["tags"] = dict(filter["tags"])
-    return shown
-
-
-def revision(expected: int | None) -> dict[str, str]:
-    """The header that says which revision a change is for."""
-    return {} if expected is None else {"X-Duetime-Expected-Revision": str(expected)}
+    concurrency: int | None
+    """"""
+    rate: str | None
+    """Maximum starts per period: 20/s, 100/m, 5/10s."""
+    burst: int
+    """"""
+    pending_max: int | None
+    """"""
+    priority: int
+    """"""
+    paused: bool
+    """"""
+    order: str
+    """Order of arrival (FIFO), or shortest expected duration first."""

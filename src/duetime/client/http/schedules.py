@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from duetime.client.app.call import Call
-from duetime.client.http import models
-from duetime.client.http.request_types import body, moment_text, path, revision, written
+from duetime.client.http.requests import body, moment_text, path, revision, written
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
+from duetime.wire.intent import Intent
 from duetime.wire.names import camel
+from duetime.wire.schedule import Schedule
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
 
 
 class _All(Struct):
-    schedules: list[models.Schedule]
+    schedules: list[Schedule]
 
 
 class _Next(Struct):
@@ -35,7 +36,7 @@ class ServerSchedules:
 
     def put(
         self, id: str, *, intent: Mapping[str, Any], expected_revision: int | None = None, **rule: Any
-    ) -> Call[models.Schedule]:
+    ) -> Call[Schedule]:
         """Make a schedule or change its rule: `cron` or `every_ms`, `zone`, `jitter_ms`, `start`, `end`,
         `overlap`, `misfire`, `catch_up`; `intent` is what each tick makes, in the names of `create`."""
         if ("cron" in rule) == ("every_ms" in rule):
@@ -48,36 +49,36 @@ class ServerSchedules:
         request = Request(
             "PUT", path("schedules", id), body=body(fields), headers=revision(expected_revision)
         )
-        return self._client.ask(request, models.Schedule)
+        return self._client.ask(request, Schedule)
 
-    def list(self) -> Call[Sequence[models.Schedule]]:
+    def list(self) -> Call[Sequence[Schedule]]:
         """All of them, by id."""
         return self._client.call(self._list())
 
-    def get(self, id: str) -> Call[models.Schedule]:
-        return self._client.ask(Request("GET", path("schedules", id)), models.Schedule)
+    def get(self, id: str) -> Call[Schedule]:
+        return self._client.ask(Request("GET", path("schedules", id)), Schedule)
 
-    def pause(self, id: str) -> Call[models.Schedule]:
+    def pause(self, id: str) -> Call[Schedule]:
         """No more ticks until it is resumed."""
-        return self._client.ask(Request("POST", path("schedules", id, "pause")), models.Schedule)
+        return self._client.ask(Request("POST", path("schedules", id, "pause")), Schedule)
 
-    def resume(self, id: str) -> Call[models.Schedule]:
+    def resume(self, id: str) -> Call[Schedule]:
         """Ticks again, from now on: those of the pause are gone."""
-        return self._client.ask(Request("POST", path("schedules", id, "resume")), models.Schedule)
+        return self._client.ask(Request("POST", path("schedules", id, "resume")), Schedule)
 
-    def trigger(self, id: str) -> Call[models.Intent]:
+    def trigger(self, id: str) -> Call[Intent]:
         """Make an intent of it now, besides its ticks."""
-        return self._client.ask(Request("POST", path("schedules", id, "trigger")), models.Intent)
+        return self._client.ask(Request("POST", path("schedules", id, "trigger")), Intent)
 
     def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
         """When it will tick next."""
         return self._client.call(self._next(id, count))
 
-    def delete(self, id: str) -> Call[models.Schedule]:
+    def delete(self, id: str) -> Call[Schedule]:
         """Forget it. What it made goes on."""
-        return self._client.ask(Request("DELETE", path("schedules", id)), models.Schedule)
+        return self._client.ask(Request("DELETE", path("schedules", id)), Schedule)
 
-    async def _list(self) -> Sequence[models.Schedule]:
+    async def _list(self) -> Sequence[Schedule]:
         found: _All = await self._client.ask(Request("GET", "/v1/schedules"), _All)
         return found.schedules
 

@@ -10,33 +10,45 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Raw, Struct
 
 from duetime.client.app.times import moment_ms
-from duetime.client.http import models
 from duetime.client.http.client import lanes_of, transition
-from duetime.client.http.request_types import path, query, revision
+from duetime.client.http.requests import path, query, revision
 from duetime.client.http.transport import Request, Transport
 from duetime.client.remote import translate
 from duetime.client.remote.schedules import RemoteSchedules
 from duetime.client.remote.submitter import Submits
-from duetime.client.remote.translate import RawIntent, RawPage
 from duetime.client.remote.waiter import Ends
 from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
-from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Item, Status
+from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel, Terms, Tier
-from duetime.protocol.view import LaneView, Overview, Parent, TierView, View, Why
+from duetime.protocol.view import LaneView, Overview, TierView
 from duetime.refusals import Submitted
+from duetime.wire.admin import Lane
+from duetime.wire.event import Transition
+from duetime.wire.history import Entry, History, Parent, Parents, Why
+from duetime.wire.intent import Intent, Page
+from duetime.wire.progress import Logs
+from duetime.wire.views import Ended
 
 _PAGE_MAX = 500
-_SEQ_MAX = 1 << 62
 # Watching goes on for as long as the app does.
 _FOREVER_S = float("inf")
 _logger = logging.getLogger("duetime")
+
+
+T = TypeVar("T")
+
+
+class _Result(Struct):
+    """The result of an intent, as it was written."""
+
+    result: Raw
 
 
 class RemoteBackend(RemoteSchedules):
@@ -46,9 +58,9 @@ class RemoteBackend(RemoteSchedules):
         self._transport = Transport(url, token)
         self._clock = now_ms
         self._asked_ms = 0
-        self._ends = Ends(self._transport, self._view)
+        self._ends = Ends(self._transport, self._ended)
         self._submits = Submits(self._transport)
-        self._observers: list[Callable[[Change], None]] = []
+        self._observers: list[Callable[[Transition], None]] = []
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -122,67 +134,53 @@ class RemoteBackend(RemoteSchedules):
         headers = revision(expected or None)
         answer = await self._transport.send(Request(method, where, body=body, headers=headers))
         if isinstance(command, Cancel | FireNow | Revive | Patch):
-            return translate.view_of(self._transport.read(answer, RawIntent))
+            return self._transport.read(answer, Intent)
         return None
 
     # What is there.
 
-    async def get(self, id: str) -> View | None:
-        try:
-            return await self._view(id)
-        except NoSuchIntent:
-            return None
+    async def get(self, id: str) -> Intent | None:
+        return await self._found(Intent, path("intents", id))
 
     async def why(self, id: str) -> Why | None:
-        try:
-            answer = await self._transport.send(Request("GET", path("intents", id, "why")))
-        except NoSuchIntent:
-            return None
-        found = self._transport.read(answer, models.Why)
-        return Why(found.code, found.sentence, found.data)
+        return await self._found(Why, path("intents", id, "why"))
 
     async def history(self, id: str) -> list[Entry] | None:
-        try:
-            answer = await self._transport.send(Request("GET", path("intents", id, "history")))
-        except NoSuchIntent:
-            return None
-        return [translate.entry_of(each) for each in self._transport.read(answer, models.History).entries]
+        found = await self._found(History, path("intents", id, "history"))
+        return None if found is None else found.entries
 
     async def logs(self, id: str) -> list[str] | None:
-        try:
-            answer = await self._transport.send(Request("GET", path("intents", id, "logs")))
-        except NoSuchIntent:
-            return None
-        return self._transport.read(answer, models.Logs).lines
+        found = await self._found(Logs, path("intents", id, "logs"))
+        return None if found is None else found.lines
 
     async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
         pairs = [("cursor", str(first)), ("limit", str(min(limit, _PAGE_MAX)))]
+        found = await self._found(Parents, path("intents", id, "parents"), pairs)
+        return None if found is None else found.items
+
+    async def _found(self, kind: type[T], where: str, pairs: Sequence[tuple[str, str]] = ()) -> T | None:
         try:
-            answer = await self._transport.send(Request("GET", path("intents", id, "parents"), pairs))
+            answer = await self._transport.send(Request("GET", where, pairs))
         except NoSuchIntent:
             return None
-        return translate.parents_of(self._transport.read(answer, translate.RawParents))
+        return self._transport.read(answer, kind)
 
     async def page(
-        self, statuses: tuple[Status, ...] | None, lane: str | None, before_seq: int, limit: int
-    ) -> list[View]:
-        if before_seq != _SEQ_MAX:
+        self, statuses: tuple[str, ...], queue: str | None, before: str | None, limit: int
+    ) -> list[Intent]:
+        if before is not None:
             raise InvalidField(
-                "A server's list has no before_seq.",
+                "A server's list has no `before`.",
                 hint="Use a larger limit, or Client.every().",
             )
-        filter: dict[str, Any] = {}
-        if statuses is not None:
-            filter["status"] = [status.name for status in statuses]
-        if lane is not None:
-            filter["queue"] = lane.removeprefix("task:")
-        found: list[View] = []
+        filter: dict[str, Any] = {"status": statuses or None, "queue": queue}
+        found: list[Intent] = []
         cursor: str | None = None
         while len(found) < limit:
             pairs = query(filter, limit=min(limit - len(found), _PAGE_MAX), cursor=cursor)
             answer = await self._transport.send(Request("GET", "/v1/intents", pairs))
-            page = self._transport.read(answer, RawPage)
-            found += [translate.view_of(each) for each in page.items]
+            page = self._transport.read(answer, Page)
+            found += page.items
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -193,25 +191,30 @@ class RemoteBackend(RemoteSchedules):
         return overview_of(self._transport.read(answer, dict[str, Any]))
 
     async def lanes(self) -> list[LaneView]:
-        found = [msgspec.convert(each, models.Lane) async for each in lanes_of(self._transport)]
+        found = [msgspec.convert(each, Lane) async for each in lanes_of(self._transport)]
         return [
-            LaneView(n.name, n.serial, n.pushed, n.paused, n.pending, n.ready, n.running, n.consumers)
+            LaneView(
+                n.name, n.name.startswith("entity:"), n.pushed, n.paused, n.pending, n.ready, n.running,
+                n.consumers,
+            )
             for n in found
-        ]
+        ]  # fmt: skip
 
-    def end(self) -> None:
-        """Nothing more: reading needs the same connections as everything else."""
-
-    async def wait(self, id: str) -> View:
+    async def wait(self, id: str) -> Ended:
         return await self._ends.wait(id)
 
-    async def _view(self, id: str) -> View:
+    async def _ended(self, id: str) -> Ended | None:
+        """The intent if it has ended."""
         answer = await self._transport.send(Request("GET", path("intents", id)))
-        return translate.view_of(self._transport.read(answer, RawIntent))
+        intent = self._transport.read(answer, Intent)
+        if not intent.status.final:
+            return None
+        result = bytes(msgspec.json.decode(answer, type=_Result).result)
+        return Ended(intent, None if result == b"null" else result)
 
     # Watching.
 
-    def observe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
+    def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]:
         """Call `observer` with every transition, as the server tells of it."""
         self._observers.append(observer)
         if self._loop is not None:  # of which the caller's thread need not be
@@ -236,11 +239,11 @@ class RemoteBackend(RemoteSchedules):
                     if found is not None and found.gap:
                         _logger.warning("The server no longer has some transitions: observers miss them.")
                     elif found is not None:
-                        self._tell(translate.change_of(found))
+                        self._tell(found)
         except DuetimeError as error:
             _logger.error("Observers receive no more transitions: %s", error)
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: Transition) -> None:
         for observer in tuple(self._observers):
             try:
                 observer(change)

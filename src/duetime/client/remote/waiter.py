@@ -14,7 +14,7 @@ from duetime.client.http.client import RECONNECT_S, transition
 from duetime.client.http.transport import Request, Transport
 from duetime.errors import Closed, DuetimeError
 from duetime.protocol.intent import FINAL
-from duetime.protocol.view import View
+from duetime.wire.views import Ended
 
 # More waits than this share a connection.
 OWN_STREAMS_MAX = 8
@@ -24,20 +24,20 @@ _ENDS = ",".join(sorted(status.name for status in FINAL))
 class Ends:
     """Who waits for which intent."""
 
-    def __init__(self, transport: Transport, view: Callable[[str], Awaitable[View]]) -> None:
+    def __init__(self, transport: Transport, ended: Callable[[str], Awaitable[Ended | None]]) -> None:
         self._transport = transport
-        self._view = view
+        self._ended = ended
         self._own = 0
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._shared: asyncio.Task[None] | None = None
         self._listening: asyncio.Future[None] | None = None
 
-    async def wait(self, id: str) -> View:
+    async def wait(self, id: str) -> Ended:
         """The intent, once it has ended."""
         while True:
-            view = await self._view(id)
-            if view.final:
-                return view
+            ended = await self._ended(id)
+            if ended is not None:
+                return ended
             if self._own < OWN_STREAMS_MAX:
                 await self._told_alone(id)
             else:
@@ -55,15 +55,15 @@ class Ends:
         request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         self._own += 1
         try:
-            async with aclosing(self._transport.events(request, RECONNECT_S, self._ended(id))) as events:
+            async with aclosing(self._transport.events(request, RECONNECT_S, self._look(id))) as events:
                 async for _ in events:
                     return
         finally:
             self._own -= 1
 
-    def _ended(self, id: str) -> Callable[[], Awaitable[bool]]:
+    def _look(self, id: str) -> Callable[[], Awaitable[bool]]:
         async def look() -> bool:
-            return (await self._view(id)).final
+            return await self._ended(id) is not None
 
         return look
 
@@ -77,7 +77,7 @@ class Ends:
         try:
             assert self._listening is not None
             await asyncio.shield(self._listening)
-            if not (await self._view(id)).final:
+            if await self._ended(id) is None:
                 await told
         finally:
             waiting = self._waiting.get(id)

@@ -20,7 +20,6 @@ from django.utils import timezone
 
 from duetime.client.app.payload import decode
 from duetime.client.app.plan import Options
-from duetime.client.app.times import moment_of
 from duetime.clock import SystemClock
 from duetime.contrib.django.compat import (
     Backend,
@@ -34,9 +33,8 @@ from duetime.contrib.django.registry import Registry, exception_path
 from duetime.contrib.django.running import DEFAULT_QUEUE, PRIORITY_S, DjangoApp, enqueued_at
 from duetime.contrib.outbox import rows
 from duetime.errors import NoSuchIntent
-from duetime.protocol.intent import Status
-from duetime.protocol.terms import Task as TaskTarget
-from duetime.protocol.view import View
+from duetime.timefmt import moment_of
+from duetime.wire.intent import Intent, Status
 
 OPTIONS: Final = {"url", "token", "outbox", "database", "intent", "modules"}
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -133,35 +131,33 @@ class DuetimeBackend(Backend):
                 self._started = (os.getpid(), app)
             return self._started[1]
 
-    def _shown(self, view: View) -> Any:
-        target = view.terms.target
-        task = self.registry.find(target.name) if isinstance(target, TaskTarget) else None
-        if task is None or not isinstance(target, TaskTarget):
-            raise TaskResultDoesNotExist(view.id)
-        parts = decode(view.payload) if view.payload else [[]]
+    def _shown(self, intent: Intent) -> Any:
+        target = intent.task
+        task = None if target is None else self.registry.find(target.name)
+        if task is None or target is None:
+            raise TaskResultDoesNotExist(intent.intent_id)
+        parts = intent.payload or [[]]
         result = self._result(
-            task.using(
-                queue_name=target.queue, priority=view.terms.priority // PRIORITY_S, backend=self.alias
-            ),
-            view.id,
+            task.using(queue_name=target.queue, priority=intent.priority // PRIORITY_S, backend=self.alias),
+            intent.intent_id,
             parts[0],
             parts[1] if len(parts) > 1 else {},
-            status=_status(view.status),
-            enqueued_at=enqueued_at(view.id, view.created_at_ms),
-            started_at=_moment(view.first_dispatch_at_ms),
-            last_attempted_at=_moment(view.first_dispatch_at_ms),
-            finished_at=_moment(view.finished_at_ms),
-            worker_ids=["duetime"] * view.attempts,
+            status=_status(intent.status),
+            enqueued_at=enqueued_at(intent.intent_id, intent.created_at),
+            started_at=intent.first_dispatch_at,
+            last_attempted_at=intent.first_dispatch_at,
+            finished_at=intent.finished_at,
+            worker_ids=["duetime"] * intent.attempts,
         )
-        if view.last_error is not None and view.status is not Status.ACKED:
-            error = view.last_error
+        if intent.last_error is not None and intent.status is not Status.ACKED:
+            error = intent.last_error
             result.errors.append(
                 TaskError(
                     exception_class_path=exception_path(error.kind), traceback=_traceback(error.message)
                 )
             )
-        if view.result is not None:
-            object.__setattr__(result, "_return_value", decode(view.result))
+        if intent.result is not None:
+            object.__setattr__(result, "_return_value", intent.result)
         return result
 
     def _waiting(self, id: str) -> Any:
@@ -219,7 +215,3 @@ def _traceback(message: str) -> str:
     it."""
     begin = message.find(_TRACEBACK)
     return message if begin < 0 else f"{message[begin:].strip()}\n"
-
-
-def _moment(millis: int | None) -> Any:
-    return None if not millis else moment_of(millis)

@@ -16,7 +16,6 @@ from duetime.client.app.control import Reject, RetryAfter, Snooze, current
 from duetime.client.app.payload import Signature, decode, encode
 from duetime.client.app.plan import Options
 from duetime.client.app.task import Planned
-from duetime.client.app.times import moment_of
 from duetime.client.execution.functions import Functions
 from duetime.client.execution.handlers import FunctionHandler
 from duetime.clock import SystemClock
@@ -34,6 +33,7 @@ from duetime.errors import DuetimeError
 from duetime.protocol.bounds import ERROR_CHARS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.terms import Task as TaskTarget
+from duetime.timefmt import moment_of
 
 # Django's priorities go from -100 to 100; Duetime's are seconds of head start, and HIGH is 300.
 PRIORITY_S = 3
@@ -100,10 +100,10 @@ class DjangoApp(App):
         return Planned(self, target, signature, defaults.merged(**options), task.module_path)
 
 
-def enqueued_at(id: str, or_ms: int | None = None) -> datetime | None:
+def enqueued_at(id: str, otherwise: datetime | None = None) -> datetime | None:
     """The time of `enqueue`, read from the id. The intent itself is created when its row is relayed."""
-    made_ms = rows.made_ms(id) or or_ms
-    return None if made_ms is None else moment_of(made_ms)
+    made_ms = rows.made_ms(id)
+    return moment_of(made_ms) if made_ms else otherwise
 
 
 class Run:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from duetime.client.app.payload import encode
 from duetime.client.app.task import Planned
-from duetime.client.http import request_types
+from duetime.client.http import requests
 from duetime.client.remote import translate
 from duetime.errors import InvalidField
 from duetime.timefmt import iso
@@ -96,7 +96,7 @@ def of_task(task: Planned[Any, Any], args: Sequence[Any], kwargs: Mapping[str, A
 
 def of_fields(intent: Mapping[str, Any], now_ms: int) -> NewRow:
     """The row of an intent with the fields of `Client.create`, validated as by a server."""
-    fields = request_types.written(intent)
+    fields = requests.written(intent)
     if fields.keys().isdisjoint(("executeAt", "delayMs")):
         fields["delayMs"] = 0
     row = _row(fields, new_id(now_ms), now_ms)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duetime.api.codec.intent_encoder import Shower
+from duetime.api.codec.intent_encoder import IntentEncoder
 from duetime.protocol.command import Cancel, Submit
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected
 from duetime.protocol.terms import Callback, Entity, Limit, Stream, Terms, Tier
 from duetime.protocol.view import view_of
+from duetime.wire import intent as wire
 from tests.unit.kernel.bench import T0, Bench, terms
 
 TERMS = [
@@ -51,16 +52,17 @@ def lives(its: Terms) -> list[Intent]:
 
 @pytest.mark.parametrize("its", TERMS)
 def test_written_and_shown_are_the_same(its):
-    show = Shower()
+    encoder = IntentEncoder()
     for intent in lives(its) * 2:
-        shown = msgspec.json.decode(msgspec.json.encode(show(view_of(intent))))
-        assert msgspec.json.decode(bytes(show.written(intent))) == shown
+        shown = msgspec.json.decode(encoder.view(view_of(intent)))
+        assert msgspec.json.decode(encoder.intent(intent)) == shown
+        assert shown.keys() == {field.encode_name for field in msgspec.structs.fields(wire.Intent)}
 
 
 def test_what_is_kept_of_terms_is_bounded():
-    show = Shower()
+    encoder = IntentEncoder()
     bench = Bench()
     for number in range(5_000):
         bench.submit(f"i{number}", on=terms(Stream(f"s{number}")), delay=1_000)
-        show.written(bench.intent(f"i{number}"))
-    assert len(show._texts) <= 4_096
+        encoder.intent(bench.intent(f"i{number}"))
+    assert len(encoder._texts) <= 4_096

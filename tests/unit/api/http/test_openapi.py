@@ -25,7 +25,7 @@ from duetime.api.resources.intents import Intents
 from duetime.api.resources.routes import event_routes, intent_routes
 from duetime.api.service import Service
 from duetime.wire.forms import FORMS
-from duetime.wire.intent import IntentOut, NewIntent, Nothing
+from duetime.wire.intent import Intent, NewIntent, Nothing
 
 
 async def nothing(call: Any) -> None:
@@ -35,7 +35,7 @@ async def nothing(call: Any) -> None:
 def route(**more: Any) -> Route:
     given: dict[str, Any] = {
         "method": "GET", "path": "/x", "handler": nothing, "role": Role.read, "name": "getX", "summary": "X",
-        "tag": "Xs", "answers": {200: IntentOut},
+        "tag": "Xs", "answers": {200: Intent},
     }  # fmt: skip
     return Route(**{**given, **more})
 
@@ -163,9 +163,9 @@ class TestErrors:
 
 
 def test_one_of_two_answers():
-    found = operation(answers={200: IntentOut | Nothing})["responses"]["200"]["content"]["application/json"]
+    found = operation(answers={200: Intent | Nothing})["responses"]["200"]["content"]["application/json"]
     assert found["schema"] == {
-        "anyOf": [{"$ref": "#/components/schemas/IntentOut"}, {"$ref": "#/components/schemas/Nothing"}]
+        "anyOf": [{"$ref": "#/components/schemas/Intent"}, {"$ref": "#/components/schemas/Nothing"}]
     }
 
 
@@ -197,7 +197,7 @@ def test_who_may():
 
 
 def test_the_headers_of_answers():
-    created = operation(method="POST", answers={201: IntentOut, 200: IntentOut}, write=True)["responses"]
+    created = operation(method="POST", answers={201: Intent, 200: Intent}, write=True)["responses"]
     assert set(created["201"]["headers"]) == {"ETag", "Location", "Idempotent-Replayed"}
     assert "Location" not in created["200"]["headers"]
 

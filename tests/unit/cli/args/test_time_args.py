@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from duetime.cli.args import time_args
-from duetime.client.app.times import moment_ms, moment_of
+from duetime.client.app.times import moment_ms
 from duetime.errors import InvalidField
+from duetime.timefmt import moment_of
 
 # A Thursday, 10:30 in UTC and 11:30 in Paris.
 NOW = datetime(2030, 1, 31, 10, 30, tzinfo=UTC)

@@ -98,7 +98,7 @@ def test_an_intent_that_never_ends_is_noticed(finished):
     run, views = finished
     views[0] = msgspec.structs.replace(views[0], status=Status.DUE)
     figures = run.figures(views)
-    assert not figures.accounted and figures.problems == [f"{views[0].id} is still DUE"]
+    assert not figures.accounted and figures.problems == [f"{views[0].intent_id} is still DUE"]
 
 
 def test_a_wrong_end_is_noticed(finished):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from duetime.cli.commands import follow
-from duetime.client.app.times import moment_of
-from duetime.client.http.models import Transition
+from duetime.timefmt import moment_of
+from duetime.wire.event import Transition
 
 
 @pytest.mark.parametrize(

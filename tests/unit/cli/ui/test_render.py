@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from duetime.cli.commands import chronoscope, timeline, top
 from duetime.cli.ui import bars, output, render
-from duetime.client.http.models import Callback, EntityTarget, Intent, LastError, StreamTarget, TaskTarget
+from duetime.wire.intent import Callback, EntityTarget, Intent, LastError, Status, StreamTarget, TaskTarget
 
 AT = datetime(2030, 1, 31, 10, 30, tzinfo=UTC)
+
+
+def intent(**fields: Any) -> Intent:
+    return Intent(intent_id="a", status=Status.DUE, execute_at=AT, created_at=AT, updated_at=AT, **fields)
 
 
 @pytest.mark.parametrize(
@@ -24,15 +29,14 @@ AT = datetime(2030, 1, 31, 10, 30, tzinfo=UTC)
     ],
 )
 def test_a_target_is_shown_as_it_is_written(target, shown):
-    assert render.target(Intent(intent_id="a", status="DUE", execute_at=AT, **target)) == shown
+    assert render.target(intent(**target)) == shown
 
 
 def test_an_intent_shows_what_there_is_and_nothing_else(capsys):
     error = LastError(at=AT, kind="http", message="no", http_status=502)
-    found = Intent(
-        intent_id="a", status="DUE", execute_at=AT, task=TaskTarget(name="t"), tags={"k": "v"},
-        last_error=error, payload={"order": [7]}, late_ms=0,
-    )  # fmt: skip
+    found = intent(
+        task=TaskTarget(name="t"), tags={"k": "v"}, last_error=error, payload={"order": [7]}, late_ms=0
+    )
     render.intent(found)
     lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     facts = {name: value.strip() for name, value in lines.items()}

@@ -11,6 +11,7 @@ from duetime.client.app import limit
 from duetime.client.app.plan import Options
 from duetime.errors import InvalidField
 from duetime.protocol.terms import Limit as Kept
+from duetime.wire import rates
 
 
 @pytest.mark.parametrize(
@@ -23,12 +24,12 @@ from duetime.protocol.terms import Limit as Kept
     ],
 )
 def test_a_limit_goes_there_and_back(given, kept):
-    assert limit.kept([given]) == (kept,)
-    assert limit.kept(limit.fields((kept,))) == (kept,)
+    assert limit.stored([given]) == (kept,)
+    assert limit.stored([rates.limit(kept)]) == (kept,)
 
 
 def test_no_limit_is_none():
-    assert limit.kept([]) is None
+    assert limit.stored([]) is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.client.app.payload import Signature, decode, encode
-from duetime.client.http.request_types import body
+from duetime.client.http.requests import body
 from duetime.errors import InvalidField
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from duetime import errors
-from duetime.client.app.plan import Options, Plan, Retry, Unique, make_terms
+from duetime.client.app.plan import Options, Plan, make_terms
+from duetime.client.app.policies import Retry, Unique
 from duetime.protocol.terms import (
     AckLevel,
     Backoff,

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from duetime.client.app.times import delay_ms, moment_ms, moment_of
+from duetime.client.app.times import delay_ms, moment_ms
 from duetime.errors import InvalidField
+from duetime.timefmt import moment_of
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,14 @@ import msgspec
 import pytest
 
 from duetime.api.codec.intent_decoder import Composer, Defaults
-from duetime.api.codec.intent_encoder import Shower
+from duetime.api.codec.intent_encoder import IntentEncoder
 from duetime.api.resources.admin import _patched
-from duetime.client.app.plan import Options, Plan, Retry, Unique, make_terms
-from duetime.client.app.times import moment_of
-from duetime.client.http.models import Entry as ShownEntry
-from duetime.client.http.models import Transition
+from duetime.client.app.plan import Options, Plan, make_terms
+from duetime.client.app.policies import Retry, Unique
 from duetime.client.remote import translate
-from duetime.client.remote.translate import RawIntent
 from duetime.errors import BadTarget, InvalidField
 from duetime.protocol.command import LaneSettings, Order, Patch, Revive
-from duetime.protocol.effect import Change
-from duetime.protocol.intent import Entry, Error, Intent, Rare, Status, Ties
+from duetime.protocol.intent import Error, Intent, Rare, Status, Ties
 from duetime.protocol.terms import (
     Bare,
     Callback,
@@ -30,6 +26,9 @@ from duetime.protocol.terms import (
     Tier,
 )
 from duetime.protocol.view import view_of
+from duetime.timefmt import moment_of
+from duetime.wire import claims, views
+from duetime.wire import intent as wire
 from duetime.wire.admin import LanePatch
 from duetime.wire.intent import NewIntent, PatchIntent, ReviveIntent
 
@@ -47,6 +46,16 @@ def composed(fields: dict) -> tuple:
     new = msgspec.json.decode(msgspec.json.encode(fields), type=NewIntent)
     composer = Composer(Defaults(tier=Tier.STANDARD, payload_bytes_max=1000))
     return composer.terms(new), composer.item(new, 0, NOW_MS)
+
+
+def read_back(intent: Intent) -> wire.Intent:
+    """An intent as a client reads it from a server's answer."""
+    return msgspec.json.decode(IntentEncoder().intent(intent), type=wire.Intent)
+
+
+def here(intent: Intent) -> wire.Intent:
+    """The same intent as an App in this process shows it."""
+    return views.intent(view_of(intent), moment_of, msgspec.json.decode)
 
 
 def test_a_share_arrives_as_it_was():
@@ -118,7 +127,7 @@ def test_what_a_server_cannot_do_is_said():
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: type(target).__name__)
-def test_what_is_shown_is_read_back(target):
+def test_a_server_and_an_app_in_this_process_show_the_same(target):
     terms = make_terms(target, Options(tags={"a": "b"}, priority=-5, retry=Retry(multiplier=3)), "FAST")
     rare = Rare(
         key="k",
@@ -132,15 +141,13 @@ def test_what_is_shown_is_read_back(target):
         revision=4, delivery=2, attempt=2, due_at_ms=NOW_MS, first_dispatch_at_ms=NOW_MS + 1,
         finished_at_ms=NOW_MS + 9, late_ms=1, rare=rare,
     )  # fmt: skip
-    body = msgspec.json.encode(Shower()(view_of(intent)))
-    assert translate.view_of(msgspec.json.decode(body, type=RawIntent)) == view_of(intent)
+    assert read_back(intent) == here(intent)
 
 
-def test_what_is_not_there_yet_is_read_back():
+def test_a_new_intent_is_shown_the_same():
     terms = make_terms(Task("t"), Options(), "STANDARD")
     intent = Intent(0, "a", terms, b"", Status.SCHEDULED, NOW_MS, NOW_MS, NOW_MS, NOW_MS)
-    body = msgspec.json.encode(Shower()(view_of(intent)))
-    assert translate.view_of(msgspec.json.decode(body, type=RawIntent)) == view_of(intent)
+    assert read_back(intent) == here(intent)
 
 
 def test_changes_arrive_as_they_were():
@@ -153,15 +160,6 @@ def test_changes_arrive_as_they_were():
     told = msgspec.json.decode(msgspec.json.encode(translate.revive_fields(revive)), type=ReviveIntent)
     assert composer.revive("a", told, 3) == revive
     assert translate.patch_fields(Patch("a")) == {} == translate.revive_fields(Revive("a"))
-
-
-def test_steps_and_transitions_are_read_back():
-    at = moment_of(NOW_MS)
-    assert translate.entry_of(ShownEntry(at=at, status="DUE")) == Entry(NOW_MS, Status.DUE)
-    moved = Transition(intent_id="a", status="DUE", previous_status="SCHEDULED", at=at, delivery=2)
-    assert translate.change_of(moved) == Change("a", Status.SCHEDULED, Status.DUE, NOW_MS, 2)
-    made = Transition(intent_id="a", status="SCHEDULED", at=at)
-    assert translate.change_of(made).old is None
 
 
 @pytest.mark.parametrize(
@@ -181,9 +179,9 @@ def test_claims_arrive_as_they_were_and_come_back(options):
     assert item.ties is not None and its_item.ties == item.ties
     rare = Rare(ties=Ties(item.ties.claim))
     intent = Intent(1, "i", its_terms, b"", Status.SCHEDULED, NOW_MS, NOW_MS, NOW_MS, NOW_MS, rare=rare)
-    for shown in (Shower()(view_of(intent)), Shower().written(intent)):
-        back = msgspec.json.decode(msgspec.json.encode(shown), type=RawIntent)
-        assert translate.view_of(back).claim == item.ties.claim
+    assert read_back(intent) == here(intent)
+    shown = here(intent)
+    assert claims.read(shown.collapse_key, shown.collapse, shown.unique) == item.ties.claim
 
 
 @pytest.mark.parametrize(

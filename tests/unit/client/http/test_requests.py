@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from duetime.client.http import request_types
-from duetime.client.http.models import Callback, Redelivery
+from duetime.client.http import requests
 from duetime.errors import InvalidField
+from duetime.wire.intent import Callback, Redelivery
 
 NEW_YEAR = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def test_names_become_the_apis_and_times_text():
     said = json.loads(
-        request_types.body(
+        requests.body(
             {
                 "intent_id": "a",
                 "execute_at": NEW_YEAR,
@@ -41,23 +41,23 @@ def test_names_become_the_apis_and_times_text():
 
 def test_models_may_be_given_for_objects():
     fields = {"callback": Callback(url="http://x"), "redelivery": Redelivery(max_attempts=2)}
-    assert json.loads(request_types.body(fields)) == {
+    assert json.loads(requests.body(fields)) == {
         "callback": {"url": "http://x"},
         "redelivery": {"maxAttempts": 2},
     }
 
 
 def test_none_removes_a_deadline():
-    assert json.loads(request_types.body({"deadline": None})) == {"deadline": None}
+    assert json.loads(requests.body({"deadline": None})) == {"deadline": None}
 
 
 def test_a_moment_without_a_zone_is_refused():
     with pytest.raises(InvalidField, match="no time zone"):
-        request_types.body({"execute_at": datetime(2030, 1, 1)})
+        requests.body({"execute_at": datetime(2030, 1, 1)})
 
 
 def test_a_filter_is_a_query():
-    pairs = request_types.query(
+    pairs = requests.query(
         {"status": ["DUE", "SCHEDULED"], "tags": {"a": "b&c"}, "since": NEW_YEAR, "until": 1_900_000_000},
         limit=5,
         cursor=None,
@@ -75,7 +75,7 @@ def test_a_filter_is_a_query():
 
 def test_a_filter_is_an_object():
     filter = {"queue": "mail", "tags": {"a": "b"}, "since": NEW_YEAR}
-    assert request_types.filter_body(filter) == {
+    assert requests.filter_body(filter) == {
         "queue": "mail",
         "from": "2030-01-01T00:00:00.000Z",
         "tags": {"a": "b"},
@@ -83,9 +83,7 @@ def test_a_filter_is_an_object():
 
 
 def test_any_id_is_one_part_of_the_path():
-    assert request_types.path("intents", "a/../b?c#d") == "/v1/intents/a%2F..%2Fb%3Fc%23d"
-    assert (
-        request_types.path("admin", "lanes", "task:default", "pause") == "/v1/admin/lanes/task:default/pause"
-    )
+    assert requests.path("intents", "a/../b?c#d") == "/v1/intents/a%2F..%2Fb%3Fc%23d"
+    assert requests.path("admin", "lanes", "task:default", "pause") == "/v1/admin/lanes/task:default/pause"
     with pytest.raises(InvalidField, match="empty"):
-        request_types.path("intents", "")
+        requests.path("intents", "")

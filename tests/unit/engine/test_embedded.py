@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime import App
-from duetime.engine.embedded_reads import EngineReads
+from duetime.engine.embedded import Embedded
 from duetime.engine.reads import library
 from duetime.errors import Closed
 from duetime.protocol.command import Cancel
@@ -37,15 +37,18 @@ def test_a_find_is_filled_however_far_apart_the_intents_are(tmp_path, monkeypatc
     async def main():
         async with world(tmp_path) as w:
             await fill(w)
-            reads = EngineReads(w.engine)
-            for statuses in (None, (SCHEDULED,), (ACKED,), (CANCELED,), (DISPATCHING, CANCELED)):
-                for lane in (None, "task:rare", "task:default", "task:none"):
-                    for before_seq in (SEQ_MAX, 140, 2):
+            backend = Embedded(w.engine)
+            for statuses in ((), (SCHEDULED,), (ACKED,), (CANCELED,), (DISPATCHING, CANCELED)):
+                for queue in (None, "rare", "default", "none"):
+                    for before in (None, "new2", "rare2"):
                         for limit in (1, 4, 50, 1_000):
-                            page = w.store.page(statuses, lane, before_seq, limit)
-                            found = await reads.page(statuses, lane, before_seq, limit)
-                            assert [view.id for view in found] == [intent.id for intent in page]
-            reads.end()
+                            lane = None if queue is None else f"task:{queue}"
+                            last = None if before is None else w.store.get(before)
+                            before_seq = SEQ_MAX if last is None else last.seq
+                            page = w.store.page(statuses or None, lane, before_seq, limit)
+                            names = tuple(status.name for status in statuses)
+                            found = await backend.page(names, queue, before, limit)
+                            assert [each.intent_id for each in found] == [intent.id for intent in page]
 
     run(main())
 
@@ -54,11 +57,10 @@ def test_others_have_their_turn_while_intents_are_looked_for(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await fill(w)
-            reads = EngineReads(w.engine)
-            turns, found = await turns_of(reads.page((ACKED,), "task:default", SEQ_MAX, 100))
+            backend = Embedded(w.engine)
+            turns, found = await turns_of(backend.page(("ACKED",), "default", None, 100))
             assert len(found) == 40
             assert turns > 2, "it was read on the loop"
-            reads.end()
 
     run(main())
 
@@ -75,8 +77,8 @@ def test_without_a_disk_intents_are_found_in_memory():
             await work.delay("1h").schedule_many((number,) for number in range(30))
             assert len(await app.find(status="scheduled", queue="default", limit=20)) == 20
             assert await app.find(status="acked") == []
-            reads = app.reads
+            backend = app.backend
         with pytest.raises(Closed):
-            await reads.page(None, None, SEQ_MAX, 20)
+            await backend.page((), None, None, 20)
 
     run(main())

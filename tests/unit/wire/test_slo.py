@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.insight.advisor import choose
 from duetime.protocol.terms import Guarantee, Tier
+from duetime.wire.slo import choose
 
 LEAST, MOST = Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE
 

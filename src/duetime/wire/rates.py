@@ -1,4 +1,4 @@
-"""Rates as people write them: 20/s, 100/m, 5/10s. And limits that have one."""
+"""Rates as people write them: 20/s, 100/m, 5/10s."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 
 from duetime.errors import InvalidField
 from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from duetime.protocol.terms import Limit
-from duetime.wire.intent import LimitIn
+from duetime.protocol import terms
+from duetime.wire.intent import Limit
 
 _UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _RATE = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)?(ms|s|m|h|d)")
 
 
-def read(text: str, place: str) -> tuple[int, int]:
-    """How many, and in how many milliseconds."""
+def read(text: str, place: str = "rate") -> tuple[int, int]:
+    """The number of starts, and the period in milliseconds."""
     found = _RATE.fullmatch(text)
     if found is None:
         raise InvalidField(f"{place}: {text[:32]!r} is not a rate.", hint="Example: 20/s.", path=place)
@@ -25,7 +25,7 @@ def read(text: str, place: str) -> tuple[int, int]:
 
 
 def shown(rate: int, period_ms: int) -> str | None:
-    """The same as text; None where there is no rate."""
+    """The rate as text; None if there is no rate."""
     if not rate:
         return None
     for unit, ms in reversed(_UNITS.items()):
@@ -35,12 +35,17 @@ def shown(rate: int, period_ms: int) -> str | None:
     raise AssertionError("milliseconds divide everything")
 
 
-def limits(given: list[LimitIn] | None) -> tuple[Limit, ...] | None:
-    """What was said of limits, as an intent's terms have it."""
-    if not given:
-        return None
-    found = []
-    for number, limit in enumerate(given):
-        rate, period_ms = (0, 1_000) if limit.rate is None else read(limit.rate, f"$.limits[{number}].rate")
-        found.append(Limit(limit.key, rate, period_ms, limit.burst, limit.concurrency or 0))
-    return tuple(found)
+def stored(limit: Limit, place: str = "rate") -> terms.Limit:
+    """A limit as an intent's terms hold it."""
+    rate, period_ms = (0, SECOND_MS) if limit.rate is None else read(limit.rate, place)
+    return terms.Limit(limit.key, rate, period_ms, limit.burst, limit.concurrency or 0)
+
+
+def limit(stored: terms.Limit) -> Limit:
+    """A stored limit as users see it."""
+    return Limit(
+        key=stored.key,
+        rate=shown(stored.rate, stored.period_ms),
+        burst=stored.burst,
+        concurrency=stored.concurrency or None,
+    )

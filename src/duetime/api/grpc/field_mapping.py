@@ -1,0 +1,197 @@
+"""Messages of gRPC and the Structs of the wire, field by field: equal names mean equal things.
+
+A time is `execute_at` on the wire and `execute_at_ms` in a message. An enum member has its enum's name in
+front (`GUARANTEE_AT_MOST_ONCE`). A message may lack fields of the Struct, and a Struct those of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+import msgspec.inspect as types
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from msgspec import NODEFAULT, Raw, Struct
+
+from duetime.errors import NotJson
+from duetime.limits import TIME_MS_MAX
+from duetime.timefmt import iso
+
+M = TypeVar("M", bound=Message)
+Fields = dict[str, Any]
+_Read = Callable[[Any, str], Any]
+
+
+# From a message to JSON.
+
+
+def reader(message: type[Message], struct: type[Struct]) -> Callable[[Message, str], Fields]:
+    """Reads such messages as the JSON object that the Struct's decoder takes. The text is their place."""
+    kind = types.type_info(struct)
+    assert isinstance(kind, types.StructType)
+    steps = list(_steps(message, kind))
+
+    def read(message: Any, place: str) -> Fields:
+        found: Fields = {}
+        for name, shown, has_presence, wanted, value in steps:
+            if has_presence:
+                if not message.HasField(name):
+                    continue
+            elif not wanted and not getattr(message, name):
+                continue
+            found[shown] = value(getattr(message, name), f"{place}.{shown}")
+        return found
+
+    return read
+
+
+def _steps(message: type[Message], kind: types.StructType) -> Iterator[tuple[str, str, bool, bool, _Read]]:
+    """Each field that both have: its two names, whether it may be missing or must be there, its reader."""
+    known = {field.name: field for field in kind.fields}
+    for field in message.DESCRIPTOR.fields:
+        own = known.get(field.name)
+        if own is not None:
+            yield field.name, own.encode_name, field.has_presence, own.required, _value(field, own.type)
+        elif (own := known.get(field.name.removesuffix("_ms"))) is not None:
+            parts = list(_parts(own.type))
+            # A default of UNSET is shown as no default of a field that is not required.
+            removable = not own.required and own.default is NODEFAULT
+            removable = removable and any(isinstance(part, types.NoneType) for part in parts)
+            value = _moment_or_null if removable else _moment
+            yield field.name, own.encode_name, field.has_presence, own.required, value
+
+
+def _value(field: Any, kind: types.Type) -> _Read:
+    if field.enum_type is not None:
+        choices = [
+            each for part in _parts(kind) if isinstance(part, types.LiteralType) for each in part.values
+        ]
+        names = {number: _spelled(name, choices) for number, name in _names(field.enum_type).items()}
+        return lambda number, place: names.get(number, str(number))
+    if field.message_type is None:
+        if field.type == field.TYPE_BYTES:
+            return _text if field.name == "body" else json_of
+        return (lambda value, place: list(value)) if field.is_repeated else (lambda value, place: value)
+    if field.message_type.GetOptions().map_entry:
+        return lambda value, place: dict(value)
+    if "values" in field.message_type.fields_by_name:  # a map that may be missing
+        return lambda value, place: dict(value.values)
+    struct = next(part.cls for part in _structs(kind))
+    read = reader(GetMessageClass(field.message_type), struct)
+    if field.is_repeated:
+        return lambda value, place: [read(each, f"{place}[{number}]") for number, each in enumerate(value)]
+    return read
+
+
+def _parts(kind: types.Type) -> Iterator[types.Type]:
+    """The types that a value may have."""
+    if isinstance(kind, types.Metadata):
+        yield from _parts(kind.type)
+    elif isinstance(kind, types.UnionType):
+        for each in kind.types:
+            yield from _parts(each)
+    else:
+        yield kind
+
+
+def _structs(kind: types.Type) -> Iterator[types.StructType]:
+    for part in _parts(kind):
+        if isinstance(part, types.StructType):
+            yield part
+        elif isinstance(part, types.ListType):
+            yield from _structs(part.item_type)
+
+
+def _spelled(name: str, choices: list[Any]) -> str:
+    return name.lower() if name.lower() in choices else name
+
+
+def _names(enum: EnumDescriptor) -> dict[int, str]:
+    """The names of an enum's numbers in our own words, without their prefix."""
+    prefix = str(enum.values_by_number[0].name).removesuffix("UNSPECIFIED")
+    return {number: str(each.name).removeprefix(prefix) for number, each in enum.values_by_number.items()}
+
+
+def _moment(at_ms: int, place: str) -> str | float:
+    """A time as the API reads it; one out of range as a number, which it refuses."""
+    return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
+
+
+def _moment_or_null(at_ms: int, place: str) -> str | float | None:
+    return None if at_ms == 0 else _moment(at_ms, place)
+
+
+def _text(body: bytes, place: str) -> str:
+    try:
+        return body.decode()  # a text is sent as it is
+    except UnicodeDecodeError as error:
+        raise NotJson(f"{place} is not UTF-8: {error}.", hint="Send text.", path=place) from None
+
+
+def json_of(body: bytes, place: str) -> Raw:
+    """Bytes that are one JSON document, so that they can stand inside another."""
+    if not body:
+        return Raw(b"null")
+    try:
+        if not body.isascii():
+            body.decode()
+        return msgspec.json.decode(body, type=Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise NotJson(
+            f"{place} is not JSON: {error}.", hint="Send JSON in UTF-8, or nothing.", path=place
+        ) from None
+
+
+# From a Struct to a message.
+
+
+def writer(message: type[M], struct: type[Struct]) -> Callable[[Struct], M]:
+    """Writes such Structs as messages. Times are milliseconds already."""
+    kinds = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    steps = []
+    for field in message.DESCRIPTOR.fields:
+        name = field.name if field.name in kinds else field.name.removesuffix("_ms")
+        if name in kinds:
+            steps.append((field.name, name, _written(field, struct, name)))
+
+    def write(value: Struct) -> M:
+        found: Fields = {}
+        for name, own, written in steps:
+            each = getattr(value, own)
+            if each is not None:
+                found[name] = each if written is None else written(each)
+        return message(**found)
+
+    return write
+
+
+def _written(field: Any, struct: type[Struct], name: str) -> Callable[[Any], Any] | None:
+    if field.enum_type is not None:
+        return numbers(field.enum_type).__getitem__
+    if field.message_type is None:
+        return _bytes if field.type == field.TYPE_BYTES else None
+    if field.message_type.GetOptions().map_entry:
+        return None
+    kind = types.type_info(struct)
+    assert isinstance(kind, types.StructType)
+    own = next(each.type for each in kind.fields if each.name == name)
+    write = writer(GetMessageClass(field.message_type), next(part.cls for part in _structs(own)))
+    return (lambda values: [write(each) for each in values]) if field.is_repeated else write
+
+
+def numbers(enum: EnumDescriptor) -> dict[str | None, Any]:
+    """The numbers of an enum by our own names, in both cases. Nothing is 0."""
+    found: dict[str | None, Any] = {None: 0}
+    for number, name in _names(enum).items():
+        found |= {name: number, name.lower(): number}
+    return found
+
+
+def _bytes(value: Any) -> bytes:
+    """A document: bytes that are JSON already, text as it is, or what still must become JSON."""
+    if isinstance(value, str):
+        return value.encode()
+    return bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)

@@ -1,0 +1,171 @@
+"""An engine in this process, as an App uses it: the engine's answers in the words that users see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from duetime.engine.engine import Engine
+from duetime.engine.reads.library import Library
+from duetime.errors import NoSuchIntent
+from duetime.protocol.command import Command
+from duetime.protocol.effect import Change
+from duetime.protocol.filter import Filter
+from duetime.protocol.schedule import Schedule as Rule
+from duetime.protocol.schedule import Timetable
+from duetime.protocol.terms import AckLevel
+from duetime.protocol.view import LaneView, Overview, View
+from duetime.store.store import SEQ_MAX
+from duetime.timefmt import moment_of
+from duetime.wire import views
+from duetime.wire.event import Transition
+from duetime.wire.history import Entry, Parent, Why
+from duetime.wire.intent import Intent
+from duetime.wire.schedule import Schedule
+from duetime.wire.views import Ended
+
+
+class Embedded:
+    """The backend of an App on a data folder or in memory."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._library: Library | None = None
+        # Taken for every intent, so without a call in between.
+        self.now_ms = engine.now_ms
+        self.submit = engine.submit
+        self.submit_one = engine.submit_one
+        self.start = engine.start
+        self.quiet = engine.quiet
+
+    async def close(self, drain_ms: int | None = None) -> None:
+        """Stop the engine. Readers end first: they hold the store."""
+        await self.engine.close(drain_ms)
+        if self._library is not None:
+            self._library.close()
+
+    async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
+        answer = await self.engine.ask(command, ack)
+        return _intent(answer) if isinstance(answer, View) else answer
+
+    async def wait(self, id: str) -> Ended:
+        view = await self.engine.wait(id)
+        return Ended(_intent(view), view.result)
+
+    def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]:
+        def told(change: Change) -> None:
+            observer(views.transition(change, moment_of))
+
+        return self.engine.observe(told)
+
+    # What is there. None: there is no such intent.
+
+    async def get(self, id: str) -> Intent | None:
+        view = self.engine.get(id)
+        return None if view is None else _intent(view)
+
+    async def why(self, id: str) -> Why | None:
+        intent, why = self.engine.intent(id), self.engine.why(id)
+        if intent is None or why is None:
+            return None
+        return Why(
+            intent_id=id,
+            status=views.STATUSES[intent.status],
+            code=why.code,
+            sentence=why.sentence,
+            data=why.data,
+        )
+
+    async def history(self, id: str) -> list[Entry] | None:
+        entries = self.engine.history(id)
+        if entries is None:
+            return None
+        return [
+            Entry(
+                at=moment_of(each.at_ms),
+                status=views.STATUSES[each.status],
+                delivery=each.delivery,
+                note=each.note,
+            )
+            for each in entries
+        ]
+
+    async def logs(self, id: str) -> list[str] | None:
+        return None if self.engine.intent(id) is None else (self.engine.log(id) or "").splitlines()
+
+    async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
+        found = self.engine.parents(id, first, limit)
+        if found is None:
+            return None
+        return [
+            Parent(
+                intent_id=each.id,
+                status=None if each.status is None else views.STATUSES[each.status],
+                result=None if each.result is None else msgspec.json.decode(each.result),
+            )
+            for each in found
+        ]
+
+    async def page(
+        self, statuses: tuple[str, ...], queue: str | None, before: str | None, limit: int
+    ) -> list[Intent]:
+        if self._library is None:
+            self._library = Library(self.engine.store.archive())
+            self._library.follow(self.engine)
+        lane = None if queue is None else f"task:{queue}"
+        wanted = Filter(tuple(_KERNEL[status] for status in statuses), lane=lane)
+        return [_intent(view) for view in await self._library.newest(wanted, self._seq(before), limit)]
+
+    def _seq(self, before: str | None) -> int:
+        """The place of an intent in the order of acceptance."""
+        if before is None:
+            return SEQ_MAX
+        view = self.engine.get(before)
+        if view is None:
+            raise NoSuchIntent(f"There is no intent with the id {before!r}.")
+        return view.seq
+
+    async def overview(self) -> Overview:
+        return self.engine.overview()
+
+    async def lanes(self) -> list[LaneView]:
+        return self.engine.lanes()
+
+    # Schedules: as they stand after what was asked for.
+
+    async def put_schedule(self, schedule: Rule) -> Schedule:
+        return _schedule(await self.engine.put_schedule(schedule))
+
+    async def drop_schedule(self, id: str) -> Schedule:
+        return _schedule(await self.engine.drop_schedule(id))
+
+    async def pause_schedule(self, id: str) -> Schedule:
+        return _schedule(await self.engine.pause_schedule(id))
+
+    async def resume_schedule(self, id: str) -> Schedule:
+        return _schedule(await self.engine.resume_schedule(id))
+
+    async def trigger_schedule(self, id: str) -> Intent:
+        return _intent(await self.engine.trigger_schedule(id))
+
+    async def schedule(self, id: str) -> Schedule:
+        return _schedule(await self.engine.schedule(id))
+
+    async def schedules(self) -> list[Schedule]:
+        return [_schedule(table) for table in await self.engine.schedules()]
+
+    async def next_ticks(self, id: str, count: int) -> list[int]:
+        return await self.engine.next_ticks(id, count)
+
+
+_KERNEL = {shown.value: status for status, shown in views.STATUSES.items()}
+
+
+def _intent(view: View) -> Intent:
+    return views.intent(view, moment_of, msgspec.json.decode)
+
+
+def _schedule(table: Timetable) -> Schedule:
+    return views.schedule(table, moment_of, msgspec.json.decode)

@@ -1,0 +1,172 @@
+"""The terms of an intent: as callers say them, as they are stored, as they are shown.
+
+A field that has the same name and meaning in `wire.intent.Planned` and in `protocol.terms.Terms` is carried
+over by its name (`CARRIED`): nothing here names it. The others are mapped by hand, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Raw, Struct
+
+from duetime.protocol import terms as stored
+from duetime.protocol.terms import Guarantee, Terms
+from duetime.wire import rates, slo
+from duetime.wire.intent import (
+    PRIORITIES,
+    Callback,
+    ChosenSlo,
+    EntityTarget,
+    NewIntent,
+    PlannedIntent,
+    Redelivery,
+    StreamTarget,
+    TaskTarget,
+)
+
+# Names that differ.
+STORED_NAMES: Final = {"precision_tier": "tier", "ack_level": "ack"}
+_BY_HAND: Final = frozenset({"target", "lane", "redelivery", "limits", "priority"})
+_DEFAULTS: Final = Terms(stored.Bare(), "bare:")
+
+
+class Carried(Struct, frozen=True):
+    """A field that is carried over by its name."""
+
+    name: str
+    """On the network."""
+    stored: str
+    """In `Terms`."""
+    enum: type[IntEnum] | None
+    default: Any
+    """What is stored when a caller says nothing."""
+    nothing: Any
+    """What is shown where the stored value is empty."""
+
+    def shown(self, value: Any) -> Any:
+        """A stored value as users see it."""
+        return (value or self.nothing) if self.enum is None else self.enum(value).name
+
+
+def _carried() -> tuple[Carried, ...]:
+    kinds = get_type_hints(Terms)
+    found: list[Carried] = []
+    for name in NewIntent.__struct_fields__:
+        at = STORED_NAMES.get(name, name)
+        if at not in Terms.__struct_fields__ or at in _BY_HAND:
+            continue
+        kind, default = kinds[at], getattr(_DEFAULTS, at)
+        enum = kind if isinstance(kind, type) and issubclass(kind, IntEnum) else None
+        nothing = default or ({} if dict in [get_origin(each) for each in get_args(kind)] else None)
+        found.append(Carried(name, at, enum, default, nothing))
+    return tuple(found)
+
+
+CARRIED: Final = _carried()
+# What depends on more than its own field is decided by whoever makes the terms.
+_DECIDED: Final = frozenset({"tier", "ack", "guarantee"})
+PLAIN: Final = tuple(field for field in CARRIED if field.stored not in _DECIDED)
+OWN_SENT: Final = tuple(
+    name
+    for name in NewIntent.__struct_fields__
+    if name == "payload"
+    or (name not in PlannedIntent.__struct_fields__ and name not in {field.name for field in CARRIED})
+)
+"""The fields of a request that make no terms: they are the intent's own."""
+
+
+def said(new: Any) -> dict[str, Any]:
+    """The fields of `Terms` that a request says, by name."""
+    found: dict[str, Any] = {}
+    for field in PLAIN:
+        value = getattr(new, field.name, None)
+        if value is not None and value != {}:
+            found[field.stored] = value if field.enum is None else field.enum[value]
+    return found
+
+
+def priority(given: int | str) -> int:
+    """The head start in seconds."""
+    return PRIORITIES[given] if isinstance(given, str) else given
+
+
+def retries(policy: Redelivery) -> stored.Redelivery:
+    """A retry policy as it is stored. Its bounds are checked by the caller."""
+    return stored.Redelivery(
+        max_attempts=policy.max_attempts,
+        backoff=stored.Backoff[policy.backoff.upper()],
+        initial_delay_ms=policy.initial_delay_ms,
+        max_delay_ms=policy.max_delay_ms,
+        multiplier_percent=round(100 * policy.multiplier),
+        jitter=policy.jitter,
+    )
+
+
+def retries_shown(policy: stored.Redelivery) -> Redelivery:
+    """A stored retry policy as users see it."""
+    backoff: Any = policy.backoff.name.lower()
+    return Redelivery(
+        max_attempts=policy.max_attempts,
+        backoff=backoff,
+        initial_delay_ms=policy.initial_delay_ms,
+        max_delay_ms=policy.max_delay_ms,
+        multiplier=policy.multiplier_percent / 100,
+        jitter=policy.jitter,
+    )
+
+
+def shown(terms: Terms, document: Callable[[bytes], Any]) -> dict[str, Any]:
+    """The fields of an `Intent` that come from its terms. `document` reads JSON, or leaves it as it is."""
+    target = terms.target
+    fields: dict[str, Any] = {
+        "callback": _callback(target, document) if isinstance(target, stored.Callback) else None,
+        "task": TaskTarget(name=target.name, queue=target.queue) if isinstance(target, stored.Task) else None,
+        "entity": (
+            EntityTarget(type=target.kind, id=target.id, message=target.message)
+            if isinstance(target, stored.Entity)
+            else None
+        ),
+        "stream": StreamTarget(name=target.name) if isinstance(target, stored.Stream) else None,
+        "slo": _slo(terms.slo_ms, terms.guarantee) if terms.slo_ms else None,
+        "priority": terms.priority,
+        "redelivery": retries_shown(terms.redelivery),
+        "limits": [rates.limit(each) for each in terms.limits or ()],
+    }
+    for field in CARRIED:
+        fields[field.name] = field.shown(getattr(terms, field.stored))
+    return fields
+
+
+def _callback(callback: stored.Callback, document: Callable[[bytes], Any]) -> Callback:
+    method: Any = callback.method
+    return Callback(
+        url=callback.url,
+        method=method,
+        headers=callback.headers or {},
+        body=_body(callback.body, document),
+        batch=callback.batch,
+    )
+
+
+def _body(body: bytes | None, document: Callable[[bytes], Any]) -> Any:
+    if body is None:
+        return None
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return body.decode(errors="replace")
+    except RecursionError:  # as deep as it could be read when it came, from a place less deep than this
+        return Raw(body)
+    return document(body)
+
+
+def _slo(max_tardiness_ms: int, guarantee: Guarantee) -> ChosenSlo:
+    tier, reason = slo.choose(max_tardiness_ms, guarantee)
+    reliability: Any = guarantee.name
+    return ChosenSlo(
+        max_tardiness_ms=max_tardiness_ms, reliability=reliability, tier=tier.name, reason=reason
+    )

@@ -1,0 +1,145 @@
+"""What users see of an intent and of a schedule, made from what the engine holds.
+
+The same fields for every reader. `At` says how times are given: as text on the network (`shapes.written`), as
+datetimes in Python, as milliseconds for gRPC. `document` does the same for JSON: left as it is, or decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from duetime.protocol import intent as kernel
+from duetime.protocol import view as protocol
+from duetime.protocol.effect import Change
+from duetime.protocol.schedule import Timetable
+from duetime.wire import claims, terms
+from duetime.wire.event import Transition
+from duetime.wire.intent import Intent, LastError, Planned, Status
+from duetime.wire.progress import Progress
+from duetime.wire.schedule import Schedule
+from duetime.wire.shapes import At
+
+Document = Callable[[bytes], Any]
+
+STATUSES: Final = {status: Status[status.name] for status in kernel.Status}
+
+
+class Ended(Struct, frozen=True):
+    """An intent that has ended."""
+
+    intent: Intent
+    result: bytes | None
+    """The result as it was written, to be read as the type that the function returns."""
+
+
+def intent(view: protocol.View, at: At, document: Document, shared: dict[str, Any] | None = None) -> Intent:
+    """Everything about an intent. `shared`: the fields of its terms, where they were made before."""
+    if shared is None:
+        shared = terms.shown(view.terms, document)
+    return Intent(**own(view, at, document), **shared)
+
+
+def own(view: protocol.View, at: At, document: Document) -> dict[str, Any]:
+    """The fields that an intent shares with no other."""
+    group = view.members > 0
+    return {
+        "intent_id": view.id,
+        "status": STATUSES[view.status],
+        "execute_at": at(view.execute_at_ms),
+        "deadline": _or_none(at, view.deadline_ms),
+        "payload": document(view.payload) if view.payload else None,
+        "after": view.after,
+        "group": view.group,
+        "members": view.members if group else None,
+        "joined": view.joined if group else None,
+        "left": view.left if group else None,
+        "idempotency_key": view.key,
+        **claims.shown(view.claim),
+        "traceparent": view.traceparent,
+        "attempts": view.attempts,
+        "delivery": view.delivery,
+        "revision": view.revision,
+        "created_at": at(view.created_at_ms),
+        "updated_at": at(view.updated_at_ms),
+        "due_at": _or_none(at, view.due_at_ms),
+        "first_dispatch_at": _or_none(at, view.first_dispatch_at_ms),
+        "finished_at": _or_none(at, view.finished_at_ms),
+        "next_attempt_at": _or_none(at, view.next_attempt_at_ms),
+        "late_ms": view.late_ms,
+        "limited_ms": view.limited_ms,
+        "last_error": last_error(view.last_error, at),
+        "result": document(view.result) if view.result is not None else None,
+        "result_gone": view.result_gone,
+        "progress": _progress(view.progress, at),
+    }
+
+
+def last_error(error: kernel.Error | None, at: At) -> LastError | None:
+    """The last error of an intent."""
+    if error is None:
+        return None
+    return LastError(
+        at=at(error.at_ms),
+        delivery=error.delivery,
+        kind=error.kind,
+        message=error.message,
+        http_status=error.http_status or None,
+    )
+
+
+def transition(change: Change, at: At) -> Transition:
+    """A change of status, as far as the engine tells observers of it."""
+    return Transition(
+        intent_id=change.id,
+        status=STATUSES[change.new],
+        previous_status=None if change.old is None else STATUSES[change.old],
+        at=at(change.at_ms),
+        delivery=change.delivery,
+    )
+
+
+def schedule(table: Timetable, at: At, document: Document, shared: dict[str, Any] | None = None) -> Schedule:
+    """The current state of a schedule. `shared`: the fields of its terms, where they were made before."""
+    rule = table.schedule
+    fields = dict(terms.shown(rule.terms, document) if shared is None else shared)
+    del fields["after_on"]
+    names: Any = {"overlap": rule.overlap.name, "misfire": rule.misfire.name}
+    return Schedule(
+        id=table.id,
+        cron=rule.cron or None,
+        every_ms=rule.every_ms or None,
+        zone=rule.zone,
+        jitter_ms=rule.jitter_ms,
+        start=_or_none(at, rule.start_ms),
+        end=_or_none(at, rule.end_ms),
+        **names,
+        catch_up=rule.catch_up,
+        source=rule.source,
+        intent=Planned(payload=document(rule.payload) if rule.payload else None, **fields),
+        paused=table.paused,
+        next_at=None if table.paused else _or_none(at, table.next_ms),
+        last_at=_or_none(at, table.newest_ms),
+        last_intent_id=table.last_id or None,
+        queued_at=_or_none(at, table.queued_ms),
+        made=table.made,
+        skipped=table.skipped,
+        missed=table.missed,
+        refused=table.refused or None,
+        revision=table.revision,
+        created_at=at(table.created_at_ms),
+        updated_at=at(table.updated_at_ms),
+    )
+
+
+def _progress(progress: protocol.Progress | None, at: At) -> Progress | None:
+    if progress is None:
+        return None
+    return Progress(done=progress.done, total=progress.total, note=progress.note, at=at(progress.at_ms))
+
+
+def _or_none(at: At, at_ms: int) -> datetime | None:
+    return at(at_ms) if at_ms else None
