@@ -159,7 +159,7 @@ class Subscriber:
         self.wake()
 
     def stopped(self) -> None:
-        """Its client was told to stop and is gone: the deliveries it did not finish are not at fault."""
+        """Its client was stopped and has disconnected: its unfinished deliveries count no attempt."""
         self._hand_back()
         back = [_ended(entry.delivery, _STOPPED, entry.waited_ms) for entry in self._out.values()]
         self._out.clear()

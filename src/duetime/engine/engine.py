@@ -290,7 +290,7 @@ class Engine:
         self._notify_quiet()
 
     def _carry_out(self, acts: Acts) -> None:
-        """Do what the shell ordered."""
+        """Execute the actions that the shell returned."""
         if acts.effects:
             self._dispatcher.act(acts.effects)
         for request, answer in acts.replies:

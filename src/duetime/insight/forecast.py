@@ -59,7 +59,7 @@ class Capacity(Struct, rename="camel"):
 
 
 class Timeline(Struct, rename="camel"):
-    """What is to come."""
+    """The upcoming intents."""
 
     start: str = ""
     end: str = ""
@@ -219,9 +219,7 @@ def _risk(worst: dict[str, float]) -> str:
 def _narrative(total: int, peak: Peak | None, slot_ms: int, worst: dict[str, float], risk: str) -> str:
     if peak is None:
         return "Nothing is scheduled in this time."
-    words = (
-        f"{plural(total, 'intent')} will fire, at the most {peak.count:,} within {span(slot_ms)} at {peak.at}"
-    )
+    words = f"{plural(total, 'intent')} will fire, at most {peak.count:,} within {span(slot_ms)} at {peak.at}"
     if risk == "NONE":
         return f"{words}: that can be done in time."
     tier = max(TIER_NAMES, key=lambda name: worst[name] / TIER_WINDOW_MS[TIER_NAMES.index(name)])

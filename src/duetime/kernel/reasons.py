@@ -275,7 +275,7 @@ def _ended(intent: Intent, now_ms: int) -> Why:
         tried = f" after {_count(intent.attempt, 'attempt')}" if intent.attempt else ", before it ran"
         return Why("canceled", f"It was cancelled {ago}{tried}.", data)
     error = rare.last_error
-    assert error is not None, "who expires or becomes a dead letter has its reason"
+    assert error is not None, "an expired intent or a dead letter has its reason"
     data["kind"] = error.kind
     if status is EXPIRED:
         return Why("expired", f"It expired {ago}: {error.message}.", data)

@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 NOT_REPLICATED = "The ack REPLICATED is refused: there is no replicated log engine here. Use DURABLE."
-"""The same reason at every door, so that nobody relies on copies that do not exist."""
+"""The same reason at every entry point: there is no replicated log engine."""
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 # Ids that an intent may wait for, including ids made by schedules.

@@ -51,8 +51,8 @@ def settled() -> None:
 
 
 class KernelStore(Protocol):
-    """What the kernel asks: intents by id, by key, by claim, by wake time. Everything it decides depends on
-    these answers, so they are the same on every store."""
+    """The queries of the kernel: intents by id, by key, by claim, by wake time. Everything it decides depends
+    on these answers, so they are the same on every store."""
 
     edge: Edge
     cycle: int
@@ -110,7 +110,7 @@ class CheckpointStore(Protocol):
 
 
 class ReadStore(Protocol):
-    """What readers beside the kernel ask: lists, metrics, predictions and admission. Nothing here changes the
+    """The queries of other readers: lists, metrics, predictions and admission. Nothing here changes the
     store, and the answers may differ between stores, because they show what is in memory."""
 
     def peek(self, id: str) -> Intent | None:

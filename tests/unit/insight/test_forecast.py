@@ -45,7 +45,7 @@ def test_slots_by_tier_and_queue_and_the_peak(tmp_path):
             assert (found.peak.count, found.total) == (35, 42)
             assert found.risk == "NONE"
             assert found.narrative == (
-                "42 intents will fire, at the most 35 within 1 min at 2030-01-01T00:10:00.000Z:"
+                "42 intents will fire, at most 35 within 1 min at 2030-01-01T00:10:00.000Z:"
                 " that can be done in time."
             )
             shown = msgspec.json.decode(msgspec.json.encode(found))

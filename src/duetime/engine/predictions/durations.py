@@ -1,9 +1,8 @@
-"""How long deliveries take, by function and by lane: always on, cheap, and rebuilt from history at a start.
+"""Durations of deliveries, by function and by lane: always measured, cheap, rebuilt from history at startup.
 
-A duration is what the engine sees: from the hand-over to the outcome, of successful deliveries. Of a large
-batch of outcomes only a sample is examined, so that the cost is the same however many come. Only where
-predictions decide a lane's order is everything recorded, because the gain of another order is computed from
-it.
+A duration is the time from delivery to outcome, of successful deliveries. Of a large batch of outcomes only a
+sample is examined, so that the cost does not grow with the batch. Only in lanes ordered by predictions are
+all recorded, because the gain of another order is computed from them.
 """
 
 from __future__ import annotations

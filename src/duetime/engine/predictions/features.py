@@ -1,6 +1,6 @@
-"""What of an intent may tell how long it takes: its function and queue, the shape of its payload, the hour.
+"""The features of an intent for the duration model: function, queue, shape of the payload, hour.
 
-Made by the engine for what it asks and by the trainer for what it learns, so that both mean the same.
+The engine computes them for predictions and the trainer for training, with the same code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from duetime.protocol.terms import Entity, Target, Task, Terms, lane_of
 Row = tuple[str, str, int, int, int, int, int, int]
 """Function, queue, bytes, keys, longest list, depth, hour of the day (UTC), attempt."""
 
-# A larger payload is known by its size alone: reading it would cost more than it tells.
+# Of a larger payload only the size is used, because parsing it would cost too much.
 _READ_MAX = 16 * 1024
 _DEPTH_MAX = 8
 _NEAR = 2
@@ -22,7 +22,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def function_of(target: Target) -> str:
-    """What runs: a task, an entity type's message; of callbacks and streams all of one host or name."""
+    """The name of the function: a task, or a message of an entity type; for callbacks the host, for streams
+    the name."""
     if isinstance(target, Task):
         return f"task:{target.name}"
     if isinstance(target, Entity):
@@ -31,14 +32,14 @@ def function_of(target: Target) -> str:
 
 
 def row_of(terms: Terms, payload: bytes, at_ms: int, attempt: int) -> Row:
-    """What is told of one intent."""
+    """The features of one intent."""
     queue = terms.lane.partition("/")[0] if terms.serial else terms.lane
     hour = at_ms // HOUR_MS % 24
     return (function_of(terms.target), queue, len(payload), *_shape(payload), hour, attempt)
 
 
 def _shape(payload: bytes) -> tuple[int, int, int]:
-    """How many keys, the longest list (or the largest number) and the depth."""
+    """The number of keys, the longest list (or the largest number), and the depth."""
     if not payload or len(payload) > _READ_MAX:
         return 0, 0, 0
     try:
@@ -50,8 +51,8 @@ def _shape(payload: bytes) -> tuple[int, int, int]:
 
 
 def _size(value: object, depth: int = 0) -> tuple[int, int]:
-    """Near the top: how many keys there are, and the longest list or text or the largest number, which is
-    what a function may count to."""
+    """Near the top level: the number of keys, and the length of the longest list or text or the largest
+    number, which may be the number of items to process."""
     if isinstance(value, str):
         return 0, len(value)
     if isinstance(value, int | float) and not isinstance(value, bool):

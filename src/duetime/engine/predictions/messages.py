@@ -1,4 +1,4 @@
-"""What the engine and the model's process say to each other: JSON, one message a line."""
+"""The messages between the engine and the process of the model: JSON, one message per line."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from duetime.engine.predictions.features import Row
 
 
 class Ask(Struct, frozen=True, gc=False):
-    """How long will these take?"""
+    """Asks for predicted durations."""
 
     number: int
     rows: list[Row]
 
 
 class Answer(Struct, frozen=True, tag="answer", gc=False):
-    """So long, in milliseconds."""
+    """The predicted durations, in milliseconds."""
 
     number: int
     expected_ms: list[int]
 
 
 class Score(Struct, frozen=True, gc=False):
-    """How far off predictions were on the newest intents, which were kept back from learning: the median of
-    the error as a share of what it was. `sketch`: the median of the function's own earlier durations."""
+    """The median relative error of predictions for the newest intents, which were excluded from training.
+    `sketch`: the same error if the median of the function's earlier durations is the prediction."""
 
     count: int
     model: float
@@ -32,7 +32,7 @@ class Score(Struct, frozen=True, gc=False):
 
 
 class Trained(Struct, frozen=True, tag="trained", gc=False):
-    """There is a new model."""
+    """A new model is ready."""
 
     version: str
     at_ms: int
@@ -42,7 +42,7 @@ class Trained(Struct, frozen=True, tag="trained", gc=False):
 
 
 class Failed(Struct, frozen=True, tag="failed", gc=False):
-    """It could not be trained."""
+    """The training failed."""
 
     why: str
 

@@ -50,7 +50,7 @@ _END_S = 2.0
 
 
 class Model:
-    """One process, or none; and what is known of it."""
+    """The process, if any, and its state."""
 
     def __init__(self) -> None:
         self.trained: Trained | None = None
@@ -214,7 +214,7 @@ class Model:
                 each(0)
 
     def trouble(self) -> str:
-        """What is wrong with it, as part of a sentence; empty while it is off, learning or in use."""
+        """The problem, as part of a sentence; empty while the model is off, learning or in use."""
         if self._state is WORSE and self.trained is not None:
             score = self.trained.score
             return (

@@ -1,4 +1,4 @@
-"""A gradient-boosted regressor of the logarithm of a duration, and how good it is against a plain median."""
+"""A gradient-boosted regressor of the logarithm of a duration, and its error compared with a plain median."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from duetime.engine.predictions.features import Row
 from duetime.engine.predictions.messages import Score
 from duetime.limits import EXPECTED_MS_MAX
 
-# Names that the trees tell apart; the rest is "another one".
+# The number of names that the trees distinguish; all others are one category.
 _NAMES_MAX = 250
-# The newest fifth is kept back to see how good it is.
+# The newest fifth is excluded from training, to measure the error.
 _KEPT_BACK = 5
 _SCORES_MAX = 200
-# On a log scale a small constant keeps what took no time at all from being far away.
+# On a log scale, a small constant keeps durations near zero from dominating.
 _FLOOR_MS = 0.5
 
 
 class Regressor:
-    """Learns once, answers often."""
+    """Trained once, predicts often."""
 
     def __init__(self, rows: Sequence[Row], took_ms: Sequence[int]) -> None:
         self._functions = _codes(row[0] for row in rows)
@@ -32,7 +32,7 @@ class Regressor:
             max_iter=100, learning_rate=0.1, min_samples_leaf=10, categorical_features=[0, 1], random_state=0
         )
         self._trees.fit(self._table(rows), np.log(np.asarray(took_ms, dtype=float) + _FLOOR_MS))
-        self.expected_ms(rows[:1])  # the first time takes longer, and somebody would wait for it
+        self.expected_ms(rows[:1])  # the first prediction takes longer, and a caller would wait for it
 
     def expected_ms(self, rows: Sequence[Row]) -> list[int]:
         guesses = np.exp(self._trees.predict(self._table(rows))) - _FLOOR_MS
@@ -47,7 +47,8 @@ class Regressor:
 
 
 def judged(rows: Sequence[Row], took_ms: Sequence[int]) -> tuple[Score, dict[str, Score]]:
-    """Oldest first: learn from all but the newest, and see how far off those are; all, and by function."""
+    """Train with all rows but the newest, and measure the error for those, in total and by function. Rows are
+    oldest first."""
     split = len(rows) - len(rows) // _KEPT_BACK
     learned = Regressor(rows[:split], took_ms[:split])
     guesses = np.array(learned.expected_ms(rows[split:]), dtype=float)
@@ -68,7 +69,7 @@ def _score(model: Any, sketch: Any) -> Score:
 
 
 def _medians(rows: Sequence[Row], took_ms: Sequence[int], asked: Sequence[Row]) -> Any:
-    """What the sketch would say: each function's median so far, or that of all."""
+    """The prediction of the sketch: the median of the function so far, or that of all."""
     times: dict[str, list[int]] = {}
     for row, ms in zip(rows, took_ms, strict=True):
         times.setdefault(row[0], []).append(ms)

@@ -1,7 +1,7 @@
-"""The model's process: learns from what is finished in the store, and answers over its pipes.
+"""The process of the model: trains with the finished intents in the store, and answers over its pipes.
 
-It reads the store through a connection of its own that only reads, so nothing it does can harm or hold up the
-engine; when the engine is gone, its input ends, and so does it.
+It reads the store through its own read-only connection, so it cannot damage or block the engine. When the
+engine ends, its input ends, and so does the process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from duetime.store.archive import Archive
 
 
 class Learner:
-    """The newest model there is, and when to make another."""
+    """The newest model, and the decision when to train another."""
 
     def __init__(self, path: Path) -> None:
         self._archive = Archive(path)
@@ -41,7 +41,7 @@ class Learner:
 
     def learn_for_ever(self, stop: threading.Event) -> None:
         with suppress(OSError):  # a sandbox may forbid it
-            os.nice(10)  # of this thread alone: requests are answered at the usual priority
+            os.nice(10)  # only of this thread: requests are answered with normal priority
         while True:
             try:
                 self.look()
@@ -51,7 +51,7 @@ class Learner:
                 return
 
     def look(self) -> None:
-        """Learn, if there is enough that is new."""
+        """Train if there are enough new intents."""
         with self._archive.moment() as there:
             checkpoint = self._archive.checkpoint() if there else None
             ended = 0 if checkpoint is None else checkpoint.ended
@@ -72,7 +72,8 @@ class Learner:
         self.say(Trained(f"{at_ms}-{len(rows)}", at_ms, len(rows), score, functions))
 
     def _worth_it(self, new: int) -> bool:
-        """Enough for a first one; later, a good part more, or a little after a while."""
+        """Whether to train: for the first time with enough rows; later with many new rows, or with a few
+        after some time."""
         if self.model is None:
             return new >= TRAIN_ROWS_MIN
         waited_ms = (perf_counter() - self._trained_s) * 1000
@@ -80,7 +81,7 @@ class Learner:
 
 
 def main(path: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the engine, which ends this process by itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # SIGINT is for the engine, which ends this process
     threadpool_limits(limits=1)  # the engine needs the rest of the machine
     learner, stop = Learner(Path(path)), threading.Event()
     thread = threading.Thread(target=learner.learn_for_ever, args=(stop,), daemon=True)

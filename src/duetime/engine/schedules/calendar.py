@@ -32,7 +32,7 @@ _BLOCK = timedelta(minutes=15)
 # No clock is changed by more, except on the islands that skipped a day.
 _MARGIN = timedelta(hours=3)
 # A rule without a moment in this time has none at all: the 29th of February on a given day of the week comes
-# again after 40 years at the most.
+# again after at most 40 years.
 _DAYS_MAX = 41 * 366
 # The maximum number of ticks that are walked one by one.
 _WALK_MAX = 3 * CATCH_UP_MAX

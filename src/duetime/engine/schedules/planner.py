@@ -34,7 +34,7 @@ _logger = logging.getLogger("duetime")
 
 
 class Planner:
-    """Keeps schedules. Rules become moments here; the log has only the moments."""
+    """Keeps schedules. Rules are converted into times here; only times are on the log."""
 
     def __init__(self, state: State, phase: Phase, clock: Clock, commands: Commands) -> None:
         self._state = state
@@ -77,7 +77,7 @@ class Planner:
         return table
 
     async def trigger(self, id: str, name: str | None = None) -> View:
-        """Make an intent of it now, besides its ticks and whatever runs; once for each `name`."""
+        """Create an intent of it now, in addition to its ticks; once for each `name`."""
         view: View = await self._commands.ask(Trigger(id, name))
         return view
 
@@ -166,8 +166,8 @@ def due(state: State, now_ms: int) -> Iterator[Timetable]:
 
 
 def rewound(state: State, now_ms: int) -> Iterator[Tick]:
-    """The clock was ahead and came back: ticks that make nothing, but set a schedule back to now.
-    What it decided by a trusted time stays decided."""
+    """After a clock that was ahead was set back: ticks that create no intents and set a schedule back to now.
+    Ticks at trusted times stay processed."""
     for table in state.timetables.all.values():
         if table.next_ms <= now_ms or table.paused:
             continue

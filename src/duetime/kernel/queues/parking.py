@@ -36,7 +36,7 @@ class Parking:
             heappush(self._heap, entry)
             return
         shares = self.track.shares
-        assert shares is not None, "who is due with a key has a share"
+        assert shares is not None, "a due intent with a key has a share"
         if self._rows is None or self._rows.shares is not shares:  # entries of forgotten shares are all stale
             self._rows = Rows(shares, self.counts)
         self._rows.push(entry)
