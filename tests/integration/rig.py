@@ -6,11 +6,12 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from duetime import App
-from duetime.client.app.backend import Backend
+import pytest
+
+from duetime import App, wiring
 from duetime.engine.embedded import Embedded
 from duetime.engine.engine import Engine
 from duetime.log.disk import RealDisk
@@ -48,20 +49,9 @@ class WatchedDisk(RealDisk):
         return super().free_bytes(directory) if self.free is None else self.free
 
 
-def on_disk(app: App, disk: RealDisk, **log_options: Any) -> App:
-    """Put an app's log on another disk. Before it is started."""
-    make = app._wired.make_backend
-
-    def make_on_disk() -> Backend:
-        backend = make()
-        assert isinstance(backend, Embedded)
-        engine = backend.engine
-        assert isinstance(engine._log, FileLog)
-        log = FileLog(Path(engine._log.directory), disk=disk, **log_options)
-        return Embedded(Engine(log, engine._store, engine.clock, engine._dispatcher, engine.options))
-
-    app._wired.make_backend = make_on_disk
-    return app
+def on_disk(monkeypatch: pytest.MonkeyPatch, disk: RealDisk, **log_options: Any) -> None:
+    """Put the logs of all apps that start from here on on this disk."""
+    monkeypatch.setattr(wiring, "FileLog", partial(FileLog, disk=disk, **log_options))
 
 
 def engine_of(app: App) -> Engine:

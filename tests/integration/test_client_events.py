@@ -5,26 +5,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from duetime import errors
 from duetime.client.http.client import Client
+from tests.http.listener import Listener
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
+from tests.integration.proxy import Proxy
 
 HOUR_MS = 3_600_000
 NOBODY = {"name": "nobody"}
 
 
 @asynchronous
-async def test_transitions_come_as_they_happen(server, fresh):
+async def test_transitions_come_as_they_happen(proxy, fresh):
     id = fresh()
-    async with Client(server.url) as client:
+    async with Client(proxy.url) as client:
         await client.create(intent_id=id, delay_ms=HOUR_MS, stream=NOBODY)
         async with contextlib.aclosing(client.events(intent_id=id)) as events:
-            first = asyncio.ensure_future(events.__anext__())
-            await _settled(client)
+            first = await opened(proxy, events)
             await client.fire_now(id)
             event = await first
             assert (event.intent_id, event.previous_status, event.status) == (id, "SCHEDULED", "DUE")
@@ -35,10 +38,12 @@ async def test_transitions_come_as_they_happen(server, fresh):
             assert (await events.__anext__()).status == "CANCELED"
 
 
-async def _settled(client: Client) -> None:
-    """Let a stream that was just asked for open: the server takes requests in turn."""
-    for _ in range(5):
-        await client.health()
+async def opened(proxy: Proxy, events: AsyncIterator[Any]) -> asyncio.Future[Any]:
+    """The first event to come of a stream that goes through this proxy, once the stream is open."""
+    answered = proxy.answered
+    first = asyncio.ensure_future(anext(events))
+    await proxy.until(lambda: proxy.answered > answered)
+    return first
 
 
 def _name(event) -> tuple[str, str]:
@@ -84,12 +89,11 @@ async def test_a_stream_cut_before_its_first_event_misses_nothing(proxy, server,
 
 
 @asynchronous
-async def test_an_earlier_look_can_be_gone_on_with(server, fresh):
+async def test_a_stream_resumes_after_an_event(proxy, fresh):
     one, two = fresh(), fresh()
-    async with Client(server.url) as client:
+    async with Client(proxy.url) as client:
         async with contextlib.aclosing(client.events(status="SCHEDULED")) as events:
-            first = asyncio.ensure_future(events.__anext__())
-            await _settled(client)
+            first = await opened(proxy, events)
             await client.create(intent_id=one, delay_ms=HOUR_MS, stream=NOBODY)
             event = await asyncio.wait_for(first, 30)
         await client.create(intent_id=two, delay_ms=HOUR_MS, stream=NOBODY)
@@ -103,36 +107,22 @@ def test_plain_programs_read_events_too(server, fresh):
     id = fresh()
     with Client(server.url) as client:
         client.create(intent_id=id, delay_ms=HOUR_MS, stream=NOBODY).wait()
-        mark = _mark(client)
+        with Listener(server) as listener:  # events are kept from the first listener on
+            made = client.create(delay_ms=HOUR_MS, stream=NOBODY).wait()
+            mark = listener.until(lambda seen: seen.data["intentId"] == made.intent_id).id
         client.cancel(id).wait()
         events = client.events(intent_id=id, after=mark)
         assert next(events).status == "CANCELED"
         events.close()
 
 
-def _mark(client: Client) -> str:
-    """The place of the newest event."""
-    events = client.events(status="SCHEDULED")
-    import threading
-
-    found: list[str] = []
-    reader = threading.Thread(target=lambda: found.append(next(events).event_id))
-    reader.start()
-    while not found:
-        client.create(delay_ms=HOUR_MS, stream=NOBODY).wait()
-        reader.join(0.05)
-    events.close()
-    return found[0]
-
-
 @asynchronous
-async def test_a_server_that_comes_back_is_followed_and_a_gap_is_said(tmp_path):
-    with ServerProcess(tmp_path / "data") as server:
+async def test_a_restarted_server_is_followed_and_a_gap_is_reported(tmp_path):
+    with ServerProcess(tmp_path / "data") as server, Proxy(server.url) as proxy:
         port = server.url.rpartition(":")[2]
-        async with Client(server.url) as client:
+        async with Client(proxy.url) as client:
             async with contextlib.aclosing(client.events(status="SCHEDULED", reconnect_s=60)) as events:
-                first = asyncio.ensure_future(events.__anext__())
-                await _settled(client)
+                first = await opened(proxy, events)
                 await client.create(intent_id="before", delay_ms=HOUR_MS, stream=NOBODY)
                 assert (await asyncio.wait_for(first, 30)).intent_id == "before"
                 server.kill()
@@ -143,12 +133,11 @@ async def test_a_server_that_comes_back_is_followed_and_a_gap_is_said(tmp_path):
 
 
 @asynchronous
-async def test_a_server_that_stays_away_is_given_up(tmp_path):
-    with ServerProcess(tmp_path / "data") as server:
-        async with Client(server.url) as client:
+async def test_a_server_that_does_not_return_is_an_error(tmp_path):
+    with ServerProcess(tmp_path / "data") as server, Proxy(server.url) as proxy:
+        async with Client(proxy.url) as client:
             events = client.events(reconnect_s=0.5)
-            first = asyncio.ensure_future(events.__anext__())
-            await _settled(client)
+            first = await opened(proxy, events)
             server.kill()
             with pytest.raises(errors.Unreachable):
                 await asyncio.wait_for(first, 30)

@@ -33,10 +33,11 @@ def disk():
 
 
 @pytest.fixture
-def app(tmp_path, disk):
+def app(tmp_path, disk, monkeypatch):
+    on_disk(monkeypatch, disk, allocate_bytes=4096)
     # No checkpoint comes between: it syncs too.
     config = Config(store=StoreSettings(checkpoint_ms=3_600_000))
-    return on_disk(App(str(tmp_path / "data"), config=config), disk, allocate_bytes=4096)
+    return App(str(tmp_path / "data"), config=config)
 
 
 class HeldSync:

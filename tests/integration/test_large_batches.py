@@ -53,10 +53,11 @@ class BigWritesDisk(WatchedDisk):
 
 
 @pytest.mark.parametrize("room_for", [0, 1, 2])
-def test_a_disk_that_fills_in_the_middle(tmp_path, room_for):
+def test_a_disk_that_fills_in_the_middle(tmp_path, monkeypatch, room_for):
     """FLAWS 14: what is on the log is answered as taken, and only the rest as refused."""
     disk = BigWritesDisk()
-    app = on_disk(App(str(tmp_path / "data")), disk, allocate_bytes=4096)
+    on_disk(monkeypatch, disk, allocate_bytes=4096)
+    app = App(str(tmp_path / "data"))
     items = tuple(Item(f"i{number}", 0, FAR_MS, b'"%b"' % (b"x" * 150_000)) for number in range(8))
 
     async def main() -> None:

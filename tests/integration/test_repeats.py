@@ -21,7 +21,7 @@ REPEATS = 2_000
 @pytest.fixture
 def app(tmp_path):
     config = Config(store=StoreSettings(checkpoint_ms=3_600_000))
-    return on_disk(App(str(tmp_path / "data"), config=config), WatchedDisk())
+    return App(str(tmp_path / "data"), config=config)
 
 
 def position(app: App) -> int:
@@ -69,9 +69,9 @@ def test_a_schedule_put_again_as_it_is_takes_no_room(app):
     asyncio.run(main())
 
 
-def test_a_repeat_is_answered_durable_only_when_the_first_is(app, tmp_path):
+def test_a_repeat_is_answered_durable_only_when_the_first_is(app, monkeypatch):
     disk = WatchedDisk()
-    on_disk(app, disk)
+    on_disk(monkeypatch, disk)
 
     @app.task(ack="DURABLE")
     async def later(number: int) -> None: ...
