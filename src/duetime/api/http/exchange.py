@@ -186,8 +186,9 @@ class Exchange(Turn):
             self._carrier.write(body[start : start + ANSWER_PIECE_BYTES])
         self._finish()
 
-    async def start_stream(self, media_type: bytes, headers: Headers) -> None:
-        """Start a response of unknown length. HTTP/1.0 has no chunks: there it ends with the connection."""
+    async def start_stream(self, media_type: bytes, headers: Headers, first: bytes = b"") -> None:
+        """Start a response of unknown length; its head and `first` are sent together. HTTP/1.0 has no chunks:
+        there it ends with the connection."""
         if not await self._may_write():
             return
         self.started = True
@@ -195,12 +196,19 @@ class Exchange(Turn):
         if self._chunked:
             lines.append((b"transfer-encoding", b"chunked"))
         closes = b"" if self.keep_alive else _CLOSE
-        self._carrier.write(b"%b%b%b\r\n" % (_STATUS_LINES[200], _lines(lines), closes))
+        part = self._part(first)
+        self._carrier.write(b"%b%b%b\r\n%b" % (_STATUS_LINES[200], _lines(lines), closes, part))
 
     async def write(self, part: bytes) -> None:
         """Send more of the stream, after the client has read most of the earlier part."""
-        if part and await self._may_write() and self.head.method != "HEAD":
-            self._carrier.write(b"%x\r\n%b\r\n" % (len(part), part) if self._chunked else part)
+        if (encoded := self._part(part)) and await self._may_write():
+            self._carrier.write(encoded)
+
+    def _part(self, part: bytes) -> bytes:
+        """A part of the stream as it is sent."""
+        if not part or self.head.method == "HEAD":
+            return b""
+        return b"%x\r\n%b\r\n" % (len(part), part) if self._chunked else part
 
     async def end_stream(self) -> None:
         """The stream is complete."""

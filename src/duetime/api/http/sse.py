@@ -267,6 +267,8 @@ class EventStream:
             await exchange.start_stream(
                 b"text/event-stream; charset=utf-8",
                 [(b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")],
+                # Its place from the start: a client that is cut off before the first event misses nothing.
+                b"retry: 1000\nid: %d.%d\n\n" % place,
             )
             if call.method == "HEAD":  # there is nothing to wait for
                 await exchange.end_stream()
@@ -280,10 +282,9 @@ class EventStream:
 
     async def _send(self, exchange: Exchange, wanted: Wanted, place: Place, over: Callable[[], bool]) -> None:
         events = self._events
-        # The place from the beginning: who is cut off before the first event misses nothing either.
-        text = b"retry: 1000\nid: %d.%d\n\n" % place
+        text = b""
         if place > events.newest():  # of another log
-            text += _GAP
+            text = _GAP
             place = events.newest()
         while not over():
             if events.gap_behind(place):  # too long ago, or read too slowly: it is no longer kept
