@@ -58,8 +58,8 @@ format: $(STAMP) ## format the code and put its imports in order
 # Without the contract of channels: CPython 3.11 loses what is thrown into a generator that is traced.
 # Not by pytest-cov: the pytest plugin imports Duetime before pytest-cov begins to look.
 coverage: $(STAMP) ## branch coverage of kernel/, log/ and the engine's shell, which must be complete
-	@$(BIN)/coverage run --source=duetime.kernel,duetime.log,duetime.engine.shell.shell -m pytest -q tests/unit/kernel \
-	  tests/unit/log tests/unit/protocol tests/unit/engine/shell/test_shell.py tests/contract/test_log.py \
+	@$(BIN)/coverage run --source=duetime.kernel,duetime.log,duetime.engine.shell -m pytest -q tests/unit/kernel \
+	  tests/unit/log tests/unit/protocol tests/unit/engine/shell tests/contract/test_log.py \
 	  tests/contract/test_stores.py tests/scenarios tests/flaws tests/sim/test_found.py \
 	  tests/sim/test_checkers_can_fail.py tests/sim/test_claims_can_fail.py
 	@$(BIN)/coverage report --fail-under=100
