@@ -21,12 +21,9 @@ from msgspec.structs import replace
 from duetime.channels.channel import Settler
 from duetime.clock import Clock
 from duetime.limits import HELD_BACK_MAX, LONG_RUN_MS, STALL_MS
-from duetime.protocol.effect import Abort, Deliver, Voided
+from duetime.protocol.effect import Abort, Deliver, DeliveryKey, Voided
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Stream
-
-Place = tuple[str, int]
-"""The id of an intent, and its delivery number."""
 
 _NEVER_S = float("inf")
 _DONE = Done()
@@ -88,7 +85,7 @@ class Subscriber:
         self.superseded = False
         """Its client has a newer connection, and continues there with the deliveries it holds."""
         self._channel = channel
-        self._out: dict[Place, _Out] = {}
+        self._out: dict[DeliveryKey, _Out] = {}
         self._queue: deque[Deliver] = deque()
         self._dropped: list[Dropped] = []
         self._news: asyncio.Future[None] | None = None
@@ -145,7 +142,7 @@ class Subscriber:
             found.append(each)
         return found
 
-    def keep(self, places: set[Place]) -> None:
+    def keep(self, places: set[DeliveryKey]) -> None:
         """The kernel says that only these are out: the other leases ran out."""
         for place, entry in list(self._out.items()):
             if place not in places:
@@ -166,7 +163,7 @@ class Subscriber:
         if back:
             self._channel.settle(back)
 
-    def supersede(self) -> set[Place]:
+    def supersede(self) -> set[DeliveryKey]:
         """Its client has left this connection: deliveries not yet written are returned to the queue. Gives
         those that were written."""
         self.superseded = True
@@ -187,10 +184,10 @@ class Subscriber:
                 self._news.set_result(None)
             self._news = None
 
-    def places(self) -> set[Place]:
+    def places(self) -> set[DeliveryKey]:
         return set(self._out)
 
-    def out(self) -> ItemsView[Place, _Out]:
+    def out(self) -> ItemsView[DeliveryKey, _Out]:
         return self._out.items()
 
     def __len__(self) -> int:
@@ -211,7 +208,7 @@ class Subscriber:
         self._out[delivery.id, delivery.delivery] = _Out(delivery, until_s, now_s)
         self._queue.append(delivery)
 
-    def abort(self, place: Place) -> None:
+    def abort(self, place: DeliveryKey) -> None:
         entry = self._out.get(place)
         if entry is not None:
             self._drop(place, entry, "cancelled")
@@ -236,7 +233,7 @@ class Subscriber:
         if back:
             self._channel.settle(back)
 
-    def _drop(self, place: Place, entry: _Out, reason: str) -> None:
+    def _drop(self, place: DeliveryKey, entry: _Out, reason: str) -> None:
         del self._out[place]
         if entry.written:
             self._dropped.append(Dropped(*place, reason))
@@ -313,7 +310,7 @@ class StreamChannel:
             for each in self._subscribers.values()
         ]
 
-    def supersede(self, name: str) -> set[Place] | None:
+    def supersede(self, name: str) -> set[DeliveryKey] | None:
         """The client of a connection has a new one. Deliveries not yet written to the old one are returned to
         the queue; gives those that were written. None: the old connection is gone, so this is unknown."""
         subscriber = self._subscribers.get(name)

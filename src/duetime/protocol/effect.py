@@ -7,6 +7,9 @@ from msgspec import Struct
 from duetime.protocol.intent import Status
 from duetime.protocol.terms import Terms
 
+DeliveryKey = tuple[str, int]
+"""The id of an intent, and its delivery number."""
+
 
 class Deliver(Struct, frozen=True, gc=False):
     """Hand this intent over, once. The answer is a `Settlement` with the same id and delivery number."""

@@ -17,10 +17,9 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from duetime.protocol.effect import Deliver
+from duetime.protocol.effect import Deliver, DeliveryKey
 from duetime.protocol.outcome import Failed, Outcome
 
-Place = tuple[str, int]
 Ender = Callable[[Deliver, Outcome, int], None]
 """Takes the outcome of a delivery, and how long it waited for a worker; -1: it did not begin."""
 _logger = logging.getLogger("duetime")
@@ -62,8 +61,8 @@ class Pool:
         self._end = end
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[Deliver, Work, float]] = deque()
-        self._started: dict[Place, _Started] = {}
-        self._left: dict[Place, concurrent.futures.Future[Any]] = {}
+        self._started: dict[DeliveryKey, _Started] = {}
+        self._left: dict[DeliveryKey, concurrent.futures.Future[Any]] = {}
         self._kill = executor.kill if isinstance(executor, KillingExecutor) else None
         thread = "its thread keeps running (result ignored)"
         self._fate = "was killed" if self._kill is not None else thread
@@ -74,7 +73,7 @@ class Pool:
         self._waiting.append((delivery, work, taken_s))
         self._start()
 
-    def abort(self, place: Place) -> None:
+    def abort(self, place: DeliveryKey) -> None:
         """Give up a delivery, whether it waits or runs."""
         for entry in self._waiting:
             if (entry[0].id, entry[0].delivery) == place:
@@ -103,7 +102,7 @@ class Pool:
                 self._left[place] = started.future
         self._started.clear()
 
-    def left(self) -> set[Place]:
+    def left(self) -> set[DeliveryKey]:
         """After `close`: the deliveries that still run, because a thread cannot be stopped."""
         return {place for place, future in self._left.items() if not future.done()}
 
@@ -125,11 +124,11 @@ class Pool:
             self._started[place] = _Started(delivery, work, waited_ms, limit, future)
             future.add_done_callback(lambda done, place=place: self._from_worker(place, done))  # type: ignore[misc]
 
-    def _from_worker(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
+    def _from_worker(self, place: DeliveryKey, done: concurrent.futures.Future[Any]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(self._ended, place, done)
 
-    def _ended(self, place: Place, done: concurrent.futures.Future[Any]) -> None:
+    def _ended(self, place: DeliveryKey, done: concurrent.futures.Future[Any]) -> None:
         self._free += 1
         started = self._started.pop(place, None)
         if started is not None:  # otherwise it was given up before
@@ -144,7 +143,7 @@ class Pool:
         if not self._closed:
             self._start()
 
-    def _give_up(self, place: Place, outcome: Failed) -> None:
+    def _give_up(self, place: DeliveryKey, outcome: Failed) -> None:
         started = self._started.pop(place, None)
         if started is not None:
             started.limit.cancel()

@@ -20,14 +20,13 @@ from duetime.client.app.control import Context, current_context
 from duetime.errors import Closed, InvalidField
 from duetime.limits import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
 from duetime.plain import LOG_FORMAT
+from duetime.protocol.effect import DeliveryKey
 from duetime.protocol.outcome import Settlement
 
 if TYPE_CHECKING:
     from duetime.client.app.call import Call
     from duetime.wire.history import Parent
 
-Place = tuple[str, int]
-"""The id of an intent, and its delivery number."""
 Word = tuple[float, float | None, str]
 """The amount done, the total, and a note."""
 
@@ -44,8 +43,8 @@ class Reports:
         self.keeps_logs = False
         """Whether log lines in the processes of functions are stored too."""
         self._lock = threading.Lock()
-        self._words: dict[Place, Word] = {}
-        self._logs: dict[Place, Lines] = {}
+        self._words: dict[DeliveryKey, Word] = {}
+        self._logs: dict[DeliveryKey, Lines] = {}
         self._asked = False
         self._ask: Callable[[], object] | None = None
         self.parents: Callable[[str], Call[list[Parent]]] | None = None
@@ -55,21 +54,21 @@ class Reports:
         """Set the function that is called, from any thread, when the first new report can be taken."""
         self._ask, self._asked = ask, False
 
-    def progress(self, place: Place, word: Word) -> None:
+    def progress(self, place: DeliveryKey, word: Word) -> None:
         with self._lock:
             self._words[place] = word
             asked, self._asked = self._asked, True
         if not asked and self._ask is not None:
             self._ask()
 
-    def take(self) -> dict[Place, Word]:
+    def take(self) -> dict[DeliveryKey, Word]:
         """The newest report of each delivery with a report since the last call."""
         with self._lock:
             words, self._words = self._words, {}
             self._asked = False
         return words
 
-    def log(self, place: Place, text: str) -> None:
+    def log(self, place: DeliveryKey, text: str) -> None:
         lines = self._logs.get(place)
         if lines is None:
             if len(self._logs) >= _KEPT:  # deliveries that have ended and still log are among the oldest
@@ -90,7 +89,7 @@ class Reports:
             for each in settlements
         ]
 
-    def text(self, place: Place) -> str | None:
+    def text(self, place: DeliveryKey) -> str | None:
         """Remove and return the log lines."""
         lines = self._logs.pop(place, None)
         return None if lines is None else lines.text()
@@ -189,6 +188,6 @@ def note_of(text: str) -> str:
     return text[:NOTE_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
 
 
-def words_of(words: Iterable[tuple[Place, Word]]) -> dict[Place, Word]:
+def words_of(words: Iterable[tuple[DeliveryKey, Word]]) -> dict[DeliveryKey, Word]:
     """Reports with notes that can be shown."""
     return {place: (done, total, note_of(note)) for place, (done, total, note) in words}

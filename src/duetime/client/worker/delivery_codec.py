@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from duetime.client.execution.reports import Place, Word, words_of
+from duetime.client.execution.reports import Word, words_of
 from duetime.limits import PROGRESS_MAX
-from duetime.protocol.effect import Deliver
+from duetime.protocol.effect import Deliver, DeliveryKey
 from duetime.protocol.outcome import Done, Expired, Failed, Lost, Rejected, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Redelivery, Task, Terms, Tier, lane_of
 from duetime.v1 import deliveries_pb2 as pb
@@ -114,7 +114,7 @@ def pack(settlements: Iterable[Settlement]) -> pb.ClientMessage:
     return message
 
 
-def reports(words: dict[Place, Word]) -> Iterator[pb.ClientMessage]:
+def reports(words: dict[DeliveryKey, Word]) -> Iterator[pb.ClientMessage]:
     """Messages with the progress of deliveries."""
     items = list(words_of(words.items()).items())
     for start in range(0, len(items), PROGRESS_MAX):

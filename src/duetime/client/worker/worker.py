@@ -17,12 +17,12 @@ from collections import deque
 from collections.abc import Callable
 
 from duetime.client.app.app import App
-from duetime.client.execution.reports import Place, Word
+from duetime.client.execution.reports import Word
 from duetime.client.worker.worker_connection import Link
 from duetime.client.worker.worker_options import Running, WorkerOptions
 from duetime.errors import DuetimeError
 from duetime.limits import PROGRESS_MS
-from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.effect import Abort, Deliver, DeliveryKey
 from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, type_lane
 
@@ -50,10 +50,10 @@ class Worker:
         self._options = options
         self._links = [Link(each.address, each.token, options, self) for each in options.servers]
         self._open: dict[Link, int] = {}
-        self._held: dict[Place, Link] = {}
+        self._held: dict[DeliveryKey, Link] = {}
         self._orphans: dict[str, int] = {}
-        self._late: set[Place] = set()
-        self._left: set[Place] = set()
+        self._late: set[DeliveryKey] = set()
+        self._left: set[DeliveryKey] = set()
         self._waiting: deque[tuple[Deliver, float]] = deque()
         self._surplus: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -158,7 +158,7 @@ class Worker:
         self._links_loop.call_later(PROGRESS_MS / 1000, self._report)
 
     def _report(self) -> None:
-        by_link: dict[Link, dict[Place, Word]] = {}
+        by_link: dict[Link, dict[DeliveryKey, Word]] = {}
         for place, word in self._app.functions.reports.take().items():
             link = self._held.get(place)
             if link is not None:

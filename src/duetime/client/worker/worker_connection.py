@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import grpc
 import grpc.aio
 
-from duetime.client.execution.reports import Place, Word
+from duetime.client.execution.reports import Word
 from duetime.client.worker.delivery_codec import Unpacker, chunks, pack, reports
 from duetime.client.worker.worker_options import WorkerOptions
 from duetime.errors import BadConfig, Forbidden, NoToken
-from duetime.protocol.effect import Abort, Deliver
+from duetime.protocol.effect import Abort, Deliver, DeliveryKey
 from duetime.protocol.outcome import Settlement
 from duetime.v1 import deliveries_pb2 as pb
 from duetime.v1.stub import DuetimeStub
@@ -73,11 +73,11 @@ class Link:
         self._nudged = False
         self._number = 0
         self._unanswered: dict[int, list[Settlement]] = {}
-        self._words: dict[Place, Word] = {}
+        self._words: dict[DeliveryKey, Word] = {}
         self._unpacker = Unpacker()
         self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
         """The names of this link's connections: it may settle their deliveries."""
-        self.holding: tuple[int, list[Place]] = (0, [])
+        self.holding: tuple[int, list[DeliveryKey]] = (0, [])
         """Owned by the taker: the deliveries that it still had when a connection ended, and the number of
         that connection. Another thread sets it, perhaps after the next connection has ended too; then it does
         not apply to that one."""
@@ -104,7 +104,7 @@ class Link:
 
     # On the event loop of the link.
 
-    def report(self, words: dict[Place, Word]) -> None:
+    def report(self, words: dict[DeliveryKey, Word]) -> None:
         """Queue progress reports; they are sent soon."""
         if self._connected:
             self._words |= words

@@ -8,14 +8,14 @@ from msgspec import Struct
 from duetime.engine.predictions.features import Row
 
 
-class Ask(Struct, frozen=True, gc=False):
+class PredictionRequest(Struct, frozen=True, gc=False):
     """Asks for predicted durations."""
 
     number: int
     rows: list[Row]
 
 
-class Answer(Struct, frozen=True, tag="answer", gc=False):
+class Predicted(Struct, frozen=True, tag="answer", gc=False):
     """The predicted durations, in milliseconds."""
 
     number: int
@@ -41,14 +41,14 @@ class Trained(Struct, frozen=True, tag="trained", gc=False):
     functions: dict[str, Score]
 
 
-class Failed(Struct, frozen=True, tag="failed", gc=False):
+class TrainingFailed(Struct, frozen=True, tag="failed", gc=False):
     """The training failed."""
 
     why: str
 
 
-Message = Answer | Trained | Failed
+Message = Predicted | Trained | TrainingFailed
 
-read_ask = msgspec.json.Decoder(Ask).decode
+read_request = msgspec.json.Decoder(PredictionRequest).decode
 read_message = msgspec.json.Decoder(Message).decode
 write = msgspec.json.Encoder().encode

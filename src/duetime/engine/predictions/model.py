@@ -17,7 +17,14 @@ from pathlib import Path
 import msgspec
 
 from duetime.engine.predictions.features import Row
-from duetime.engine.predictions.messages import Answer, Ask, Failed, Trained, read_message, write
+from duetime.engine.predictions.messages import (
+    Predicted,
+    PredictionRequest,
+    Trained,
+    TrainingFailed,
+    read_message,
+    write,
+)
 from duetime.limits import (
     PREDICT_ANSWER_MS,
     PREDICT_LATE_MAX,
@@ -146,7 +153,7 @@ class Model:
 
     def _hears(self, line: bytes) -> None:
         message = read_message(line)
-        if isinstance(message, Answer):
+        if isinstance(message, Predicted):
             told = self._out.pop(message.number, None)
             if told is not None:
                 self._late = 0
@@ -156,7 +163,7 @@ class Model:
             self.trained, self.failure = message, ""
             self._state = IN_USE if message.score.model < message.score.sketch else WORSE
         else:
-            assert isinstance(message, Failed)
+            assert isinstance(message, TrainingFailed)
             self.failure = message.why
             self._state = FAILED if self.trained is None else self._state
 
@@ -170,7 +177,7 @@ class Model:
         return self._state
 
     def ask(self, row: Row, told: Told) -> None:
-        """Ask the model if it is in use. Questions of one turn are sent together."""
+        """PredictionRequest the model if it is in use. Questions of one turn are sent together."""
         assert self._loop is not None
         if not self._asked:
             self._loop.call_soon(self._send)
@@ -187,7 +194,7 @@ class Model:
             part = asked[start : start + PREDICT_SLICE]
             self._number += 1
             self._out[self._number] = [told for _, told in part]
-            process.stdin.write(write(Ask(self._number, [row for row, _ in part])) + b"\n")
+            process.stdin.write(write(PredictionRequest(self._number, [row for row, _ in part])) + b"\n")
             loop.call_later(self._time_ms() / 1000, self._too_late, self._number)
 
     def _time_ms(self) -> float:
@@ -207,7 +214,7 @@ class Model:
             each(0)
 
     def _give_up(self) -> None:
-        """Answer all waiting questions with "unknown"."""
+        """Predicted all waiting questions with "unknown"."""
         waiting, self._out = self._out, {}
         for told in waiting.values():
             for each in told:

@@ -18,7 +18,14 @@ from threadpoolctl import threadpool_limits
 
 from duetime.clock import SystemClock
 from duetime.engine.predictions.features import Row, row_of
-from duetime.engine.predictions.messages import Answer, Failed, Message, Trained, read_ask, write
+from duetime.engine.predictions.messages import (
+    Message,
+    Predicted,
+    Trained,
+    TrainingFailed,
+    read_request,
+    write,
+)
 from duetime.engine.predictions.regressor import Regressor, judged
 from duetime.limits import TRAIN_EVERY_MS, TRAIN_LOOK_MS, TRAIN_ROWS_MAX, TRAIN_ROWS_MIN
 from duetime.store.archive import Archive
@@ -46,7 +53,7 @@ class Learner:
             try:
                 self.look()
             except Exception as error:
-                self.say(Failed(f"{type(error).__name__}: {error}"))
+                self.say(TrainingFailed(f"{type(error).__name__}: {error}"))
             if stop.wait(TRAIN_LOOK_MS / 1000):
                 return
 
@@ -87,9 +94,9 @@ def main(path: str) -> None:
     thread = threading.Thread(target=learner.learn_for_ever, args=(stop,), daemon=True)
     thread.start()
     for line in sys.stdin.buffer:
-        ask, model = read_ask(line), learner.model
+        ask, model = read_request(line), learner.model
         if model is not None:
-            learner.say(Answer(ask.number, model.expected_ms(ask.rows)))
+            learner.say(Predicted(ask.number, model.expected_ms(ask.rows)))
     stop.set()
 
 

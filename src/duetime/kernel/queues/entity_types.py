@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from duetime.kernel.queues.lanes import Place, Track, rank_of
+from duetime.kernel.queues.lanes import Listing, Track, rank_of
 from duetime.protocol.intent import Intent
 from duetime.protocol.terms import type_lane
 
@@ -28,7 +28,7 @@ class Kind:
     __slots__ = ("heap", "ready")
 
     def __init__(self) -> None:
-        self.heap: list[Place] = []
+        self.heap: list[Listing] = []
         """An entry is valid while its track is listed under it; any other is stale."""
         self.ready = 0
         """The number of valid entries."""

@@ -51,7 +51,7 @@ class Track:
         self._heap = _NOTHING
         self._one: Intent | None = None
         """The only intent, while heap and queue are empty."""
-        self.listed: tuple[int, int] | Place | None = None
+        self.listed: tuple[int, int] | Listing | None = None
         """The place of this track in its tier's heap, or its entry in the heap of its entity type."""
         self.out = 0
         """The number of its pushed deliveries in flight."""
@@ -183,7 +183,7 @@ class Track:
         )
 
 
-Place = tuple[int, int, Track]
+Listing = tuple[int, int, Track]
 """A track with its first intent's rank and seq."""
 
 

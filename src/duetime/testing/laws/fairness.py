@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from duetime.testing.sim.observed import Seen
 
-Place = tuple[str, int]
+TrackKey = tuple[str, int]
 """A lane and a tier; -1 where all tiers of a lane share one track."""
 
 
@@ -57,7 +57,7 @@ class Shares:
 
     def __init__(self) -> None:
         self._pushed: tuple[str, ...] = ()
-        self._books: dict[Place, Book] = {}
+        self._books: dict[TrackKey, Book] = {}
 
     def configured(self, pushed: tuple[str, ...], due: Iterable[Seen]) -> None:
         """Lanes may be handed out in another way from now on: then all keys start over."""

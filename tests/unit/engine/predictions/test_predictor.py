@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.engine.predictions.features import Row
-from duetime.engine.predictions.messages import Answer, Failed, Score, Trained, write
+from duetime.engine.predictions.messages import Predicted, Score, Trained, TrainingFailed, write
 from duetime.engine.predictions.model import DOWN, IN_USE, OFF, SLOW, WORSE, Model
 from duetime.errors import DuetimeError
 from duetime.limits import (
@@ -289,7 +289,7 @@ def test_a_caller_waiting_for_the_model_gets_the_engines_failure(tmp_path):
 # The way to the process.
 
 
-async def heard(*messages: Answer | Trained | Failed) -> Model:
+async def heard(*messages: Predicted | Trained | TrainingFailed) -> Model:
     model = Model()
     model._loop = asyncio.get_running_loop()
     for message in messages:
@@ -309,8 +309,10 @@ def test_a_model_that_is_worse_than_the_sketch_is_not_used():
 
 def test_a_model_that_cannot_be_trained_gives_the_reason():
     async def main():
-        assert "ValueError: no" in (await heard(Failed("ValueError: no"))).trouble()
-        assert (await heard(TRAINED, Failed("ValueError: no"))).state is IN_USE, "the earlier one still holds"
+        assert "ValueError: no" in (await heard(TrainingFailed("ValueError: no"))).trouble()
+        assert (await heard(TRAINED, TrainingFailed("ValueError: no"))).state is IN_USE, (
+            "the earlier one still holds"
+        )
 
     run(main())
 
@@ -337,7 +339,7 @@ def test_a_model_that_is_late_repeatedly_is_not_asked_for_a_while():
             model._too_late(number)
         assert told == [0] * PREDICT_LATE_MAX
         assert model.state is SLOW and "too late" in model.trouble()
-        model._hears(write(Answer(1, [5])))  # nobody waits for it any more
+        model._hears(write(Predicted(1, [5])))  # nobody waits for it any more
         assert len(told) == PREDICT_LATE_MAX
 
     run(main())
