@@ -6,14 +6,11 @@ Its rules:
   request. Trailers (fields after a body) are ignored: they cannot change the token or the target of a
   request.
 - Responses are sent in the order of the requests. A pipelined request waits for the one before, and nothing
-more is
-  read from the client in the meantime. The same holds while a handler has not read the body.
+  more is read from the client in the meantime. The same holds while a handler has not read the body.
 - A client without a token gets limited memory and time: bytes and number of headers, bytes of unanswered
-requests,
-  time for the first head, for a whole request, for reading a response, and without any request.
+  requests, time for the first head, for a whole request, for reading a response, and without any request.
 - A complete request is answered, also if the client has closed its side, sends invalid data next, or the
-server
-  stops. Then the connection is closed in a way that lets the client read the response.
+  server stops. Then the connection is closed in a way that lets the client read the response.
 - The plain POST of one intent takes the fast path, without a task. All other requests go to the handler.
 """
 
