@@ -254,7 +254,7 @@ def run_rounds(server, app, told, rounds: int) -> None:
         for handle in handles:
             handle.result(WAIT_S).wait()
         ends = [app.backend.wait(handle.id) for handle in only]
-        statuses = [app.call(end).wait(WAIT_S).intent.status for end in ends]
+        statuses = [app.call(end).wait(WAIT_S).status for end in ends]
     finally:
         for worker in workers:
             worker.kill()

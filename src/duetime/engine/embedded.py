@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from duetime.engine.engine import Engine
 from duetime.engine.reads.library import Library
 from duetime.errors import NoSuchIntent
@@ -52,7 +50,8 @@ class Embedded:
 
     async def wait(self, id: str) -> Ended:
         view = await self.engine.wait(id)
-        return Ended(_intent(view), view.result)
+        status = views.STATUSES[view.status]
+        return Ended(status, view.result, view.result_gone, lambda: _intent(view))
 
     def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]:
         def told(change: Change) -> None:
@@ -103,7 +102,7 @@ class Embedded:
             Parent(
                 intent_id=each.id,
                 status=None if each.status is None else views.STATUSES[each.status],
-                result=None if each.result is None else msgspec.json.decode(each.result),
+                result=None if each.result is None else views.decoded(each.result),
             )
             for each in found
         ]
@@ -164,8 +163,8 @@ _KERNEL = {shown.value: status for status, shown in views.STATUSES.items()}
 
 
 def _intent(view: View) -> Intent:
-    return views.intent(view, moment_of, msgspec.json.decode)
+    return views.intent(view, moment_of, views.decoded)
 
 
 def _schedule(table: Timetable) -> Schedule:
-    return views.schedule(table, moment_of, msgspec.json.decode)
+    return views.schedule(table, moment_of, views.decoded)

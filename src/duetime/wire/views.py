@@ -10,7 +10,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from duetime.protocol import intent as kernel
 from duetime.protocol import view as protocol
@@ -29,11 +30,22 @@ STATUSES: Final = {status: Status[status.name] for status in kernel.Status}
 
 
 class Ended(Struct, frozen=True):
-    """An intent that has ended."""
+    """The end of an intent. Most callers want the result and nothing else."""
 
-    intent: Intent
+    status: Status
     result: bytes | None
     """The result as it was written, to be read as the type that the function returns."""
+    result_gone: bool
+    show: Callable[[], Intent]
+    """Makes everything about the intent."""
+
+
+def decoded(document: bytes) -> Any:
+    """A JSON document as Python values; one nested too deep to be read here is left as it is."""
+    try:
+        return msgspec.json.decode(document)
+    except RecursionError:
+        return Raw(document)
 
 
 def intent(view: protocol.View, at: At, document: Document, shared: dict[str, Any] | None = None) -> Intent:

@@ -90,6 +90,7 @@ class App:
         self._ids = Ids()
         self.new_id = self._ids.new
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._backend: Backend | None = None
         self._pid = os.getpid()
         self._background: Background | None = None
 
@@ -258,7 +259,7 @@ class App:
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         try:
             # Made now and not before: a program that only imports an app touches no folder.
-            self.backend: Backend = self._wired.make_backend()
+            self._backend = self._wired.make_backend()
             for observer in self._observers:
                 self.backend.observe(observer)
             await self.backend.start()
@@ -310,6 +311,13 @@ class App:
             background.stop(self.stop())
 
     # For the parts of the client.
+
+    @property
+    def backend(self) -> Backend:
+        """What the app stands on, from its first start: an engine in this process, or a server."""
+        if self._backend is None:
+            raise Closed("The app is not started.")
+        return self._backend
 
     def queues(self) -> list[str]:
         """The queues there are functions for."""

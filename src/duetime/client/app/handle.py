@@ -90,14 +90,15 @@ class Handle(Generic[R]):
                 ended = await self._app.backend.wait(self.id)
         except TimeoutError:
             raise WaitTimedOut(f"{self.id!r} did not end within {timeout!r}.") from None
-        intent = ended.intent
-        if intent.status is not Status.ACKED:
+        if ended.status is not Status.ACKED:
+            intent = ended.show()
             error = intent.last_error
             reason = f": {error.kind}: {error.message}." if error is not None else "."
             raise NotAcked(f"{self.id!r} ended as {intent.status}{reason}", view=intent)
-        if intent.result_gone:
+        if ended.result_gone:
             raise ResultGone(
-                f"The result of {self.id!r} is no longer available: its result_ttl has passed.", view=intent
+                f"The result of {self.id!r} is no longer available: its result_ttl has passed.",
+                view=ended.show(),
             )
         value: R = decode(ended.result, self._returns) if ended.result is not None else None  # type: ignore[assignment]
         return value

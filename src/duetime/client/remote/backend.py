@@ -210,7 +210,7 @@ class RemoteBackend(RemoteSchedules):
         if not intent.status.final:
             return None
         result = bytes(msgspec.json.decode(answer, type=_Result).result)
-        return Ended(intent, None if result == b"null" else result)
+        return Ended(intent.status, None if result == b"null" else result, intent.result_gone, lambda: intent)
 
     # Watching.
 
