@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from duetime import App, Status
+from duetime.channels.local.inline import InlineChannel
+from duetime.log.file import FileLog
 from tests.integration.rig import engine_of
 
 
-def test_what_is_cancelled_while_its_delivery_waits_for_the_medium_never_starts(tmp_path, monkeypatch):
+def test_an_intent_cancelled_while_its_delivery_waits_for_a_sync_never_starts(tmp_path, monkeypatch):
     app = App(str(tmp_path))
     runs: list[int] = []
 
@@ -18,14 +20,13 @@ def test_what_is_cancelled_while_its_delivery_waits_for_the_medium_never_starts(
 
     async def main() -> None:
         async with app:
-            log = engine_of(app)._log
-            sync, held = log.sync, asyncio.Event()
+            sync, held = FileLog.sync, asyncio.Event()
 
-            async def slow_sync():
+            async def slow_sync(log):
                 await held.wait()
-                return await sync()
+                return await sync(log)
 
-            monkeypatch.setattr(log, "sync", slow_sync)
+            monkeypatch.setattr(FileLog, "sync", slow_sync)
             applied = asyncio.Event()
             app.observe(lambda change: applied.set() if change.status is Status.CANCELED else None)
             handle = await once.schedule(1)
@@ -44,7 +45,7 @@ async def _cancel(handle) -> None:
     await handle.cancel()
 
 
-def test_what_is_cancelled_while_it_waits_for_a_runner_never_starts(monkeypatch):
+def test_an_intent_cancelled_while_it_waits_for_a_runner_never_starts(monkeypatch):
     app = App(":memory:")
     runs: list[int] = []
 
@@ -54,13 +55,13 @@ def test_what_is_cancelled_while_it_waits_for_a_runner_never_starts(monkeypatch)
 
     async def main() -> None:
         async with app:
-            channel = engine_of(app)._dispatcher._channels[0]
-            flush = channel.flush
-            monkeypatch.setattr(channel, "flush", lambda: None)
-            handle = await work.schedule(1)
-            assert await handle.status() is Status.DISPATCHING
-            await handle.cancel()
-            flush()
+            channels: list[InlineChannel] = []
+            with monkeypatch.context() as patched:
+                patched.setattr(InlineChannel, "flush", lambda channel: channels.append(channel))
+                handle = await work.schedule(1)
+                assert await handle.status() is Status.DISPATCHING
+                await handle.cancel()
+            channels[0].flush()
             await engine_of(app).quiet()
             assert runs == []
 

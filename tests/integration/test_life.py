@@ -283,5 +283,5 @@ def test_two_functions_of_one_name_are_refused(app):
 def test_an_unknown_option_is_named(app):
     with pytest.raises(errors.InvalidField, match="no option 'dealy'"):
         app.echo.options(dealy="1s")
-    with pytest.raises(errors.UnknownTier, match="'SLOW'"):
-        app.echo.options(tier="SLOW")._ready()
+    with app, pytest.raises(errors.UnknownTier, match="'SLOW'"):
+        app.echo.options(tier="SLOW").schedule(1).wait()

@@ -87,7 +87,7 @@ class Rule:
         document = _Document(schema)
         self._cost = document.cost()
         self._validator = Draft202012Validator(
-            schema, retriever=_load_nothing, pattern_options=RegexOptions(size_limit=PATTERN_BYTES_MAX)
+            schema, retriever=load_nothing, pattern_options=RegexOptions(size_limit=PATTERN_BYTES_MAX)
         )
 
     def wrong(self, payload: bytes, value: Any) -> ValidationError | str | None:
@@ -293,7 +293,7 @@ def _groups(edges: dict[str, list[str]]) -> list[list[str]]:
     return found
 
 
-def _load_nothing(uri: str) -> Any:
+def load_nothing(uri: str) -> Any:
     raise ValueError(f"{uri} is not loaded")
 
 

@@ -101,7 +101,7 @@ def test_what_only_looks_like_a_reference_is_data():
 
 def test_the_validator_itself_would_load_nothing():
     with pytest.raises(ValueError, match="not loaded"):
-        schemas._load_nothing(Path("/etc/passwd").as_uri())
+        schemas.load_nothing(Path("/etc/passwd").as_uri())
 
 
 @pytest.mark.parametrize("word", ["anyOf", "allOf", "oneOf"])
