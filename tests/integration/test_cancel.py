@@ -56,8 +56,12 @@ def test_an_intent_cancelled_while_it_waits_for_a_runner_never_starts(monkeypatc
     async def main() -> None:
         async with app:
             channels: list[InlineChannel] = []
+
+            def hold(channel: InlineChannel) -> None:
+                channels.append(channel)
+
             with monkeypatch.context() as patched:
-                patched.setattr(InlineChannel, "flush", lambda channel: channels.append(channel))
+                patched.setattr(InlineChannel, "flush", hold)
                 handle = await work.schedule(1)
                 assert await handle.status() is Status.DISPATCHING
                 await handle.cancel()
