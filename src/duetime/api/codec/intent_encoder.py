@@ -15,6 +15,7 @@ from msgspec import Raw, defstruct
 from msgspec.structs import replace
 
 from duetime.api.access.auth import sees_headers
+from duetime.json_types import Json
 from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Ties
 from duetime.protocol.terms import Callback, Terms
 from duetime.protocol.view import View, limited_ms, view_of
@@ -52,7 +53,7 @@ class IntentEncoder:
 
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
         self._now_ms = now_ms
-        self._fields: dict[int, tuple[Terms, dict[str, Any]]] = {}
+        self._fields: dict[int, tuple[Terms, Json]] = {}
         self._texts: dict[int, tuple[Terms, bytes]] = {}
 
     def view(self, view: View) -> Raw:
@@ -123,7 +124,7 @@ class IntentEncoder:
             revision=intent.revision,
         )
 
-    def terms(self, of: Terms) -> dict[str, Any]:
+    def terms(self, of: Terms) -> Json:
         """The fields that come from these terms, for the current caller."""
         fields = self._of_terms(of)
         if not _has_headers(of) or sees_headers():
@@ -145,7 +146,7 @@ class IntentEncoder:
             self._texts[id(of)] = (of, text)
         return text
 
-    def _of_terms(self, of: Terms) -> dict[str, Any]:
+    def _of_terms(self, of: Terms) -> Json:
         kept = self._fields.get(id(of))
         if kept is not None and kept[0] is of:
             return kept[1]

@@ -17,11 +17,12 @@ from google.protobuf.message_factory import GetMessageClass
 from msgspec import NODEFAULT, Raw, Struct
 
 from duetime.errors import NotJson
+from duetime.json_types import Json
 from duetime.limits import TIME_MS_MAX
 from duetime.timefmt import iso
 
 M = TypeVar("M", bound=Message)
-Fields = dict[str, Any]
+Fields = Json
 _Read = Callable[[Any, str], Any]
 
 

@@ -17,6 +17,7 @@ from duetime.api.codec.intent_encoder import IntentEncoder
 from duetime.api.grpc.field_mapping import numbers, reader, writer
 from duetime.api.http import problems
 from duetime.errors import BadRevision, DuetimeError
+from duetime.json_types import Json
 from duetime.limits import TIME_MS_MAX
 from duetime.protocol.view import View
 from duetime.timefmt import iso
@@ -113,7 +114,7 @@ def _moment(at_ms: int) -> str | float:
     return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], said: dict[str, Any], place: str) -> T:
+def _decoded(decoder: msgspec.json.Decoder[T], said: Json, place: str) -> T:
     try:
         return decoder.decode(msgspec.json.encode(said))
     except msgspec.ValidationError as error:

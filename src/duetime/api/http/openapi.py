@@ -23,11 +23,10 @@ from duetime.api.http.examples import BODIES
 from duetime.api.http.exchange import Answer
 from duetime.api.http.router import Route
 from duetime.errors import DuetimeError
+from duetime.json_types import Json
 from duetime.wire.intent import Intent, KnownId
 from duetime.wire.problem import Problem
 from duetime.wire.shapes import Out
-
-Json = dict[str, Any]
 
 _REF: Final = "#/components/schemas/{name}"
 _PATH_PARAMETER: Final = re.compile(r"{(\w+)(?::path)?}")

@@ -12,6 +12,7 @@ import msgspec
 from duetime import errors
 from duetime.api.codec.fields import nearest
 from duetime.errors import DuetimeError
+from duetime.json_types import Json
 from duetime.protocol.intent import Status
 from duetime.protocol.transitions import TRANSITIONS
 from duetime.wire.forms import FORMS
@@ -111,7 +112,7 @@ def invalid(text: str, prefix: str = "$", kind: Any = Any, *, suggest: bool = Tr
     place = inside.replace("$", prefix, 1)
     words = _REGEX.sub(_form, _PLACE.sub("", text))
     message = f"{_OR_NULL.sub('', words)}, at {place}."
-    details: dict[str, Any] = {"path": place}
+    details: Json = {"path": place}
     unknown = _UNKNOWN.search(text) if suggest else None
     meant = nearest(kind, inside, unknown.group(1)) if unknown else None
     return errors.InvalidField(

@@ -11,6 +11,7 @@ from duetime.api.http.router import Parameter, Route
 from duetime.api.http.sse import EventStream
 from duetime.api.resources.intents import Intents
 from duetime.errors import DuetimeError
+from duetime.json_types import Json
 from duetime.limits import KEY_CHARS_MAX, PAGE_MAX
 from duetime.wire.history import History, Why
 from duetime.wire.intent import (
@@ -26,7 +27,7 @@ from duetime.wire.intent import (
 )
 from duetime.wire.progress import Logs
 
-_TEXT: Final[dict[str, Any]] = {"type": "string"}
+_TEXT: Final[Json] = {"type": "string"}
 REQUEST_ID: Final = Parameter(
     "X-Duetime-Request-Id",
     "Makes the write safe to repeat for 15 minutes.",

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
 
 from duetime import limits
 from duetime.channels.webhook.calls import is_json
+from duetime.json_types import Json
 from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected
 
 # Statuses that ask for a retry.
@@ -46,7 +46,7 @@ def outcome_of(answer: WebhookResponse, now_ms: int, result_bytes_max: int) -> O
 def outcomes_of_batch(answer: WebhookResponse, ids: list[str], now_ms: int) -> dict[str, Outcome]:
     """The outcome of each of these intents after a batch call."""
     rest = outcome_of(answer, now_ms, 0)
-    said: dict[str, Any] = {}
+    said: Json = {}
     if answer.whole:
         said = _results(answer.body)
     elif type(rest) is Done and answer.body.lstrip()[:1] == b"{":
@@ -92,7 +92,7 @@ def _words(answer: WebhookResponse) -> str:
     return f"{phrase}: {excerpt}" if excerpt else phrase
 
 
-def _results(body: bytes) -> dict[str, Any]:
+def _results(body: bytes) -> Json:
     """The items of `{"results": [...]}`, by intent; empty if the body has another form."""
     try:
         document = msgspec.json.decode(body) if body else None
@@ -108,7 +108,7 @@ def _results(body: bytes) -> dict[str, Any]:
     }
 
 
-def _outcome_of_item(said: dict[str, Any], answer: WebhookResponse, now_ms: int) -> Outcome:
+def _outcome_of_item(said: Json, answer: WebhookResponse, now_ms: int) -> Outcome:
     status, error = said.get("status"), said.get("error")
     text = "" if error is None else readable(error if isinstance(error, str) else str(error))
     if status == "ACKED":

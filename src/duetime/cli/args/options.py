@@ -21,6 +21,7 @@ from msgspec import Struct
 from duetime.cli.args import time_args
 from duetime.clock import SystemClock
 from duetime.errors import InvalidField
+from duetime.json_types import Json
 from duetime.timefmt import moment_of
 from duetime.wire.intent import (
     Callback,
@@ -137,9 +138,9 @@ def with_options(*groups: Sequence[Option]) -> Callable[[Callable[..., None]], C
     return decorate
 
 
-def fields(options: Sequence[Option], given: Given) -> dict[str, Any]:
+def fields(options: Sequence[Option], given: Given) -> Json:
     """The fields of a request that these options give."""
-    found: dict[str, Any] = {}
+    found: Json = {}
     for each in options:
         value = given.get(each.name)
         if value is None or value is False or value == []:
@@ -300,10 +301,10 @@ def tags(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _limit(text: str) -> dict[str, Any]:
+def _limit(text: str) -> Json:
     """`KEY=20/s`, `KEY=3` or `KEY=20/s,3` as a limit."""
     key, equals, caps = text.rpartition("=")
-    found: dict[str, Any] = {"key": key}
+    found: Json = {"key": key}
     for cap in caps.split(","):
         if "/" in cap:
             found["rate"] = cap.strip()
@@ -394,7 +395,7 @@ RECURRENCE: Final = tuple(
 )
 
 
-def target_of(text: str, given: Given) -> dict[str, Any]:
+def target_of(text: str, given: Given) -> Json:
     """The target that a text names, with what the options say of a webhook."""
     kind, _, name = text.partition(":")
     callback = fields(CALLBACK, given).get("callback", {})
@@ -416,7 +417,7 @@ def target_of(text: str, given: Given) -> dict[str, Any]:
     )
 
 
-def new_fields(given: Given) -> dict[str, Any]:
+def new_fields(given: Given) -> Json:
     """The fields of a new intent, but its target. Without a time it is due now."""
     at, delay, deadline = given.get("at"), given.get("delay"), given.get("deadline")
     if at is not None and delay is not None:
@@ -431,9 +432,7 @@ def new_fields(given: Given) -> dict[str, Any]:
     return found
 
 
-def planned_fields(
-    given: Given, options: Sequence[Option] = PLANNED, skip: Sequence[str] = ()
-) -> dict[str, Any]:
+def planned_fields(given: Given, options: Sequence[Option] = PLANNED, skip: Sequence[str] = ()) -> Json:
     """The fields of an intent that are options."""
     found = fields([each for each in options if each.field not in skip], given)
     policy = found.get("redelivery", {})
@@ -445,7 +444,7 @@ def planned_fields(
     return found
 
 
-def changed_fields(given: Given, options: Sequence[Option]) -> dict[str, Any]:
+def changed_fields(given: Given, options: Sequence[Option]) -> Json:
     """The fields of an intent that are to change. `--deadline none` removes the deadline."""
     delay, at, deadline = given.get("delay"), given.get("at"), given.get("deadline")
     if at is not None and delay is not None:
@@ -462,7 +461,7 @@ def changed_fields(given: Given, options: Sequence[Option]) -> dict[str, Any]:
     return found
 
 
-def _unique_key(said: dict[str, Any]) -> dict[str, Any]:
+def _unique_key(said: Json) -> Json:
     until = said.pop("until", None)
     if "key" not in said:
         raise typer.BadParameter("--unique-until requires --unique.")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from duetime.cli.args import server
 from duetime.cli.ui import output, render
+from duetime.json_types import Json
 
 # The columns of a tier, and those that a narrow terminal does not show.
 COLUMNS = (
@@ -33,13 +32,13 @@ def chronoscope(
     if as_json:
         output.json(msgspec.Raw(answer))
         return
-    found: dict[str, Any] = msgspec.json.decode(answer)
+    found: Json = msgspec.json.decode(answer)
     show_tiers(found.pop("tiers", []))
     output.text("")
     render.document(found)
 
 
-def show_tiers(tiers: list[dict[str, Any]]) -> None:
+def show_tiers(tiers: list[Json]) -> None:
     """A table of them."""
     columns = columns_for(output.width())
     titles = titles_of(columns)
@@ -56,11 +55,11 @@ def titles_of(columns: tuple[str, ...]) -> tuple[str, ...]:
     return columns if columns == COLUMNS else tuple(name.removesuffix(" ms") for name in columns)
 
 
-def tier_row(tier: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> list[str]:
+def tier_row(tier: Json, columns: tuple[str, ...] = COLUMNS) -> list[str]:
     """One tier as a row with these columns."""
     permits, late = tier.get("permits", {}), tier.get("lateness", {})
     used = permits.get("max", 0) - permits.get("available", 0)
-    cells: dict[str, Any] = {
+    cells: dict[str, object] = {
         "tier": tier["tier"],
         "pending": tier.get("pending", 0),
         "ready": tier.get("ready", 0),
@@ -77,7 +76,7 @@ def tier_row(tier: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> list[s
     return [render.cell(cells[name]) for name in columns]
 
 
-def is_late(tier: dict[str, Any]) -> bool:
+def is_late(tier: Json) -> bool:
     """Whether the p99 of a tier exceeds its bound."""
     late = tier.get("lateness", {})
     p99 = late.get("p99Ms")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -11,6 +11,7 @@ from duetime.cli.args import server
 from duetime.cli.commands import chronoscope
 from duetime.cli.ui import output, render
 from duetime.client.http.chronoscope_models import Health
+from duetime.json_types import Json
 
 COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
 
@@ -37,7 +38,7 @@ def health(
         raise typer.Exit(1)
 
 
-def show(found: Health, everything: dict[str, Any]) -> None:
+def show(found: Health, everything: Json) -> None:
     """Print the sentence, the problems, and the numbers."""
     output.line((found.status, COLOURS.get(found.status, "bold")), f"  {found.narrative}")
     for anomaly in everything.get("anomalies", []):

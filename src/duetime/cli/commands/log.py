@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from duetime import wiring
 from duetime.cli.ui import output
 from duetime.errors import BadConfig, Damaged
+from duetime.json_types import Json
 from duetime.log import inspect
 from duetime.protocol import record as codec
 from duetime.protocol.command import Command, Settle, Submit
@@ -169,8 +170,8 @@ def readable(value: Any) -> Any:
     return value.name if isinstance(value, Enum) else value
 
 
-def _fields(value: Struct) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
+def _fields(value: Struct) -> Json:
+    shown: Json = {}
     tag = value.__struct_config__.tag
     if tag is not None and not isinstance(value, Command):
         shown["type"] = tag

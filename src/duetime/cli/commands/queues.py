@@ -11,6 +11,7 @@ from duetime.cli.args import server
 from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.client.http.request_types import LaneChanges
+from duetime.json_types import Json
 from duetime.wire.admin import Lane
 from duetime.wire.intent import PRIORITIES
 
@@ -49,7 +50,7 @@ def list_(
         output.words("No queue has intents, workers or limits.")
 
 
-async def _shown(client: Client, every: bool) -> list[dict[str, Any]]:
+async def _shown(client: Client, every: bool) -> list[Json]:
     return [lane async for lane in client.lanes_as_shown(entities=every)]
 
 

@@ -15,6 +15,7 @@ from duetime.cli.args import server, time_args
 from duetime.cli.ui import bars, output, render
 from duetime.clock import SystemClock
 from duetime.duration_text import span
+from duetime.json_types import Json
 from duetime.plain import plain
 from duetime.timefmt import moment_of
 
@@ -51,7 +52,7 @@ def timeline(
     show(msgspec.json.decode(answer))
 
 
-def show(found: dict[str, Any]) -> None:
+def show(found: Json) -> None:
     """Print the sentence, the slots with intents, and the capacity."""
     narrative = found.get("narrative", "")
     if narrative:
@@ -73,7 +74,7 @@ def show(found: dict[str, Any]) -> None:
         render.objects(capacity)
 
 
-def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
+def chart(slots: list[Json], slot_ms: int, columns: int) -> list[str]:
     """One line for each slot with intents, and one for each gap."""
     busy = [slot for slot in slots if slot["count"]]
     if not busy:
@@ -89,13 +90,13 @@ def chart(slots: list[dict[str, Any]], slot_ms: int, columns: int) -> list[str]:
     return bars.chart(shown, counts, columns, notes)
 
 
-def _busiest(slot: dict[str, Any]) -> str:
+def _busiest(slot: Json) -> str:
     """The tier and the queue with the most intents of a slot."""
     groups = (slot.get("byTier", {}), slot.get("byQueue", {}))
     return plain(" ".join(max(group, key=group.__getitem__) for group in groups if group))
 
 
-def labels(slots: list[dict[str, Any]]) -> list[str]:
+def labels(slots: list[Json]) -> list[str]:
     """The start of each slot; with the day where it changes."""
     shown, day = [], ""
     for slot in slots:

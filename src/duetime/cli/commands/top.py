@@ -23,6 +23,7 @@ from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.clock import SystemClock
 from duetime.errors import Unavailable
+from duetime.json_types import Json
 from duetime.plain import plain
 from duetime.timefmt import moment_of
 
@@ -34,8 +35,8 @@ class Frame(Struct):
     """The data of one refresh."""
 
     at_ms: int
-    health: dict[str, Any] = {}
-    scope: dict[str, Any] = {}
+    health: Json = {}
+    scope: Json = {}
     problem: str = ""
 
 
@@ -168,7 +169,7 @@ def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int)
     )
 
 
-def _anomaly(found: dict[str, Any]) -> Text:
+def _anomaly(found: Json) -> Text:
     return Text(
         plain(f"! {found.get('code')}: {found.get('detail', '')}. {found.get('advice', '')}"), "yellow"
     )
@@ -184,7 +185,7 @@ def _tiers(frame: Frame, width: int) -> Table:
     return grid
 
 
-def _lanes(lanes: list[dict[str, Any]], room: int) -> Table:
+def _lanes(lanes: list[Json], room: int) -> Table:
     columns = ("lane", "ready", "running", "consumers", "paused")
     grid = _grid(columns, right=columns[1:-1])
     busy = sorted(

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from duetime.cli.args.time_args import shown
 from duetime.cli.ui import observed, output
+from duetime.json_types import Json
 from duetime.wire.intent import Intent, SharedFields
 from duetime.wire.progress import Progress
 
@@ -59,7 +60,7 @@ def row(intent: Intent, columns: tuple[str, ...] = COLUMNS) -> list[object]:
 def intent(found: Intent) -> None:
     """All fields of an intent that have a value."""
     observed.add(found.intent_id)
-    facts: dict[str, Any] = {"intent": found.intent_id, "status": found.status, "target": target(found)}
+    facts: Json = {"intent": found.intent_id, "status": found.status, "target": target(found)}
     known = ("intent_id", "status", "task", "entity", "stream", "redelivery", "last_error")
     for name, value in asdict(found).items():
         if name in known or value is None or value in ({}, [], ()):

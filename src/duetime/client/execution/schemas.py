@@ -16,6 +16,7 @@ import msgspec
 from duetime.client.app.payload import PLAIN_SCHEMAS, Signature, wrong_for
 from duetime.client.execution.functions import Functions
 from duetime.client.worker.worker_options import Listed
+from duetime.json_types import Json
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX
 
 # Keywords with the same meaning for msgspec and for a validator; all others are omitted.
@@ -55,12 +56,12 @@ def _listed(name: str, signature: Signature, queue: str | None, entity: str | No
     return Listed(name, queue, entity, text, schema)
 
 
-def schema_of(signature: Signature) -> dict[str, Any]:
+def schema_of(signature: Signature) -> Json:
     """The schema of a payload: `[[1, 2], {"name": 3}]` are the positional and the keyword arguments."""
-    defs: dict[str, Any] = {}
+    defs: Json = {}
     places: list[Any] = []
-    names: dict[str, Any] = {}
-    rules: list[dict[str, Any]] = []
+    names: Json = {}
+    rules: list[Json] = []
     more_places = more_names = False
     for p in signature.signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL:
@@ -74,15 +75,15 @@ def schema_of(signature: Signature) -> dict[str, Any]:
             if p.kind is not p.POSITIONAL_ONLY:
                 names[p.name] = schema
             rules += _rules(p, len(places) - 1)
-    args: dict[str, Any] = {"type": "array"}
+    args: Json = {"type": "array"}
     if places:  # an empty list is not allowed there
         args["prefixItems"] = places
     if not more_places:
         args["maxItems"] = len(places)
-    kwargs: dict[str, Any] = {"type": "object", "properties": names}
+    kwargs: Json = {"type": "object", "properties": names}
     if not more_names:
         kwargs["additionalProperties"] = False
-    whole: dict[str, Any] = {
+    whole: Json = {
         "type": "array", "minItems": 1, "maxItems": 2, "prefixItems": [args, kwargs],
     }  # fmt: skip
     if rules:
@@ -92,10 +93,10 @@ def schema_of(signature: Signature) -> dict[str, Any]:
     return whole
 
 
-def _rules(p: inspect.Parameter, place: int) -> Iterator[dict[str, Any]]:
+def _rules(p: inspect.Parameter, place: int) -> Iterator[Json]:
     """Requires that a parameter is given exactly once. A server shows the description in its error."""
-    by_place: dict[str, Any] = {"prefixItems": [{"type": "array", "minItems": place + 1}]}
-    by_name: dict[str, Any] = {"minItems": 2, "prefixItems": [True, {"type": "object", "required": [p.name]}]}
+    by_place: Json = {"prefixItems": [{"type": "array", "minItems": place + 1}]}
+    by_name: Json = {"minItems": 2, "prefixItems": [True, {"type": "object", "required": [p.name]}]}
     if p.default is p.empty:
         ways = [by_place] if p.kind is not p.KEYWORD_ONLY else []
         ways += [by_name] if p.kind is not p.POSITIONAL_ONLY else []
@@ -105,7 +106,7 @@ def _rules(p: inspect.Parameter, place: int) -> Iterator[dict[str, Any]]:
         yield {"description": f"the argument {p.name!r} is given twice", "not": twice}
 
 
-def _parameter(kind: Any, default: Any, defs: dict[str, Any]) -> Any:
+def _parameter(kind: Any, default: Any, defs: Json) -> Any:
     """The schema of one parameter; `True` if any value is allowed."""
     try:
         plain = PLAIN_SCHEMAS.get(kind)

@@ -32,6 +32,7 @@ from duetime.client.http.schedules import ServerSchedules
 from duetime.client.http.sse import Event
 from duetime.client.http.transport import Request, Transport
 from duetime.errors import BadQuery, Closed, InvalidField
+from duetime.json_types import Json
 from duetime.wire.admin import Lane
 from duetime.wire.event import Transition
 from duetime.wire.history import History, Parent, Why
@@ -202,10 +203,10 @@ class Client:
         pairs = query({}, queue=queue, target_seconds=target_seconds)
         return self.ask(Request("GET", "/v1/admin/autoscale", pairs), forecast.Autoscale)
 
-    def resize(self, tier: str, concurrency: int) -> Call[dict[str, Any]]:
+    def resize(self, tier: str, concurrency: int) -> Call[Json]:
         """Give a tier another number of delivery permits, at once."""
         request = Request("PATCH", path("admin", "tiers", tier), body=body({"concurrency": concurrency}))
-        return self.ask(request, dict[str, Any])
+        return self.ask(request, Json)
 
     def lanes(self, *, entities: bool = True) -> Call[Sequence[Lane]]:
         """The lanes that hold something or have settings, by name; those of single entities too, or not."""
@@ -216,22 +217,22 @@ class Client:
         request = Request("PATCH", path("admin", "lanes", lane), body=body(changes))
         return self.ask(request, Lane)
 
-    def pause(self, lane: str) -> Call[dict[str, Any]]:
+    def pause(self, lane: str) -> Call[Json]:
         """Hand out nothing more of a lane, as `task:default`."""
-        return self.ask(Request("POST", path("admin", "lanes", lane, "pause")), dict[str, Any])
+        return self.ask(Request("POST", path("admin", "lanes", lane, "pause")), Json)
 
-    def resume(self, lane: str) -> Call[dict[str, Any]]:
+    def resume(self, lane: str) -> Call[Json]:
         """Hand out a lane's intents again."""
-        return self.ask(Request("POST", path("admin", "lanes", lane, "resume")), dict[str, Any])
+        return self.ask(Request("POST", path("admin", "lanes", lane, "resume")), Json)
 
     def segments(self) -> Call[Sequence[Segment]]:
         """The segments of the log, oldest first."""
         return self.call(self._listed("/v1/admin/log/segments", "segments", Segment))
 
-    def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[dict[str, Any]]:
+    def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[Json]:
         """The life of an intent, or the state of the system, as of a moment."""
         pairs = query({}, intent_id=id, at=at)
-        return self.ask(Request("GET", "/v1/admin/replay", pairs), dict[str, Any])
+        return self.ask(Request("GET", "/v1/admin/replay", pairs), Json)
 
     def events(
         self,
@@ -263,7 +264,7 @@ class Client:
         """An answer's body as this type."""
         return self._transport.read(answer, kind)
 
-    def _post(self, where: str, fields: dict[str, Any], expected: int | None) -> Call[Intent]:
+    def _post(self, where: str, fields: Json, expected: int | None) -> Call[Intent]:
         said = body(fields) if fields else None
         return self.ask(Request("POST", where, body=said, headers=revision(expected)), Intent)
 
@@ -278,12 +279,12 @@ class Client:
         found = lanes_of(self._transport, entities=entities)
         return [msgspec.convert(lane, Lane) async for lane in found]
 
-    def lanes_as_shown(self, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
+    def lanes_as_shown(self, *, entities: bool = True) -> AsyncGenerator[Json, None]:
         """The lanes with all that the server says of them."""
         return lanes_of(self._transport, entities=entities)
 
     async def _listed(self, where: str, name: str, kind: type[T]) -> Sequence[T]:
-        answer = await self._ask(Request("GET", where), dict[str, Any])
+        answer = await self._ask(Request("GET", where), Json)
         return [msgspec.convert(each, kind) for each in answer[name]]
 
     async def page(
@@ -330,7 +331,7 @@ class Client:
         return self._loop
 
 
-async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGenerator[dict[str, Any], None]:
+async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGenerator[Json, None]:
     """The lanes of a server as it shows them, page after page. An older one knows no pages: it shows all."""
     where, cursor = "/v1/admin/lanes", None
     while True:
@@ -341,7 +342,7 @@ async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGener
             if cursor is not None:
                 raise
             answer = await transport.send(Request("GET", where))
-        page = transport.read(answer, dict[str, Any])
+        page = transport.read(answer, Json)
         for lane in page["lanes"]:
             if entities or not lane["name"].startswith("entity:"):
                 yield lane

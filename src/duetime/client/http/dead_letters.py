@@ -10,6 +10,7 @@ from duetime.client.app.stream import Stream
 from duetime.client.http.requests import Filter, body, filter_body, query
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
+from duetime.json_types import Json
 from duetime.wire.admin import Bulk
 from duetime.wire.intent import Intent, Page
 
@@ -48,7 +49,7 @@ class DeadLetters:
     def _many(self, verb: str, ids: Iterable[str] | None, limit: int | None, filter: Filter) -> Call[Any]:
         if ids is not None and (filter or limit is not None):
             raise InvalidField("Both ids and a filter are given.", hint="Give one of them.")
-        said: dict[str, Any] = {"filter": filter_body(filter)} if ids is None else {"intentIds": [*ids]}
+        said: Json = {"filter": filter_body(filter)} if ids is None else {"intentIds": [*ids]}
         if limit is not None:
             said["limit"] = limit
         return self._client.ask(Request("POST", f"{_PATH}/{verb}", body=body(said)), Bulk)

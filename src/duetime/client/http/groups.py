@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from duetime.client.app.call import Call
 from duetime.client.app.payload import encode
 from duetime.client.http.request_types import NewIntent
 from duetime.client.http.requests import path, written
 from duetime.client.http.transport import Request
+from duetime.json_types import Json
 from duetime.wire.group import Group, MadeGroup
 from duetime.wire.history import Parent, Parents
 
@@ -35,7 +36,7 @@ class ServerGroups:
         on: str = "SUCCESS",
     ) -> Call[MadeGroup]:
         """Members, and what happens when all have ended. With an id of your own it may be repeated."""
-        fields: dict[str, Any] = {"then": written(then), "on": on, "members": [written(m) for m in members]}
+        fields: Json = {"then": written(then), "on": on, "members": [written(m) for m in members]}
         if group_id is not None:
             fields["groupId"] = group_id
         if size is not None:

@@ -12,6 +12,7 @@ from msgspec.structs import FieldInfo, fields
 from duetime.client.app.payload import encode
 from duetime.client.app.times import Moment, moment_ms
 from duetime.errors import InvalidField
+from duetime.json_types import Json
 from duetime.timefmt import iso
 from duetime.wire.names import camel
 
@@ -38,9 +39,9 @@ def body(given: Mapping[str, Any]) -> bytes:
     return encode(written(given), "The request")
 
 
-def written(given: Mapping[str, Any]) -> dict[str, Any]:
+def written(given: Mapping[str, Any]) -> Json:
     """The fields in the API's names, times as text."""
-    shown: dict[str, Any] = {}
+    shown: Json = {}
     for name, value in given.items():
         if name in _TIMES and value is not None:
             value = moment_text(value)
@@ -93,10 +94,10 @@ def query(filter: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:
     return pairs
 
 
-def filter_body(filter: Mapping[str, Any]) -> dict[str, Any]:
+def filter_body(filter: Mapping[str, Any]) -> Json:
     """A filter as the JSON object of the same names as in a query."""
     plain = {name: value for name, value in filter.items() if name != "tags"}
-    shown: dict[str, Any] = dict(query(plain))
+    shown: Json = dict(query(plain))
     if filter.get("tags"):
         shown["tags"] = dict(filter["tags"])
     return shown

@@ -24,6 +24,7 @@ from duetime.client.remote.schedules import RemoteSchedules
 from duetime.client.remote.submitter import Submits
 from duetime.client.remote.waiter import Ends
 from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
+from duetime.json_types import Json
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel, Terms, Tier
@@ -106,7 +107,7 @@ class RemoteBackend(RemoteSchedules):
     # Changes.
 
     async def ask(self, command: Command, ack: AckLevel = AckLevel.DURABLE) -> Any:
-        fields: dict[str, Any] | None = None
+        fields: Json | None = None
         method, expected = "POST", getattr(command, "revision", 0)
         match command:
             case Cancel(id):
@@ -173,7 +174,7 @@ class RemoteBackend(RemoteSchedules):
                 "A server's list has no `before`.",
                 hint="Use a larger limit, or Client.every().",
             )
-        filter: dict[str, Any] = {"status": statuses or None, "queue": queue}
+        filter: Json = {"status": statuses or None, "queue": queue}
         found: list[Intent] = []
         cursor: str | None = None
         while len(found) < limit:
@@ -188,7 +189,7 @@ class RemoteBackend(RemoteSchedules):
 
     async def overview(self) -> Overview:
         answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))
-        return overview_of(self._transport.read(answer, dict[str, Any]))
+        return overview_of(self._transport.read(answer, Json))
 
     async def lanes(self) -> list[LaneView]:
         found = [msgspec.convert(each, Lane) async for each in lanes_of(self._transport)]
@@ -251,7 +252,7 @@ class RemoteBackend(RemoteSchedules):
                 _logger.exception("An observer failed.")
 
 
-def overview_of(shown: dict[str, Any]) -> Overview:
+def overview_of(shown: Json) -> Overview:
     """A server's chronoscope as an App's overview. What a server does not tell is 0."""
     tiers = []
     for tier in shown["tiers"]:
@@ -272,7 +273,7 @@ def overview_of(shown: dict[str, Any]) -> Overview:
     )
 
 
-def _moment(shown: dict[str, Any], name: str) -> int:
+def _moment(shown: Json, name: str) -> int:
     """A moment that is shown as text, or in milliseconds."""
     text = shown.get(name)
     return moment_ms(text) if isinstance(text, str) else shown.get(f"{name}Ms") or 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec import Raw
 
@@ -11,6 +9,7 @@ from duetime.client.app.times import moment_ms
 from duetime.client.http.requests import path
 from duetime.client.http.transport import Request, Transport
 from duetime.client.remote import translate
+from duetime.json_types import Json
 from duetime.protocol.schedule import Schedule as Rule
 from duetime.timefmt import iso
 from duetime.wire.intent import Intent
@@ -50,15 +49,15 @@ class RemoteSchedules:
         answer = self._transport.read(await self._transport.send(request), NextTicks)
         return [moment_ms(each) for each in answer.times]
 
-    async def _asked(self, method: str, where: str, fields: dict[str, Any] | None = None) -> Schedule:
+    async def _asked(self, method: str, where: str, fields: Json | None = None) -> Schedule:
         body = None if fields is None else msgspec.json.encode(fields)
         answer = await self._transport.send(Request(method, where, body=body))
         return self._transport.read(answer, Schedule)
 
 
-def schedule_fields(schedule: Rule) -> dict[str, Any]:
+def schedule_fields(schedule: Rule) -> Json:
     """What the API is told of a schedule."""
-    fields: dict[str, Any] = {
+    fields: Json = {
         "zone": schedule.zone,
         "jitterMs": schedule.jitter_ms,
         "overlap": schedule.overlap.name,

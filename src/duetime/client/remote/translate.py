@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Raw
 
 from duetime.errors import BadTarget, InvalidField
+from duetime.json_types import Json
 from duetime.protocol.command import LaneSettings, Patch, Revive
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import (
@@ -29,14 +28,14 @@ from duetime.wire import terms as wire_terms
 from duetime.wire.names import camel
 
 
-def terms_fields(terms: Terms) -> dict[str, Any]:
+def terms_fields(terms: Terms) -> Json:
     """What the API is told of an intent's terms."""
     if terms.guarantee is Guarantee.AT_LEAST_ONCE and terms.on_interrupt is not OnInterrupt.RETRY:
         raise InvalidField(
             "A server always retries an interrupted at-least-once intent.",
             hint="Use guarantee='AT_MOST_ONCE', or omit on_interrupt.",
         )
-    fields: dict[str, Any] = {"precisionTier": terms.tier.name, **_target_fields(terms.target)}
+    fields: Json = {"precisionTier": terms.tier.name, **_target_fields(terms.target)}
     # Defaults are omitted from the request: a batch would repeat them for each intent.
     if terms.ack is not ACK_BY_TIER[terms.tier]:
         fields["ackLevel"] = terms.ack.name
@@ -58,9 +57,9 @@ def terms_fields(terms: Terms) -> dict[str, Any]:
     return fields
 
 
-def item_fields(item: Item, asked_ms: int) -> dict[str, Any]:
+def item_fields(item: Item, asked_ms: int) -> Json:
     """What the API is told of one intent. A delay is sent as such: it is counted by the server's clock."""
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     # An id of our own makes it safe to send again, even to a server that has forgotten the request. A key
     # does that too, and then the id must not differ from one asking to the next.
     if not (item.fresh and item.key is not None):
@@ -88,14 +87,14 @@ def item_fields(item: Item, asked_ms: int) -> dict[str, Any]:
     return fields
 
 
-def _claim_fields(claim: Claim) -> dict[str, Any]:
+def _claim_fields(claim: Claim) -> Json:
     if claim.collapses:
         return {"collapseKey": claim.key, "collapse": claim.until.name}
-    said: dict[str, Any] = {"key": claim.key, "until": claim.until.name}
+    said: Json = {"key": claim.key, "until": claim.until.name}
     return {"unique": said | {"forMs": claim.for_ms} if claim.for_ms else said}
 
 
-def patch_fields(patch: Patch) -> dict[str, Any]:
+def patch_fields(patch: Patch) -> Json:
     """What is to be changed; what is not named stays as it is."""
     fields = _change_fields(patch)
     if patch.expired_action is not None:
@@ -107,7 +106,7 @@ def patch_fields(patch: Patch) -> dict[str, Any]:
     return fields
 
 
-def revive_fields(revive: Revive) -> dict[str, Any]:
+def revive_fields(revive: Revive) -> Json:
     """What is to be different when it is tried again."""
     fields = _change_fields(revive)
     if revive.target is not None:
@@ -117,8 +116,8 @@ def revive_fields(revive: Revive) -> dict[str, Any]:
     return fields
 
 
-def _change_fields(change: Patch | Revive) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _change_fields(change: Patch | Revive) -> Json:
+    fields: Json = {}
     if change.execute_at_ms:
         fields["executeAt"] = iso(change.execute_at_ms)
     if change.deadline_ms is not None:
@@ -130,7 +129,7 @@ def _change_fields(change: Patch | Revive) -> dict[str, Any]:
     return fields
 
 
-def lane_fields(settings: LaneSettings) -> dict[str, Any]:
+def lane_fields(settings: LaneSettings) -> Json:
     """What the API is told of a lane's settings: all of them, for none is left as it was."""
     return {
         "concurrency": settings.concurrency or None,
@@ -142,7 +141,7 @@ def lane_fields(settings: LaneSettings) -> dict[str, Any]:
     }
 
 
-def _target_fields(target: Target) -> dict[str, Any]:
+def _target_fields(target: Target) -> Json:
     match target:
         case Task(name, queue):
             return {"task": {"name": name, "queue": queue}}
@@ -151,7 +150,7 @@ def _target_fields(target: Target) -> dict[str, Any]:
         case Stream(name):
             return {"stream": {"name": name}}
         case Callback(url, method, headers, body, batch):
-            said: dict[str, Any] = {"url": url, "method": method, "headers": headers or {}, "batch": batch}
+            said: Json = {"url": url, "method": method, "headers": headers or {}, "batch": batch}
             if body is not None:
                 said["body"] = body.decode()
             return {"callback": said}

@@ -18,6 +18,7 @@ from duetime.client.app.task import Planned
 from duetime.client.http import requests
 from duetime.client.remote import translate
 from duetime.errors import InvalidField
+from duetime.json_types import Json
 from duetime.timefmt import iso
 
 TABLE: Final = "duetime_outbox"
@@ -104,7 +105,7 @@ def of_fields(intent: Mapping[str, Any], now_ms: int) -> NewRow:
     return row
 
 
-def _row(fields: dict[str, Any], made: str, now_ms: int) -> NewRow:
+def _row(fields: Json, made: str, now_ms: int) -> NewRow:
     """`made`: the intent's id if the caller gave neither an id nor a key."""
     own_key = "idempotencyKey" in fields
     if not own_key:
