@@ -1,4 +1,4 @@
-"""Every operation on intents, without a transport: HTTP and gRPC say the same things through here."""
+"""All operations on intents, independent of the transport. HTTP and gRPC both use them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from duetime.wire.progress import Logs
 from duetime.wire.shapes import written
 from duetime.wire.views import STATUSES
 
-# Intents of a batch that are looked at between two turns of others: some milliseconds.
+# Intents of a batch that are processed before other tasks get a turn: some milliseconds of work.
 _TURN = 1_000
 
 
 class Begun(Struct):
-    """A new intent on its way."""
+    """A submitted intent that waits for its reply."""
 
     reply: asyncio.Future[Submitted]
     paid: Paid | None
@@ -47,7 +47,7 @@ class Begun(Struct):
 
 
 class Service:
-    """What can be done with intents. `engine` is there once recovery is done."""
+    """The operations on intents. `engine` is set when recovery is done."""
 
     def __init__(self, defaults: Defaults, library: Library, quotas: Quotas | None = None) -> None:
         self.engine: Engine | None = None
@@ -57,11 +57,11 @@ class Service:
         self.functions = Functions()
         self.quotas = quotas if quotas is not None else Quotas(unlimited)
         self.refused = problems.nobody_counts
-        """Told of every intent of a batch that is refused; who refuses whole requests tells of those."""
+        """Called for every refused intent of a batch. Refused requests are counted by the transport."""
 
     @property
     def running(self) -> Engine:
-        """The engine, or why there is none yet."""
+        """The engine. Raises `NotReady` during recovery."""
         if self.engine is None:
             raise NotReady("The engine is still recovering.", waitMs=500)
         return self.engine
@@ -69,14 +69,15 @@ class Service:
     # One intent.
 
     async def create(self, new: NewIntent, request: str | None = None) -> tuple[Intent, bool]:
-        """A new intent, or the one its key or request names; and whether it existed."""
+        """Create an intent, or find the one with its key or request id. Returns it, and whether it
+        existed."""
         begun = self.begin(new, request)
-        with contextlib.suppress(DuetimeError):  # raised at the end
+        with contextlib.suppress(DuetimeError):  # raised by `end`
             await begun.reply
         return self.end(begun)
 
     def begin(self, new: NewIntent, request: str | None = None) -> Begun:
-        """Hand in a new intent; the engine's reply is to come."""
+        """Submit a new intent. The reply comes later."""
         engine = self.running
         terms = self.composer.terms(new)
         item = self.composer.item(new, 0, engine.now_ms(), request)
@@ -90,7 +91,7 @@ class Service:
             raise
 
     def end(self, begun: Begun) -> tuple[Intent, bool]:
-        """What came of it, now that the reply is there: the intent, and whether it existed."""
+        """The result after the reply: the intent, and whether it existed."""
         known = True
         try:
             intent, known = made_of(begun.reply.result())
@@ -100,17 +101,17 @@ class Service:
         return intent, known
 
     async def get(self, id: str) -> View:
-        """An intent as it is now; while the engine recovers, as it was at the last checkpoint."""
+        """An intent now; during recovery, at the last checkpoint."""
         recovering = self.engine is None
         view = await self.library.get(id)
         if view is None and recovering:
-            view = self.running.get(id)  # it may be on the log, and not in the checkpoint: not known yet
+            view = self.running.get(id)  # it may be on the log but not in the checkpoint: unknown yet
         if view is None:
             raise no_such(id)
         return view
 
     async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> Page:
-        """Some of the intents that are meant, in a stable order."""
+        """A page of the matching intents, in a stable order."""
         return await self.library.page(filter, order, cursor, limit)
 
     def history(self, id: str) -> History:
@@ -131,7 +132,7 @@ class Service:
         )
 
     def logs(self, id: str) -> Logs:
-        """What the newest attempt logged."""
+        """The log lines of the newest attempt."""
         if self.running.intent(id) is None:
             raise no_such(id)
         return Logs(intent_id=id, lines=(self.running.log(id) or "").splitlines())
@@ -170,7 +171,7 @@ class Service:
             self._check_payload(id, command.payload)
         return await self._ask(command)
 
-    # Many.
+    # Batches.
 
     async def create_many(
         self,
@@ -178,7 +179,8 @@ class Service:
         request: str | None = None,
         show: Callable[[Intent], Any] | None = None,
     ) -> Batch:
-        """One append for all of them; an answer for each, in order. What could not be read is an error."""
+        """Submit all intents in one append. Returns a result for each, in order; an unreadable intent has its
+        error."""
         engine = self.running
         now_ms = engine.now_ms()
         terms: list[Terms] = []
@@ -197,7 +199,7 @@ class Service:
                 continue
             try:
                 words = said_terms(new)
-                if words != said:  # most say the same as the one before
+                if words != said:  # most have the same values as the one before
                     its_terms = composer.terms(new)
                     check = self.functions.checker(its_terms.target)
                     place, said = places.get(id(its_terms), len(terms)), words
@@ -217,7 +219,7 @@ class Service:
         return await self._batch(results, replies, show if show is not None else self.view_of)
 
     async def submit(self, terms: Sequence[Terms], items: Sequence[Item]) -> list[Submitted]:
-        """Hand in new intents together, as far as their maker's rate allows; a reply for each."""
+        """Submit new intents together, within the rate of the caller. Returns a reply for each."""
         paid = self.quotas.take(len(items))
         ack = max(each.ack for each in terms)
         replies: list[Submitted] = []
@@ -236,7 +238,7 @@ class Service:
         for number, result in enumerate(results):
             if number % _TURN == 0 and number:
                 await asyncio.sleep(0)  # tidy: let others have their turn
-            if type(result) is int and type(reply := replies[result]) is Intent:  # as nearly always
+            if type(result) is int and type(reply := replies[result]) is Intent:  # the usual case
                 created += 1
                 answers.append(Created(status=201, intent=show(reply)))
                 continue
@@ -256,7 +258,7 @@ class Service:
     # Parts.
 
     def _check_payload(self, id: str, payload: bytes | None) -> None:
-        """Another payload must fit the function, too."""
+        """Check a changed payload against its function."""
         intent = None if payload is None else self.running.intent(id)
         if intent is not None and payload is not None:
             self.functions.check(intent.terms.target, payload)
@@ -282,7 +284,7 @@ class Service:
 
 
 def made_of(submitted: Submitted) -> tuple[Intent, bool]:
-    """The intent that a submit made or found, and whether it existed; an error is raised."""
+    """The intent that a submit created or found, and whether it existed. An error is raised."""
     if isinstance(submitted, Intent):
         return submitted, False
     if isinstance(submitted, Existing):
@@ -295,7 +297,7 @@ def no_such(id: str) -> NoSuchIntent:
 
 
 def _shown(name: str, value: object) -> tuple[str, object]:
-    """A fact of the kernel as JSON has it: times as text, durations with their unit in the name."""
+    """A fact of the kernel for JSON: times as text, durations with the unit in the name."""
     if not name.endswith("_at_ms"):
         return camel(name), value
     return camel(name.removesuffix("_ms")), iso_or_none(value) if isinstance(value, int) else value

@@ -1,1 +1,1 @@
-"""Between the JSON of the API and the values of the engine."""
+"""Converts between the JSON of the API and the types of the engine."""

@@ -1,4 +1,4 @@
-"""The names of fields at a place of a body: for those who wrote a name that is nearly one of them."""
+"""Finds the nearest field name for a misspelt one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEP = re.compile(r"\.([A-Za-z]+)|\[")
 
 
 def nearest(kind: Any, place: str, name: str) -> str | None:
-    """The field that was probably meant at a place (`$.callback`) of a body of this type."""
+    """The field that was probably meant at a path (`$.callback`) of a body of this type."""
     names = {each.lower(): each for each in _names(kind, place)}
     said = name[:64].lower().replace("_", "").replace("-", "")
     found = difflib.get_close_matches(said, names, n=1, cutoff=0.7)
@@ -26,14 +26,14 @@ def _names(kind: Any, place: str) -> tuple[str, ...]:
     here = list(_structs(types.type_info(kind)))
     for step in _STEP.finditer(place):
         name = step.group(1)
-        if name is not None:  # a step into a list is taken by `_structs`
+        if name is not None:  # `_structs` handles the items of a list
             fields = [field for struct in here for field in struct.fields if field.encode_name == name]
             here = [struct for field in fields for struct in _structs(field.type)]
     return tuple(field.encode_name for struct in here for field in struct.fields)
 
 
 def _structs(kind: types.Type) -> Iterator[types.StructType]:
-    """Every Struct that a value of this type may be, or have in it as an item."""
+    """All Structs that a value of this type may be, or may contain as an item."""
     if isinstance(kind, types.StructType):
         yield kind
     elif isinstance(kind, types.UnionType):

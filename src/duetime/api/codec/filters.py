@@ -1,4 +1,4 @@
-"""Which intents are meant: a query's filters, for lists and for events."""
+"""The filters of a query, for lists and for events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES: Final = frozenset({"status", "tier", "queue", "task", "entity", "from", "
 
 
 def statuses_from(text: str) -> tuple[Status, ...]:
-    """Statuses by name, in any case, several with commas."""
+    """Statuses by name, in upper or lower case, separated by commas."""
     found: list[Status] = []
     for name in text.split(","):
         status = Status.__members__.get(name.strip().upper())
@@ -37,7 +37,7 @@ def tier_from(text: str) -> Tier:
 
 
 def time_from(query: Mapping[str, str], name: str) -> int | None:
-    """A moment out of the query: a text, or a number of seconds."""
+    """A time in the query: a text, or a number of seconds."""
     text = query.get(name)
     if text is None:
         return None
@@ -45,7 +45,7 @@ def time_from(query: Mapping[str, str], name: str) -> int | None:
     try:
         value = float(text)
     except ValueError:
-        value = text.replace(" ", "+")  # a plus sign that was not escaped
+        value = text.replace(" ", "+")  # an unescaped plus sign
     try:
         return times.read(value, name)
     except DuetimeError as error:
@@ -62,7 +62,7 @@ def number_from(query: Mapping[str, str], name: str, default: int, least: int, m
 
 
 def check_names(query: Mapping[str, str], known: Iterable[str], *, tags: bool = False) -> None:
-    """A parameter nobody knows is a mistake of the caller, not something to pass over."""
+    """Refuse unknown parameters."""
     allowed = set(known)
     for name in query:
         if name not in allowed and not (tags and name.startswith("tag.") and len(name) > 4):
@@ -75,7 +75,7 @@ def check_names(query: Mapping[str, str], known: Iterable[str], *, tags: bool = 
 
 
 def filter_from(query: Mapping[str, str], *others: str) -> Filter:
-    """The filter a query says. `others` are parameters that mean something else."""
+    """The filter in a query. `others` are the names of other parameters."""
     check_names(query, {*NAMES, *others}, tags=True)
     entity = query.get("entity")
     if entity is not None and (entity.startswith("/") or entity.endswith("/") or not entity):

@@ -1,6 +1,8 @@
-"""From what is sent in to what the engine takes: terms, items, commands. Checks what a Struct cannot say.
+"""Converts requests into the types of the engine: terms, items, commands. Checks rules that a Struct cannot
+express.
 
-Terms are made once for all requests that say the same (the batches on the log share them), and kept a while.
+Terms are created once for all requests with the same values (a batch on the log shares them), and cached for
+a while.
 """
 
 from __future__ import annotations
@@ -53,35 +55,35 @@ from duetime.wire.intent import (
 )
 from duetime.wire.slo import choose
 
-# Terms kept, and the bytes of their callbacks' bodies.
+# The number of cached terms, and the bytes of their callbacks' bodies.
 _TERMS_KEPT: Final = 4_096
 _TERMS_BYTES: Final = 16 * 1024 * 1024
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# These say where a message begins and ends, which is not the caller's to decide.
+# Headers that define where a message ends; callers cannot set them.
 _FRAMING: Final = frozenset(
     {"content-length", "transfer-encoding", "connection", "host", "upgrade", "te", "trailer"}
 )
 _LIVE: Final = OnDuplicate.LIVE
 _TERMS: Final = [name for name in NewIntent.__struct_fields__ if name not in wire_terms.OWN_SENT]
 said_terms: Final = attrgetter(*_TERMS)
-"""What a request says of the terms: where it says the same as the one before, they are the same."""
+"""The values of a request that decide its terms: equal values have equal terms."""
 _UNHASHABLE: Final = frozenset({"callback", "task", "entity", "stream", "tags", "limits"})
 _hashable_terms: Final = attrgetter(*(name for name in _TERMS if name not in _UNHASHABLE))
 
 
 class Defaults(Struct, frozen=True, kw_only=True):
-    """What an intent gets when it does not say."""
+    """Defaults of an intent."""
 
     tier: Tier = Tier.STANDARD
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
 
 
 class Composer:
-    """Makes terms and items out of requests."""
+    """Converts requests into terms and items."""
 
     def __init__(self, defaults: Defaults, priority_of: Callable[[str], int] = lambda lane: 0) -> None:
-        """`priority_of` a lane is what its intents get that name none; it may change at any time."""
+        """`priority_of` returns the default priority of a lane. It may change at any time."""
         self._defaults = defaults
         self._priority_of = priority_of
         self._terms: dict[tuple[Any, ...], Terms] = {}
@@ -89,8 +91,8 @@ class Composer:
         self._ids = Ids()
 
     def item(self, new: NewIntent, terms: int, now_ms: int, request: str | None = None) -> Item:
-        """The item of a new intent whose terms have this place in their list. `request` names the request,
-        so that it can be repeated."""
+        """The item of a new intent. `terms` is the index of its terms; `request` is the request id, so that
+        the request can be repeated."""
         if (new.execute_at is None) == (new.delay_ms is None):
             both = new.execute_at is not None
             text = (
@@ -107,7 +109,7 @@ class Composer:
             raise InvalidField("The time is out of range, at $.delayMs.", path="$.delayMs")
         payload = self._payload(new.payload)
         ties = _ties(new)
-        # By place: this is made for every intent, and names cost a third of it.
+        # Positional arguments: this runs for every intent, and keywords would take a third of the time.
         item = Item(
             new.intent_id or self.id_for(now_ms, request),
             terms,
@@ -130,11 +132,11 @@ class Composer:
         return item
 
     def id_for(self, now_ms: int, request: str | None) -> str:
-        """An id: of the request, so that it is the same when that is repeated; or a new one."""
+        """An id derived from the request id, so that a repeated request gives the same; or a new id."""
         return self._ids.new(now_ms) if request is None else _id_for(request)
 
     def planned(self, planned: PlannedIntent) -> tuple[Terms, bytes]:
-        """The terms and the payload of what a schedule makes."""
+        """The terms and the payload of a schedule's intents."""
         said = {name: getattr(planned, name) for name in planned.__struct_fields__}
         return self.terms(NewIntent(**said)), self._payload(planned.payload)
 
@@ -176,7 +178,7 @@ class Composer:
         return b"" if body == b"null" else body
 
     def terms(self, new: NewIntent) -> Terms:
-        """Terms that say what this request says: the same object for the same words."""
+        """The terms of this request: the same object for the same values."""
         key = (
             _target_key(new),
             tuple(sorted(new.tags.items())) if new.tags else None,
@@ -245,7 +247,7 @@ class Composer:
 
 
 def tier_named(name: str, place: str) -> Tier:
-    """A tier by its name in any case."""
+    """A tier by its name, in upper or lower case."""
     try:
         return Tier[name.upper()]
     except KeyError:
@@ -253,7 +255,8 @@ def tier_named(name: str, place: str) -> Tier:
 
 
 def _id_for(request: str) -> str:
-    """The id of an intent made by a named request: the same when it is repeated, even after a restart."""
+    """The id of an intent, derived from the request id: the same if the request is repeated, even after a
+    restart."""
     return f"req-{blake2b(request.encode(), digest_size=16).hexdigest()}"
 
 
@@ -303,7 +306,7 @@ def _callback(callback: CallbackIn) -> Callback:
 
 
 def _body(raw: bytes) -> bytes:
-    """A string is sent as its text, anything else as JSON."""
+    """The body as bytes: a string as its text, any other value as JSON."""
     return msgspec.json.decode(raw, type=str).encode() if raw.startswith(b'"') else raw
 
 
@@ -341,7 +344,7 @@ def _check_fairness(new: NewIntent, entity: bool) -> None:
 
 
 def _ties(new: NewIntent) -> Ties | None:
-    """What ties it to others."""
+    """The relations of an intent to others."""
     claim = None
     if new.unique is not None or new.collapse_key is not None or new.collapse is not None:
         claim = claims.read(new.collapse_key, new.collapse, new.unique)
@@ -351,14 +354,14 @@ def _ties(new: NewIntent) -> Ties | None:
 
 
 def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | None:
-    """None leaves it as it is; 0 takes it away."""
+    """The deadline of a patch: None keeps it, 0 removes it."""
     if deadline is UNSET:
         return None
     return 0 if deadline is None else times.read(deadline, "$.deadline")
 
 
 def _fingerprint(new: NewIntent, payload: bytes) -> int:
-    """The same for the same body, however it was written."""
+    """A fingerprint that is the same for equal JSON, regardless of its notation."""
     said = msgspec.to_builtins(new, builtin_types=(Raw,))
     said.pop("onDuplicate", None)
     meant = dict(said)
@@ -368,13 +371,13 @@ def _fingerprint(new: NewIntent, payload: bytes) -> int:
         if new.callback is not None and new.callback.body is not UNSET:
             meant["callback"] = {**said["callback"], "body": _meaning(new.callback.body)}
         body = msgspec.json.encode(meant, order="deterministic")
-    except RecursionError:  # nested so deep that only its letters can be compared
+    except RecursionError:  # nested too deeply to be decoded: compare its bytes
         body = msgspec.json.encode(said, order="deterministic")
     return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
 
 
 def _meaning(raw: bytes | Raw) -> Any:
-    """What JSON says; a number that nothing here can hold is taken by its letters."""
+    """Decode JSON. A number that is too large is kept as text."""
     try:
         return msgspec.json.decode(raw)
     except msgspec.MsgspecError:

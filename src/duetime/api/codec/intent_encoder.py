@@ -1,7 +1,7 @@
 """Intents as the JSON of the API.
 
-What comes from the terms is encoded once for all intents that share them. Lists and batches, where thousands
-are shown, are written from the kernel's intents without a view in between.
+The part from the terms is encoded once for all intents that share them. Lists and batches, with thousands of
+intents, are encoded directly from the kernel's intents, without a view.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NO_RARE: Final = Rare()
 _NO_GROUP: Final = (None, None, None, None)
 
 _encode = msgspec.json.Encoder().encode
-# The fields of an intent that come from no terms, in their order.
+# The fields of an intent that do not come from its terms, in their order.
 _Own: Any = defstruct("_Own", [(name, Any) for name in OWN], frozen=True, rename="camel", gc=False)
-# A new intent with nothing unusual, as most are: a form to be filled in.
+# A template for new intents without unusual fields, which most are.
 _NEW: Final = {
     "intent_id": "%b", "status": SCHEDULED.name, "execute_at": "%b", "payload": Raw(b"%b"), "after": (),
     "attempts": 0, "delivery": 0, "revision": 1, "created_at": "%b", "updated_at": "%b",
@@ -49,7 +49,7 @@ def _letters(at_ms: int) -> bytes:
 
 
 class IntentEncoder:
-    """Encodes intents, and keeps what their terms become."""
+    """Encodes intents, and caches the JSON of their terms."""
 
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
         self._now_ms = now_ms
@@ -57,12 +57,12 @@ class IntentEncoder:
         self._texts: dict[int, tuple[Terms, bytes]] = {}
 
     def view(self, view: View) -> Raw:
-        """An intent as it is shown to one who asks for it."""
+        """The JSON of an intent, from its view."""
         own = _encode(_Own(**views.own(view, written, Raw)))
         return Raw(b"%b,%b" % (own[:-1], self._text(view.terms)))
 
     def intent(self, intent: Intent) -> Raw:
-        """The same from the kernel's intent: a third of the time."""
+        """The same from the kernel's intent, in a third of the time."""
         status = intent.status
         if intent.rare is None and intent.revision == 1 and status is SCHEDULED and not intent.deadline_ms:
             return self._new(intent)
@@ -70,7 +70,7 @@ class IntentEncoder:
             return self.view(view_of(intent, self._now_ms()))
         rare = intent.rare if intent.rare is not None else _NO_RARE
         claim = claims.shown(None if rare.ties is None else rare.ties.claim)
-        # By place, in the order of OWN: names would cost a third of it.
+        # Positional arguments in the order of OWN: keywords would take a third of the time.
         own = _encode(
             _Own(
                 intent.id,
@@ -116,7 +116,7 @@ class IntentEncoder:
 
     @staticmethod
     def brief(intent: Intent) -> BriefIntent:
-        """An intent in the answer to a request with `Prefer: return=minimal`."""
+        """The JSON of an intent for a request with `Prefer: return=minimal`."""
         return BriefIntent(
             intent_id=intent.id,
             status=views.STATUSES[intent.status],
@@ -130,16 +130,16 @@ class IntentEncoder:
         if not _has_headers(of) or sees_headers():
             return fields
         callback = fields["callback"]
-        hidden = dict.fromkeys(callback.headers, _HIDDEN)  # they may hold secrets
+        hidden = dict.fromkeys(callback.headers, _HIDDEN)  # they may contain secrets
         return {**fields, "callback": replace(callback, headers=hidden)}
 
     def _text(self, of: Terms) -> bytes:
-        """The same as the end of a JSON object."""
+        """The same fields as the end of a JSON object."""
         kept = self._texts.get(id(of))
         if kept is not None and kept[0] is of:
             return kept[1]
         text = _encode({camel(name): value for name, value in self.terms(of).items()})[1:]
-        # A callback's body is not worth the memory; and which headers are shown depends on the caller.
+        # Not cached with a callback: its body is large, and its headers depend on the caller.
         if len(text) <= _TEXT_MAX and not _has_headers(of):
             if len(self._texts) >= _KEPT:
                 self._texts.clear()
@@ -158,7 +158,8 @@ class IntentEncoder:
 
 
 def _group(rare: Rare, ties: Ties) -> tuple[str | None, int | None, int | None, int | None]:
-    """The group of an intent, its size, and how many have joined and are left."""
+    """The group of an intent, its size, and the number of members that have joined and that have not
+    ended."""
     if not ties.members:
         return ties.group, None, None, None
     return ties.group, ties.members, rare.joined, rare.waiting

@@ -1,4 +1,4 @@
-"""Times as the API reads them: with any offset, or as a number of seconds."""
+"""Parses the times of the API: ISO-8601 with any offset, or a number of seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.limits import TIME_MS_MAX
 
 
 def read(value: str | int | float, place: str) -> int:
-    """Milliseconds since 1970, or `InvalidField` that names the place."""
+    """Milliseconds since 1970. Raises `InvalidField` with the path."""
     if isinstance(value, str):
         at_ms = _from_text(value, place)
     else:
@@ -28,7 +28,7 @@ def _from_text(text: str, place: str) -> int:
             raise InvalidField(
                 f"{place}: {text!r} has no offset.", hint="Add Z or an offset such as +01:00.", path=place
             )
-        # Not timestamp(): floats lose the millisecond.
+        # Does not use timestamp(), because floats lose milliseconds.
         return (moment - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         raise InvalidField(

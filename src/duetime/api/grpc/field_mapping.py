@@ -1,7 +1,8 @@
-"""Messages of gRPC and the Structs of the wire, field by field: equal names mean equal things.
+"""Maps gRPC messages to the Structs of `wire` and back, by the names of their fields.
 
-A time is `execute_at` on the wire and `execute_at_ms` in a message. An enum member has its enum's name in
-front (`GUARANTEE_AT_MOST_ONCE`). A message may lack fields of the Struct, and a Struct those of the message.
+A time is `execute_at` in a Struct and `execute_at_ms` in a message. The members of an enum have its name as a
+prefix (`GUARANTEE_AT_MOST_ONCE`). A message may lack fields of the Struct, and a Struct fields of the
+message.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _Read = Callable[[Any, str], Any]
 
 
 def reader(message: type[Message], struct: type[Struct]) -> Callable[[Message, str], Fields]:
-    """Reads such messages as the JSON object that the Struct's decoder takes. The text is their place."""
+    """Converts messages into the JSON object for the Struct's decoder. The text is the path for errors."""
     kind = types.type_info(struct)
     assert isinstance(kind, types.StructType)
     steps = list(_steps(message, kind))
@@ -50,7 +51,7 @@ def reader(message: type[Message], struct: type[Struct]) -> Callable[[Message, s
 
 
 def _steps(message: type[Message], kind: types.StructType) -> Iterator[tuple[str, str, bool, bool, _Read]]:
-    """Each field that both have: its two names, whether it may be missing or must be there, its reader."""
+    """Each field that both have: its two names, whether it is optional or required, its reader."""
     known = {field.name: field for field in kind.fields}
     for field in message.DESCRIPTOR.fields:
         own = known.get(field.name)
@@ -58,7 +59,7 @@ def _steps(message: type[Message], kind: types.StructType) -> Iterator[tuple[str
             yield field.name, own.encode_name, field.has_presence, own.required, _value(field, own.type)
         elif (own := known.get(field.name.removesuffix("_ms"))) is not None:
             parts = list(_parts(own.type))
-            # A default of UNSET is shown as no default of a field that is not required.
+            # A field with the default UNSET has no default here and is not required.
             removable = not own.required and own.default is NODEFAULT
             removable = removable and any(isinstance(part, types.NoneType) for part in parts)
             value = _moment_or_null if removable else _moment
@@ -78,7 +79,7 @@ def _value(field: Any, kind: types.Type) -> _Read:
         return (lambda value, place: list(value)) if field.is_repeated else (lambda value, place: value)
     if field.message_type.GetOptions().map_entry:
         return lambda value, place: dict(value)
-    if "values" in field.message_type.fields_by_name:  # a map that may be missing
+    if "values" in field.message_type.fields_by_name:  # an optional map
         return lambda value, place: dict(value.values)
     struct = next(part.cls for part in _structs(kind))
     read = reader(GetMessageClass(field.message_type), struct)
@@ -111,13 +112,13 @@ def _spelled(name: str, choices: list[Any]) -> str:
 
 
 def _names(enum: EnumDescriptor) -> dict[int, str]:
-    """The names of an enum's numbers in our own words, without their prefix."""
+    """The names of an enum's numbers, without the prefix."""
     prefix = str(enum.values_by_number[0].name).removesuffix("UNSPECIFIED")
     return {number: str(each.name).removeprefix(prefix) for number, each in enum.values_by_number.items()}
 
 
 def _moment(at_ms: int, place: str) -> str | float:
-    """A time as the API reads it; one out of range as a number, which it refuses."""
+    """A time in the form of the API. A time out of range becomes a number, which the API refuses."""
     return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
 
 
@@ -127,13 +128,13 @@ def _moment_or_null(at_ms: int, place: str) -> str | float | None:
 
 def _text(body: bytes, place: str) -> str:
     try:
-        return body.decode()  # a text is sent as it is
+        return body.decode()  # text is sent unchanged
     except UnicodeDecodeError as error:
         raise NotJson(f"{place} is not UTF-8: {error}.", hint="Send text.", path=place) from None
 
 
 def json_of(body: bytes, place: str) -> Raw:
-    """Bytes that are one JSON document, so that they can stand inside another."""
+    """Check that bytes are one JSON document, which can be embedded in another."""
     if not body:
         return Raw(b"null")
     try:
@@ -150,7 +151,7 @@ def json_of(body: bytes, place: str) -> Raw:
 
 
 def writer(message: type[M], struct: type[Struct]) -> Callable[[Struct], M]:
-    """Writes such Structs as messages. Times are milliseconds already."""
+    """Converts Structs into messages. Times are in milliseconds already."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(struct)}
     steps = []
     for field in message.DESCRIPTOR.fields:
@@ -184,7 +185,7 @@ def _written(field: Any, struct: type[Struct], name: str) -> Callable[[Any], Any
 
 
 def numbers(enum: EnumDescriptor) -> dict[str | None, Any]:
-    """The numbers of an enum by our own names, in both cases. Nothing is 0."""
+    """The numbers of an enum by name, in upper and lower case. None is 0."""
     found: dict[str | None, Any] = {None: 0}
     for number, name in _names(enum).items():
         found |= {name: number, name.lower(): number}
@@ -192,7 +193,7 @@ def numbers(enum: EnumDescriptor) -> dict[str | None, Any]:
 
 
 def _bytes(value: Any) -> bytes:
-    """A document: bytes that are JSON already, text as it is, or what still must become JSON."""
+    """A document as bytes: encoded JSON, plain text, or a value to encode as JSON."""
     if isinstance(value, str):
         return value.encode()
     return bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)

@@ -1,7 +1,7 @@
-"""Intents as messages of gRPC: the one place that knows both.
+"""Converts between gRPC messages and intents.
 
-What comes in is made into the JSON that the HTTP API takes and read by the same decoders, so that the same
-rules hold with the same codes. Errors name places as JSON does (`$.executeAt`).
+A request is converted into the JSON of the HTTP API and decoded by the same decoders, so that the same rules
+and error codes apply. Errors contain JSON paths (`$.executeAt`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STATUS_NAMES = {number: name for name, number in STATUSES.items() if name and n
 _TIER_NAMES = {number: name for name, number in TIERS.items() if name and name.isupper()}
 
 
-# What comes in.
+# Requests.
 
 
 def new_intent(new: pb.NewIntent, place: str = "$") -> NewIntent:
@@ -49,7 +49,7 @@ def new_intent(new: pb.NewIntent, place: str = "$") -> NewIntent:
 
 
 def new_intents(news: Iterable[pb.NewIntent]) -> list[NewIntent | DuetimeError]:
-    """The intents of a batch; what cannot be read is the error that says why."""
+    """The intents of a batch. An unreadable intent is replaced by its error."""
     found: list[NewIntent | DuetimeError] = []
     for number, new in enumerate(news):
         try:
@@ -68,7 +68,7 @@ def revive_intent(revive: pb.ReviveRequest) -> ReviveIntent:
 
 
 def revision(message: Any) -> int:
-    """The revision that the caller has seen; 0 when it does not say."""
+    """The revision that the caller expects; 0 if none is given."""
     if not message.HasField("expected_revision"):
         return 0
     expected: int = message.expected_revision
@@ -78,7 +78,7 @@ def revision(message: Any) -> int:
 
 
 def query(message: Any) -> dict[str, str]:
-    """The filters of a request, named as in the query of a route."""
+    """The filters of a request, with the names of the HTTP query."""
     found = {name: getattr(message, name) for name in ("queue", "task") if message.HasField(name)}
     if message.statuses:
         found["status"] = ",".join(_STATUS_NAMES.get(each, str(each)) for each in message.statuses)
@@ -110,7 +110,7 @@ def list_query(request: pb.ListRequest) -> dict[str, str]:
 
 
 def _moment(at_ms: int) -> str | float:
-    """A time as the API reads it; one out of range as a number, which it refuses."""
+    """A time in the form of the API. A time out of range becomes a number, which the API refuses."""
     return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
 
 
@@ -123,13 +123,13 @@ def _decoded(decoder: msgspec.json.Decoder[T], said: Json, place: str) -> T:
         raise problems.unreadable(error) from None
 
 
-# What goes out.
+# Responses.
 
 
 def intent(view: View, encoder: IntentEncoder) -> pb.Intent:
-    """An intent as the current caller may see it."""
+    """An intent, with the fields that the current caller may see."""
     return _write(views.intent(view, _milliseconds, Raw, encoder.terms(view.terms)))
 
 
 def _milliseconds(at_ms: int) -> datetime:
-    return cast(datetime, at_ms)  # messages have times as they are stored
+    return cast(datetime, at_ms)  # messages have times in milliseconds, as stored

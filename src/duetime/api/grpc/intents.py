@@ -20,7 +20,7 @@ from duetime.v1 import intents_pb2 as pb
 
 
 class IntentCalls:
-    """Messages in, messages out."""
+    """The calls for intents."""
 
     def __init__(self, service: Service, narrator: Narrator) -> None:
         self._service = service

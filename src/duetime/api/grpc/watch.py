@@ -1,4 +1,4 @@
-"""Transitions over gRPC: the same ring and the same ids as the server-sent events."""
+"""Transitions over gRPC, with the same buffer and the same ids as the server-sent events."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from duetime.errors import Busy, NotReady
 from duetime.limits import GRPC_STREAMS_MAX, WATCH_UNREAD_MS
 from duetime.v1 import intents_pb2 as pb
 
-# How long a quiet watch waits before it looks whether it is still wanted.
+# How long an idle watch waits before it checks whether its call has ended.
 _LOOK_S = 60.0
 
 
 class Watches:
-    """Everybody who watches."""
+    """All open watches."""
 
     def __init__(self, events: Events, door: Door, revocations: Revocations) -> None:
         self._events = events
@@ -34,7 +34,7 @@ class Watches:
         self._open = Places(GRPC_STREAMS_MAX, "watches", wait_ms=1_000)
 
     async def behaviour(self, requests: object, context: Context) -> None:
-        """What grpc calls, before the request is read."""
+        """The handler for grpc. It runs before the request is read."""
         try:
             self._door.check(context, Role.read)
             with self._open.one(bearer.get()):
@@ -70,7 +70,8 @@ class Watches:
         raise revoked() if over else NotReady("The server is stopping.")
 
     async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:
-        """What came after a place, and how far that goes. Who is too slow for the ring is told so."""
+        """The events after a position, and the new position. A watch that is too slow for the buffer gets a
+        gap."""
         gap = self._events.gap_behind(place)
         found, place = self._events.wanted(wanted, max(place, self._events.oldest()))
         if found or gap:
@@ -83,7 +84,7 @@ class Watches:
 
 
 async def _write(context: Context, message: pb.WatchIntentsResponse) -> None:
-    """Who does not read is cut: what waits for it is not to be kept for ever."""
+    """Write a message. A client that does not read is disconnected."""
     try:
         async with asyncio.timeout(WATCH_UNREAD_MS / 1000):
             await context.write(message.SerializeToString())

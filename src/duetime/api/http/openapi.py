@@ -33,10 +33,10 @@ _PATH_PARAMETER: Final = re.compile(r"{(\w+)(?::path)?}")
 _JSON: Final = "application/json"
 _PROBLEM: Final = problems.MEDIA_TYPE.decode()
 _ABOUT: Final = (
-    "A durable time and task engine: things happen on time, survive crashes, and can say why.\n\n"
-    "Times out are ISO-8601 UTC with milliseconds; times in are ISO-8601 with any offset, or seconds since "
-    "1970 as a number. Unknown fields and parameters are refused. Every refusal is a problem "
-    "(`application/problem+json`) whose `errorCode` is for programs and whose `recoveryHint` is for people."
+    "A durable time and task engine: it runs work on time, survives crashes, and explains every delay.\n\n"
+    "Times in responses are ISO-8601 UTC with milliseconds; times in requests are ISO-8601 with any offset,"
+    " or a number of seconds since 1970. Unknown fields and parameters are refused. Every error is a problem"
+    " document (`application/problem+json`) with an `errorCode` for programs and a `recoveryHint` for people."
 )
 _NEEDS: Final = {
     Role.read: "any token",
@@ -46,13 +46,13 @@ _NEEDS: Final = {
 }
 _REASONS: Final = {
     200: "Done.", 201: "Created.", 400: "The request cannot be read.", 401: "No token, or an unknown one.",
-    403: "The token's role may not do this.", 404: "There is no such thing.",
-    409: "Something else is known already.", 413: "Too large.",
-    422: "The request says something impossible, or the intent's state does not allow it.",
-    429: "Too much at a time: wait and send it again.", 500: "A bug in Duetime, with a trace id.",
-    503: "Not now: wait and send it again.",
+    403: "The role of the token does not allow this.", 404: "It does not exist.",
+    409: "Conflict with existing data.", 413: "Too large.",
+    422: "A field has an invalid value, or the state of the intent does not allow it.",
+    429: "Overload: wait and send it again.", 500: "A bug in Duetime, with a trace id.",
+    503: "Temporarily unavailable: wait and send it again.",
 }  # fmt: skip
-# What is given instead, to those who ask for it by Accept.
+# Other content types, selected by Accept.
 _ALSO: Final = {
     "getMetrics": {
         "application/openmetrics-text": {"schema": {"type": "string"}},
@@ -94,7 +94,7 @@ def document(routes: Iterable[Route]) -> Json:
 
 
 class OpenApi:
-    """The document as a route gives it: made when it is asked for the first time."""
+    """The document for a route, created at the first request."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = routes
@@ -107,7 +107,7 @@ class OpenApi:
 
 
 def _schemas(routes: list[Route]) -> tuple[dict[Any, Json], Json]:
-    """The schema of every type that goes in or out, and the named ones among them."""
+    """The schemas of all types in requests and responses, and the named ones."""
     types: list[Any] = [KnownId, Problem]
     for route in routes:
         for kind in (route.body, *route.answers.values()):
@@ -126,7 +126,8 @@ def _all_of(base: type[Struct]) -> Iterator[type[Struct]]:
 
 
 def _complete(schema: Json | None, kind: type[Struct]) -> None:
-    """A server sends every field of an answer: the defaults are for readers of older servers."""
+    """Mark all fields of a response as required: a server sends all; defaults are for clients of older
+    servers."""
     config = kind.__struct_config__
     if schema is None or config.forbid_unknown_fields or config.omit_defaults:
         return
@@ -136,7 +137,7 @@ def _complete(schema: Json | None, kind: type[Struct]) -> None:
 
 
 def _plain(schema: Any) -> Any:
-    """Patterns as JSON Schema writes them: Python's \\Z is its $."""
+    """Convert patterns to JSON Schema: Python's \\Z becomes $."""
     if isinstance(schema, dict):
         return {
             name: value.replace("\\Z", "$") if name == "pattern" and isinstance(value, str) else _plain(value)
@@ -180,7 +181,7 @@ def _operation(route: Route, schemas: dict[Any, Json]) -> Json:
 def _needs(route: Route) -> str:
     if route.role is None:
         return "Open to everybody."
-    return f"Needs {_NEEDS[route.role]}, once the server has tokens."
+    return f"Needs {_NEEDS[route.role]}, if the server has tokens."
 
 
 def _parameters(route: Route, schemas: dict[Any, Json]) -> list[Json]:
@@ -215,7 +216,7 @@ def _body(route: Route, schemas: dict[Any, Json]) -> Json:
     content = {_JSON: media}
     if route.ndjson:
         content["application/x-ndjson"] = {
-            "schema": {"type": "string", "description": "One JSON object a line."}
+            "schema": {"type": "string", "description": "One JSON object per line."}
         }
     return {"required": route.body_required, "content": content}
 
@@ -234,7 +235,7 @@ def _responses(route: Route, schemas: dict[Any, Json]) -> Json:
     for status in sorted(by_status):
         answer = _refusal(status, by_status[status])
         known = answers.setdefault(str(status), answer)
-        if known is not answer:  # a status that answers, too: /health/ready says 503 with its reasons
+        if known is not answer:  # a 503 that is a normal response: /health/ready has its reasons
             known["content"].update(answer["content"])
             known["headers"].update(answer["headers"])
     return dict(sorted(answers.items()))
@@ -247,7 +248,9 @@ def _headers(route: Route, status: int, kind: Any) -> Json:
     if status == 201:
         headers["Location"] = _header("Where it is found.", required=True)
     if route.write:
-        headers["Idempotent-Replayed"] = _header("true where this was answered before, or exists already.")
+        headers["Idempotent-Replayed"] = _header(
+            "true if the request was answered before, or the intent exists already."
+        )
     return headers
 
 
@@ -255,14 +258,14 @@ def _header(description: str, kind: str = "string", *, required: bool = False) -
     return {"description": description, "required": required, "schema": {"type": kind}}
 
 
-# What a route that needs the engine answers while the engine stops, or after it has failed.
+# The errors of routes that need the engine, while it stops or after it failed.
 _STOPPED: Final = (
     errors.Closed, errors.Fatal, errors.Damaged, errors.Denied, errors.DiskFailed, errors.Held,
 )  # fmt: skip
 
 
 def _common(route: Route) -> list[type[DuetimeError]]:
-    """What any route of its kind may say, beside what is its own."""
+    """The errors of all routes of this kind, in addition to the route's own."""
     found: list[type[DuetimeError]] = [
         errors.BadHttp, errors.ForeignPage, errors.ForeignHost, errors.TooLarge, DuetimeError,
     ]  # fmt: skip
@@ -290,15 +293,15 @@ def _refusal(status: int, kinds: list[type[DuetimeError]]) -> Json:
     if any(kind.retryable for kind in kinds):
         headers["Retry-After"] = _header("Seconds to wait.", "integer")
     if status == 401:
-        headers["WWW-Authenticate"] = _header("How to show a token.", required=True)
+        headers["WWW-Authenticate"] = _header("How to send a token.", required=True)
     said = {"status": {"const": status}, "errorCode": {"enum": codes}}
     return {
         "description": _REASONS.get(status, "Refused."),
         "headers": headers,
         "content": {
             _PROBLEM: {
-                # Beside the reference, as 3.1 has it: generators of clients read the reference alone, and get
-                # one Problem; with allOf they want one for every answer, and give up on the constants.
+                # Beside the reference, as 3.1 allows: client generators read only the reference and create
+                # one Problem class. With allOf they would create one class per response.
                 "schema": {"$ref": _REF.format(name="Problem"), "properties": said},
                 "examples": {
                     str(kind.code): {"$ref": f"#/components/examples/{kind.__name__}"} for kind in kinds

@@ -1,8 +1,8 @@
 """Server-sent events of transitions, resumable by id.
 
-The newest events are kept in one ring that all listeners read at their own pace; nobody is waited for. Who
-comes back with an id that is no longer in the ring is told so (`gap`) and goes on with what there is. As
-long as nobody has listened for a while, nothing is recorded and the engine pays nothing.
+The newest events are kept in one ring buffer. Each listener reads it at its own pace, and a slow one delays
+nobody. A listener that resumes with an id that is no longer in the buffer gets a `gap` event and continues
+with the oldest event. Without listeners for a while, nothing is recorded, and the engine has no cost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from duetime.wire.event import EventBody
 from duetime.wire.shapes import written
 from duetime.wire.views import STATUSES
 
-# How long recording goes on without a listener, and how often a quiet stream says it lives.
+# How long recording continues without a listener, and the interval of keep-alive comments on an idle stream.
 _LINGER_S = 15 * 60
 _BEAT_S = 15.0
 
@@ -45,11 +45,11 @@ _ANY_CALLBACK = Callback("")
 _WITH_ERROR = frozenset((SCHEDULED, DEAD_LETTERED, EXPIRED))
 
 Place = tuple[int, int]
-"""The id of an event: the log's position behind the batch, and the number in it."""
+"""The id of an event: the position on the log after its batch, and its number in the batch."""
 
 
 class Event(Struct, frozen=True):
-    """A transition at its place, ready to be sent."""
+    """An encoded transition and its position."""
 
     place: Place
     intent: Intent
@@ -59,7 +59,7 @@ class Event(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """Which events a listener wants. The status is the event's, not what became of the intent since."""
+    """The filter of a listener. The status is that of the event, not the current one of the intent."""
 
     filter: Filter
     intent_id: str | None = None
@@ -74,7 +74,7 @@ class Wanted(Struct, frozen=True):
 
 
 class Events:
-    """The ring, and who listens."""
+    """The ring buffer and its listeners."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -82,7 +82,7 @@ class Events:
         self._bytes = 0
         self._listeners = 0
         self._since: Place = (0, 0)
-        """Everything behind this place was recorded, and is in the ring."""
+        """All events after this position are in the buffer."""
         self._stop: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._news: asyncio.Future[None] | None = None
@@ -90,7 +90,7 @@ class Events:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Somebody listens: record."""
+        """A listener starts: record events."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -110,15 +110,15 @@ class Events:
         return self._ring[-1].place if self._ring else self._since
 
     def oldest(self) -> Place:
-        """Everything behind this place is kept."""
+        """All events after this position are in the buffer."""
         return self._since
 
     def gap_behind(self, place: Place) -> bool:
-        """Whether something after this place may be missing."""
+        """Whether events after this position may be missing."""
         return place < self._since
 
     def after(self, place: Place) -> list[Event]:
-        """What came after a place, oldest first."""
+        """The events after a position, oldest first."""
         found: list[Event] = []
         for event in reversed(self._ring):
             if event.place <= place:
@@ -128,8 +128,8 @@ class Events:
         return found
 
     def wanted(self, wanted: Wanted, place: Place) -> tuple[list[Event], Place]:
-        """What a listener wants of what came after a place, and how far that goes: not more bytes together
-        than one who does not read may have waiting."""
+        """The events after a position that match a filter, and the new position; at most as many bytes as one
+        listener may have unread."""
         found: list[Event] = []
         size = 0
         for event in self.after(place):
@@ -142,7 +142,7 @@ class Events:
         return found, place
 
     async def wait(self, within_s: float) -> bool:
-        """Wait for something new; False when nothing came or nothing more will."""
+        """Wait for a new event. False after a timeout, or if the server stops."""
         if self._closed:
             return False
         if self._news is None:
@@ -178,7 +178,7 @@ class Events:
         self.wake()
 
     def keep(self, event: Event) -> None:
-        """One more; the oldest go when there are too many, or too many bytes of them."""
+        """Add an event; drop the oldest ones beyond the limits of number and bytes."""
         ring = self._ring
         ring.append(event)
         self._bytes += _weight(event)
@@ -188,7 +188,7 @@ class Events:
             self._since = oldest.place
 
     def wake(self) -> None:
-        """Everybody who waits looks again."""
+        """Wake all waiting listeners."""
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
         self._news = None
@@ -205,14 +205,14 @@ class Events:
 
 
 def _weight(event: Event) -> int:
-    """Bytes that an event keeps alive, roughly. Terms are shared, but for tags of its own."""
+    """The approximate memory of an event. Terms are shared, except for the event's own tags."""
     size = 2 * len(event.text)
     tags = event.intent.terms.tags
     return size if not tags else size + sum(len(name) + len(value) for name, value in tags.items())
 
 
 def _slim(intent: Intent) -> Intent:
-    """What filters look at: payloads and bodies are not kept alive by the ring."""
+    """The terms without payloads and bodies, for filters: the buffer must not keep those in memory."""
     terms = intent.terms
     if type(terms.target) is Callback:
         terms = replace(terms, target=_ANY_CALLBACK)
@@ -220,7 +220,7 @@ def _slim(intent: Intent) -> Intent:
 
 
 def _error_of(change: Change, intent: Intent) -> Error | None:
-    """The error that made this transition. What an earlier attempt failed of belongs to its own event."""
+    """The error that caused this transition. The error of an earlier attempt belongs to an earlier event."""
     error = intent.rare.last_error if intent.rare is not None else None
     if error is None or change.old is DEAD_LETTERED or change.new not in _WITH_ERROR:
         return None
@@ -283,11 +283,11 @@ class EventStream:
     async def _send(self, exchange: Exchange, wanted: Wanted, place: Place, over: Callable[[], bool]) -> None:
         events = self._events
         text = b""
-        if place > events.newest():  # of another log
+        if place > events.newest():  # the id belongs to another log
             text = _GAP
             place = events.newest()
         while not over():
-            if events.gap_behind(place):  # too long ago, or read too slowly: it is no longer kept
+            if events.gap_behind(place):  # too old, or the listener is too slow: events were dropped
                 text += _GAP
                 place = events.oldest()
             found, place = events.wanted(wanted, place)
@@ -297,7 +297,7 @@ class EventStream:
                 text = b""
             if events.closed:
                 break
-            if place < events.newest():  # that was not all
+            if place < events.newest():  # there are more events
                 continue
             if not await events.wait(_BEAT_S) and not events.closed:
                 text = b": still here\n\n"

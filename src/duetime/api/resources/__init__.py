@@ -1,1 +1,1 @@
-"""The routes of the HTTP API, one noun a file."""
+"""The routes of the HTTP API, one noun per file."""

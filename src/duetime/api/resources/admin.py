@@ -1,4 +1,4 @@
-"""The routes of operators: dead letters, lanes, tiers, the log."""
+"""Handlers for operators: dead letters, lanes, tiers, the log."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from duetime.wire.admin import (
 _many = msgspec.json.Decoder(ManyDeadLetters)
 _tier = msgspec.json.Decoder(TierPatch)
 _lane_patch = msgspec.json.Decoder(LanePatch)
-# How many commands wait at a time: enough to fill a batch.
+# The number of concurrent commands: enough to fill a batch.
 _TOGETHER = 500
-# What a lane's name begins with.
+# The prefixes of lane names.
 _KINDS = ("callback", "task", "entity", "entities", "stream")
 
 Verb = Callable[[list[str]], Awaitable[list[Any]]]
 
 
 class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Lanes that hold something, are paused, are asked for, or have settings; by name."""
+    """Lanes that have intents, consumers or settings, or are paused; by name."""
 
     lanes: list[Lane]
     next_cursor: str | None = None
 
 
 class DeadLetters:
-    """Handlers for many dead letters at once."""
+    """Handlers for dead letters in bulk."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -123,14 +123,15 @@ class Admin:
         self._service = service
 
     async def resize(self, call: Call) -> Answer:
-        """Another number of permits, at once."""
+        """Change the number of permits of a tier immediately."""
         tier = tier_named(call.params["tier"], "tier")
         concurrency = call.read(_tier).concurrency
         await self._service.running.ask(Resize(tier, concurrency))
         return Answer(encode(TierSize(tier=tier.name, concurrency=concurrency)))
 
     async def lanes(self, call: Call) -> Answer:
-        """A page of them by name. Sorting the names of a million entities is not for the loop."""
+        """A page of lanes by name. Names are not sorted on the event loop: there may be a million
+        entities."""
         check_names(call.query, ("limit", "cursor", "entities"))
         limit = number_from(call.query, "limit", PAGE_MAX, 1, PAGE_MAX)
         entities = call.query.get("entities", "true")
@@ -144,12 +145,12 @@ class Admin:
         return Answer(encode(LanesOut(lanes=lanes, next_cursor=more)))
 
     async def functions(self, call: Call) -> Answer:
-        """What workers can run, as they say."""
+        """The functions that workers announce."""
         check_names(call.query, ())
         return Answer(encode(self._service.functions.shown()))
 
     async def set_lane(self, call: Call) -> Answer:
-        """Other limits for a lane, at once; they are kept on the log."""
+        """Change the limits of a lane immediately. They are stored on the log."""
         lane, patch = _lane(call), call.read(_lane_patch)
         engine = self._service.running
         settings = _patched(engine.lane_settings(lane), patch)
@@ -173,7 +174,7 @@ class Admin:
 
 
 def _behind(sources: list[list[str]], cursor: str, limit: int) -> list[str]:
-    """The first names behind a place. One may be in each of the sources."""
+    """The first names after a cursor. A name may be in several sources."""
     behind = (name for names in sources for name in names if name > cursor)
     return list(dict.fromkeys(nsmallest(limit * len(sources), behind)))[:limit]
 
@@ -198,7 +199,7 @@ def _lane_out(engine: Engine, name: str) -> Lane:
 
 
 def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
-    """Settings with a patch laid over them."""
+    """The settings with a patch applied."""
     changes: dict[str, Any] = {
         name: value or 0
         for name in ("concurrency", "pending_max", "burst", "priority")
@@ -219,7 +220,7 @@ def _dead(filter: Filter) -> Filter:
 
 
 def _as_query(filter: FilterIn) -> dict[str, str]:
-    """A filter of a body, as a query would say it."""
+    """The filter in a body, in the form of a query."""
     query = {
         name: str(value)
         for name, value in (

@@ -10,20 +10,19 @@ from duetime.api.functions.registry import FunctionsOut
 from duetime.api.http.router import Parameter, Route
 from duetime.api.resources.admin import Admin, DeadLetters, LanesOut
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes, SegmentsOut
-from duetime.api.resources.routes import BY_TAGS, LIST, REQUEST_ID
+from duetime.api.resources.routes import BY_TAGS, LIST, PAGE, REQUEST_ID
 from duetime.insight.autoscale import Autoscale
 from duetime.insight.chronoscope import Chronoscope
 from duetime.insight.forecast import SLOTS_MAX, Timeline
 from duetime.insight.health import Health, Readiness
 from duetime.insight.predictions import Predictions
 from duetime.insight.replay import Life, Past
-from duetime.limits import AUTOSCALE_TARGET_S_MAX, PAGE_MAX
+from duetime.limits import AUTOSCALE_TARGET_S_MAX
 from duetime.wire.admin import Bulk, Lane, LanePatch, ManyDeadLetters, TierPatch, TierSize
 from duetime.wire.intent import Nothing, Page
 
 _LANES: Final = (
-    Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
-    Parameter("cursor", "Where to go on: nextCursor of the page before."),
+    *PAGE,
     Parameter("entities", "false: without the lanes of single entities.", {"type": "boolean"}),
 )
 _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
@@ -117,8 +116,9 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
             path="/v1/admin/timeline", handler=insights.timeline, name="getTimeline",
             summary="Upcoming intents and expected lateness", answers={200: Timeline},
             parameters=(
-                Parameter("from", "The first moment; now."), Parameter("to", "The end; an hour later."),
-                Parameter("slots", "In how many.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
+                Parameter("from", "Start time (default: now)."),
+                Parameter("to", "End time (default: an hour later)."),
+                Parameter("slots", "Number.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
             ),
             errors=(e.BadQuery, e.NotReady), **read,
         ),
@@ -131,9 +131,9 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
             path="/v1/admin/autoscale", handler=insights.autoscale, name="getAutoscale",
             summary="Number of workers each queue needs", answers={200: Autoscale},
             parameters=(
-                Parameter("queue", "One queue, as default or stream:news; all that are asked for."),
+                Parameter("queue", "One queue: default, or stream:news (default: all with consumers)."),
                 Parameter(
-                    "targetSeconds", "Within which time what waits should be done; 60.",
+                    "targetSeconds", "Target time to finish the backlog, in seconds (default: 60).",
                     {"type": "integer", "minimum": 1, "maximum": AUTOSCALE_TARGET_S_MAX},
                 ),
             ),

@@ -1,4 +1,5 @@
-"""The routes of groups: many intents, and one that goes when all of them have ended."""
+"""Groups: routes and handlers. A group has many members, and a callback that runs when all of them have
+ended."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from duetime.api.http import problems
 from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
-from duetime.api.http.router import Parameter, Route
+from duetime.api.http.router import Route
 from duetime.api.resources.intents import encode
-from duetime.api.resources.routes import REQUEST_ID
+from duetime.api.resources.routes import PAGE, REQUEST_ID
 from duetime.api.service import Service, made_of, no_such
 from duetime.errors import DuetimeError, InvalidField
 from duetime.limits import GROUP_MEMBERS_MAX, PAGE_DEFAULT, PAGE_MAX
@@ -29,26 +30,29 @@ from duetime.wire.views import STATUSES
 
 _new = msgspec.json.Decoder(NewGroup)
 _more = msgspec.json.Decoder(MoreMembers)
-# Refusals of members that are told of one by one.
+# The number of refused members that are listed in a response.
 _SHOWN = 100
 
 
 class Groups:
-    """Handlers: a call in, an answer out."""
+    """Handlers of groups."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def create(self, call: Call) -> Answer:
-        """The callback and its members in one append. The same request again goes on where it stopped."""
+        """Create the callback and its members in one append. A repeated request continues where it
+        stopped."""
         new, request = call.read(_new), request_id(call)
         size = len(new.members) if new.size is None else new.size
         if size < len(new.members):
-            raise InvalidField(f"{len(new.members)} members are given: more, at $.size.", path="$.size")
+            raise InvalidField(
+                f"{len(new.members)} members are given, more than the size, at $.size.", path="$.size"
+            )
         group = new.group_id or self._service.composer.id_for(self._service.running.now_ms(), request)
         if new.then.after_on is not None:
             place = "$.then.afterOn"
-            raise InvalidField(f"A group says `on`, and not afterOn, at {place}.", path=place)
+            raise InvalidField(f"Use `on` of the group instead of afterOn, at {place}.", path=place)
         then = replace(
             _own(new.then, "$.then"), intent_id=group, members=size or None, after_on=new.on if size else None
         )
@@ -86,7 +90,7 @@ class Groups:
         )
 
     async def parents(self, call: Call) -> Answer:
-        """Those it came after, or the members of its group, with their results."""
+        """The dependencies of an intent, or the members of its group, with their results."""
         check_names(call.query, ("limit", "cursor"))
         limit = number_from(call.query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
         first = number_from(call.query, "cursor", 0, 0, GROUP_MEMBERS_MAX)
@@ -114,7 +118,7 @@ class Groups:
 
 
 class _Batch:
-    """A callback and members, or only these, made ready and submitted together."""
+    """A callback and members, or only members, that are submitted together."""
 
     def __init__(self, service: Service, request: str | None) -> None:
         self._service = service
@@ -145,7 +149,7 @@ class _Batch:
             self.add(replace(own, intent_id=member_id(group, first + number), group=group), place)
 
     async def submit(self, group: str) -> MadeGroup:
-        """What became of it. A callback that is refused is raised: then there is no group of these words."""
+        """Submit, and return the result. A refused callback is raised: then there is no such group."""
         service = self._service
         replies = await service.submit(self._terms, self.items)
         pairs = list(zip(self.items, replies, strict=True))
@@ -175,17 +179,17 @@ class _Batch:
 
 
 def _own(new: NewIntent, place: str) -> NewIntent:
-    """A part of a group: its id is the group's to give, and its time is now if none is said."""
+    """A part of a group: the group sets its id, and its default time is now."""
     for name, value in (("intentId", new.intent_id), ("group", new.group)):
         if value is not None:
-            raise InvalidField(f"The group gives it, at {place}.{name}.", path=f"{place}.{name}")
+            raise InvalidField(f"The group sets this field, at {place}.{name}.", path=f"{place}.{name}")
     if new.execute_at is None and new.delay_ms is None:
         return replace(new, delay_ms=0)
     return new
 
 
 def _placed(error: DuetimeError, place: str) -> DuetimeError:
-    """An error in one of several intents, with its place among them."""
+    """An error in one of several intents, with its path in the request."""
     path = str(error.details.get("path", "$"))
     where = path.replace("$", place, 1)
     error.message = error.message.replace(f"at {path}", f"at {where}")
@@ -228,10 +232,7 @@ def group_routes(groups: Groups) -> list[Route]:
             method="GET", path="/v1/intents/{id}/parents", handler=groups.parents, role=Role.read,
             name="getParents", summary="Dependencies or group members, with their results",
             tag="Intents", answers={200: Parents},
-            parameters=(
-                Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
-                Parameter("cursor", "Where to go on: nextCursor of the page before."),
-            ),
+            parameters=PAGE,
             errors=(e.BadQuery, e.NoSuchIntent, e.NotReady),
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The routes that tell how the server is, what is to come, and how it was."""
+"""Handlers for health, the timeline, predictions, autoscaling and replay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SegmentsOut(Struct, frozen=True, rename="camel"):
 
 
 def lane_named(queue: str) -> str:
-    """A queue's lane; a stream is named as its lane is."""
+    """The lane of a queue; a stream has the name of its lane."""
     lane = queue if queue.startswith(("task:", "stream:")) else f"task:{queue}"
     if not lane.partition(":")[2] or len(lane) > LANE_CHARS_MAX:
         raise BadQuery(f"{queue[:64]!r} is not a queue.", parameter="queue")
@@ -40,7 +40,7 @@ def lane_named(queue: str) -> str:
 
 
 class HealthRoutes:
-    """Handlers: is it alive, is it ready, is it well."""
+    """Handlers of health: liveness, readiness, and health in detail."""
 
     def __init__(self, narrator: Narrator, gate: Gate) -> None:
         self._narrator = narrator
@@ -58,7 +58,7 @@ class HealthRoutes:
         return _judged(encode(health), health.status)
 
     async def live(self, call: Call) -> Answer:
-        """Whoever can answer is alive."""
+        """The process is alive if it answers."""
         return Answer(b'{"status":"UP"}')
 
     async def ready(self, call: Call) -> Answer:
@@ -71,7 +71,7 @@ def _judged(body: bytes, status: str) -> Answer:
 
 
 class InsightRoutes:
-    """Handlers: what the engine does, in numbers."""
+    """Handlers of metrics, timeline, predictions and replay."""
 
     def __init__(self, service: Service, meter: Meter, metrics: Metrics) -> None:
         self._service = service
@@ -79,7 +79,7 @@ class InsightRoutes:
         self._metrics = metrics
 
     async def timeline(self, call: Call) -> Answer:
-        """What will fire; the next hour unless it is said otherwise."""
+        """The upcoming intents, by default of the next hour."""
         query = call.query
         check_names(query, ("from", "to", "slots"))
         engine = self._service.running
@@ -92,12 +92,12 @@ class InsightRoutes:
         return Answer(encode(found))
 
     async def predictions(self, call: Call) -> Answer:
-        """How long things take, and what an order by that would gain."""
+        """The durations of functions, and the gain of ordering by them."""
         check_names(call.query, ())
         return Answer(encode(predictions(self._service.running)))
 
     async def autoscale(self, call: Call) -> Answer:
-        """How many workers each queue needs, or one of them."""
+        """The number of workers that each queue, or one queue, needs."""
         query = call.query
         check_names(query, ("queue", "targetSeconds"))
         engine = self._service.running
@@ -112,7 +112,7 @@ class InsightRoutes:
         return Answer(encode(autoscale(engine, target_s, lane, coming)))
 
     async def replay(self, call: Call) -> Answer:
-        """The life of an intent, or the state of everything, as of a moment."""
+        """The history of an intent, or the state of the whole system, at a point in time."""
         query = call.query
         check_names(query, ("intentId", "at"))
         at_ms, id = time_from(query, "at"), query.get("intentId")

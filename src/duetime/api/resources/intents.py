@@ -1,4 +1,4 @@
-"""The routes of intents."""
+"""Handlers of intents."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _nothing = msgspec.json.Decoder(Nothing)
 _news = msgspec.json.Decoder(list[NewIntent])
 _array = msgspec.json.Decoder(list[Raw])
 PAGING = ("order", "limit", "cursor")
-# Intents of a batch that are read one by one between two turns of others: some milliseconds.
+# Intents of a batch that are decoded one by one before other tasks get a turn: some milliseconds of work.
 _TURN = 200
 _TURN_BYTES = 128 * 1024
-# Intents of a batch whose unknown field is told what was probably meant.
+# The number of intents of a batch for which the nearest name of an unknown field is searched.
 _SUGGESTIONS_MAX = 20
-# Bytes of a batch that are read in one turn.
+# Bytes of a batch that are decoded in one turn.
 _AT_ONCE_BYTES = 1024 * 1024
 _BRIEF = (b"preference-applied", b"return=minimal")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
 
 class Intents:
-    """Handlers: a call in, an answer out."""
+    """Handlers of intents."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -109,7 +109,7 @@ class Intents:
 
 
 def made(service: Service, intent: Intent, known: bool) -> Answer:
-    """The answer to who wanted a new intent, and perhaps has an old one."""
+    """The response to a create: a new intent, or an existing one."""
     etag = (b"etag", b'"%d"' % intent.revision)
     if known:
         return Answer(bytes(service.show.view(service.view_of(intent))), 200, [etag, _REPLAYED])
@@ -118,7 +118,7 @@ def made(service: Service, intent: Intent, known: bool) -> Answer:
 
 
 async def page_of(service: Service, call: Call, filter: Filter) -> Page:
-    """One page of a list, as the query says."""
+    """One page of a list, for a query."""
     query = call.query
     limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
     page = await service.page(filter, query.get("order", "newest"), query.get("cursor"), limit)
@@ -127,7 +127,7 @@ async def page_of(service: Service, call: Call, filter: Filter) -> Page:
 
 
 def expected_revision(call: Call) -> int:
-    """The revision the caller has seen; 0 when it does not say."""
+    """The revision that the caller expects; 0 if none is given."""
     text = call.header(b"x-duetime-expected-revision")
     if text is None:
         match = call.header(b"if-match")
@@ -148,25 +148,26 @@ def _with_key(new: NewIntent, key: str) -> NewIntent:
 
 
 def no_body(call: Call) -> None:
-    """Nothing is said in the body: it is empty, or an empty object."""
+    """Whether the body is empty, or an empty object."""
     if call.body:
         call.read(_nothing)
 
 
 async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
-    """The intents of a batch; one that cannot be read is the error that says why, and stops nobody else."""
+    """The intents of a batch. An unreadable intent is replaced by its error and does not affect the
+    others."""
     if call.body.startswith(b"[") and len(call.body) <= _AT_ONCE_BYTES and not _is_lines(call):
         try:
-            read = call.read(_news)  # all at once, as nearly always
+            read = call.read(_news)  # all together, the usual case
         except DuetimeError:
-            pass  # then one by one, to see which
+            pass  # one by one, to find the wrong ones
         else:
             _check_count(len(read))
             return read
     news: list[NewIntent | DuetimeError] = []
     wrong = size = 0
     for number, raw in enumerate(_parts(call)):
-        # To find what was meant takes far longer than to read: the first ones will do, the rest is alike.
+        # Searching the nearest name takes much longer than decoding, so it is done only for the first ones.
         new = _read_one(raw, number, suggest=wrong < _SUGGESTIONS_MAX)
         wrong += isinstance(new, DuetimeError)
         news.append(new)
@@ -178,7 +179,7 @@ async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
 
 
 def _parts(call: Call) -> list[Any]:
-    """The intents of a batch, not read yet: a JSON array, or one JSON object a line."""
+    """The undecoded intents of a batch: a JSON array, or one JSON object per line."""
     body = call.body.strip()
     if _is_lines(call) or not body.startswith(b"["):
         check_lines(body)

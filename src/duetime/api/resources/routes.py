@@ -1,4 +1,4 @@
-"""The route table: the one list that the server, the OpenAPI document and the tests read."""
+"""The route table, which the server, the OpenAPI document and the tests read."""
 
 from __future__ import annotations
 
@@ -45,34 +45,37 @@ REVISION: Final = (
 )
 _KEY: Final = Parameter(
     "Idempotency-Key",
-    "Names one intent within its window.",
+    "Identifies one intent within its window.",
     {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX},
     "header",
 )
 _PREFER: Final = Parameter(
     "Prefer",
-    "return=minimal: only id, status, time and revision of each intent are answered.",
+    "return=minimal: the response has only id, status, time and revision of each intent.",
     _TEXT,
     "header",
 )
 FILTERS: Final = (
-    Parameter("status", "One or more of the states, with commas."),
+    Parameter("status", "One or more states, separated by commas."),
     Parameter("tier", "A precision tier."),
     Parameter("queue", "The queue of a task."),
     Parameter("task", "The name of a task."),
     Parameter("entity", "TYPE or TYPE/ID of an entity."),
 )
-# The names of tags are the callers' own, so no list of parameters can have them.
+# Callers choose the names of tags, so they cannot be listed as parameters.
 BY_TAGS: Final = (
-    "A parameter tag.NAME=VALUE filters by a tag, as in ?tag.customer=ada; an intent must have all of them."
+    "A parameter tag.NAME=VALUE filters by a tag, as in ?tag.customer=ada; an intent must match all of them."
+)
+PAGE: Final = (
+    Parameter("limit", "Maximum number of results.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
+    Parameter("cursor", "Continue here: nextCursor of the previous page."),
 )
 LIST: Final = (
     *FILTERS,
-    Parameter("from", "Not before this time of execution."),
-    Parameter("to", "Before this time of execution."),
+    Parameter("from", "Execution time at or after this time."),
+    Parameter("to", "Execution time before this time."),
     Parameter("order", "Newest first, or by due time.", {"type": "string", "enum": ["newest", "due"]}),
-    Parameter("limit", "How many.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
-    Parameter("cursor", "Where to go on: nextCursor of the page before."),
+    *PAGE,
 )
 _SUBMIT_ERRORS: Final = (
     e.NotJson, e.TooLarge, e.KeyFinished, e.KeyHeld, e.KeyReused, e.IdExists, e.TimeMissing,
@@ -89,7 +92,7 @@ _CHANGE_ERRORS: Final = (
 
 
 def intent_routes(intents: Intents) -> list[Route]:
-    """The life of an intent."""
+    """The routes of intents."""
     one = "/v1/intents/{id}"
     return [
         Route(
@@ -155,7 +158,7 @@ def intent_routes(intents: Intents) -> list[Route]:
 def _verb(
     verb: str, handler: Handler, name: str, summary: str, body: Any, *errors: type[DuetimeError]
 ) -> Route:
-    """Something done to one intent."""
+    """The route of an action on one intent."""
     return Route(
         method="POST",
         path=f"/v1/intents/{{id}}/{verb}",
@@ -183,7 +186,7 @@ def event_routes(stream: EventStream) -> list[Route]:
             parameters=(
                 *FILTERS,
                 Parameter("intentId", "One intent."),
-                Parameter("Last-Event-ID", "Go on behind this event.", _TEXT, "header"),
+                Parameter("Last-Event-ID", "Resume after this event id.", _TEXT, "header"),
             ),
             errors=(e.BadQuery, e.NotReady),
         )

@@ -1,4 +1,4 @@
-"""The routes of schedules."""
+"""Schedules: routes and handlers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from duetime.wire.shapes import written
 _new = msgspec.json.Decoder(wire.NewSchedule)
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 _NEXT_DEFAULT, _NEXT_MAX = 5, 100
-# How many ticks of a cron rule tell how often it ticks, and of how many rules that is remembered.
+# The number of ticks from which the interval of a cron rule is estimated, and the number of cached rules.
 _CRON_TICKS, _CRONS_KEPT = 5, 4_096
 _NO_TERMS = Terms(Bare(), lane_of(Bare()))
 
 
 class Schedules:
-    """Handlers: a call in, an answer out."""
+    """Handlers of schedules."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -62,7 +62,7 @@ class Schedules:
                 hint=f"Use 1 to {SCHEDULE_ID_CHARS_MAX} letters, digits or one of _ . : -",
             )
         with contextlib.suppress(e.NoSuchSchedule):
-            await self._own(call)  # one that is there is changed
+            await self._own(call)  # an existing schedule is changed
         terms, payload = self._service.composer.planned(new.intent)
         self._service.functions.check(terms.target, payload)
         schedule = Schedule(
@@ -84,7 +84,7 @@ class Schedules:
         return self._answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
 
     async def _owned(self, schedule: Schedule) -> Schedule:
-        """A schedule of a token that has a rate: all of its schedules together keep within it."""
+        """Refuse a schedule if all schedules of its token together would exceed the token's rate."""
         asking = self._service.quotas.asking()
         if asking is None:
             return schedule
@@ -98,7 +98,7 @@ class Schedules:
         daily = sum(DAY_MS // _period_ms(each, now_ms) for each in (schedule, *others))
         if daily * quota.period_ms > quota.rate * DAY_MS:
             raise InvalidField(
-                f"With this schedule, the token's schedules would make {daily} intents a day; it may make"
+                f"With this schedule, the token's schedules would create {daily} intents a day; it may create"
                 f" {quota.rate} in {quota.period_ms} ms.",
                 hint="Choose a longer interval, or use a token with a higher rate.",
                 path="$.everyMs" if schedule.every_ms else "$.cron",
@@ -155,17 +155,17 @@ class Schedules:
 
 
 def _period_ms(schedule: Schedule, now_ms: int) -> int:
-    """From tick to tick, roughly."""
+    """The approximate interval between ticks."""
     return schedule.every_ms or _cron_ms(schedule.cron, schedule.zone, now_ms // DAY_MS)
 
 
 @lru_cache(maxsize=_CRONS_KEPT)
 def _cron_ms(cron: str, zone: str, day: int) -> int:
-    """From tick to tick of a cron rule: of the next few, as seen from the beginning of a day."""
+    """The approximate interval of a cron rule: from the next few ticks after the start of a day."""
     rule = Schedule("rule", _NO_TERMS, cron=cron, zone=zone)
     try:
         first, *_, last = calendar.ticks(rule, day * DAY_MS, _CRON_TICKS)
-    except Exception:  # no rule, or one that ticks once: what is wrong with it is said elsewhere
+    except Exception:  # an invalid rule, or one with a single tick: the error is reported elsewhere
         return DAY_MS
     return max(1, (last - first) // (_CRON_TICKS - 1))
 
@@ -179,7 +179,7 @@ _WRITE = (
 
 
 def schedule_routes(schedules: Schedules) -> list[Route]:
-    """What happens again and again."""
+    """The routes of schedules."""
     return [
         Route(
             method="GET", path="/v1/schedules", handler=schedules.page, role=Role.read, name="listSchedules",
@@ -205,7 +205,7 @@ def schedule_routes(schedules: Schedules) -> list[Route]:
             method="GET", path=f"{_ONE}/next", handler=schedules.next, role=Role.read, name="getNextTicks",
             summary="Next ticks of a schedule", tag="Schedules", answers={200: wire.NextTicks},
             parameters=(
-                Parameter("count", "How many.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
+                Parameter("count", "Number.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
             ),
             errors=_READ,
         ),
