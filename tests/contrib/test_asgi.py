@@ -99,7 +99,7 @@ def test_an_app_on_a_server(server, tmp_path):
         web.says("Application shutdown complete")
 
 
-def test_what_fails_inside_stops_the_app():
+def test_an_error_inside_the_lifespan_stops_the_app():
     app = App(":memory:")
 
     @asynccontextmanager

@@ -174,7 +174,7 @@ def test_without_the_outbox_it_is_sent_at_once(project, worker):
     connections["default"].close()
 
 
-def test_what_a_task_raised_is_found_as_djangos_own_backends_find_it(project, worker):
+def test_the_error_of_a_task_is_found_as_with_djangos_own_backends(project, worker):
     from tests.contrib.project import jobs
 
     for job, kind, last in (

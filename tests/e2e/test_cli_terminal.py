@@ -105,7 +105,7 @@ def test_the_shell(terminal, tmp_path):
     assert "+get shell-1" in history and "not-this" not in history
 
 
-def test_what_runs_in_the_shell_can_be_stopped(terminal):
+def test_a_command_in_the_shell_can_be_stopped(terminal):
     shell = terminal("shell")
     shell.expect(PROMPT)
     shell.send("follow --intent shell-2\r")

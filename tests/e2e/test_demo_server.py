@@ -47,7 +47,7 @@ def test_people_see_tables_and_the_folder_is_whole(tmp_path):
     assert subprocess.run(verify, env=environment(), capture_output=True, check=False).returncode == 0
 
 
-def test_a_server_that_does_not_start_is_said(tmp_path):
+def test_a_server_that_does_not_start_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     done = demo("--data", str(tmp_path / "file"))
     assert done.returncode == 1 and "The server did not start" in done.stderr
@@ -104,7 +104,7 @@ def test_a_delivery_that_did_not_arrive_is_noticed(board):
     ("kind", "late_ms", "said"),
     [("plain", -60_000, "early"), ("cancelled", 0, "came to cancelled")],
 )
-def test_what_must_not_arrive_is_noticed(board, kind, late_ms, said):
+def test_an_unexpected_delivery_is_found(board, kind, late_ms, said):
     board.answer(kind, [webhook(board, kind, late_ms)])
     assert len(board.problems) == 1 and said in board.problems[0]
 

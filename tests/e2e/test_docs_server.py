@@ -189,13 +189,13 @@ def test_a_page_runs_as_it_is_typed(tmp_path):
         ("<!-- run -->\n```sh\ntrue\n```\n```sh\ntrue\n```\n", "say before the block whether it is run"),
     ],
 )
-def test_what_is_wrong_in_a_page_is_noticed(text, said, tmp_path):
+def test_an_error_in_a_page_is_found(text, said, tmp_path):
     with pytest.raises(AssertionError, match=said):
         run_page(text, tmp_path)
 
 
 @needs_curl
-def test_what_does_not_arrive_is_noticed(tmp_path, monkeypatch):
+def test_a_missing_delivery_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.e2e.test_docs_server.WAIT_S", 3)
     with pytest.raises(AssertionError, match="Waiting for webhooks"):
         run_page(page(shows="never said"), tmp_path)

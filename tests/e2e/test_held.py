@@ -46,7 +46,7 @@ def test_a_second_process_gets_the_holder_of_the_folder(holder, tmp_path):
     assert f"process {holder.pid} on {socket.gethostname()}" in str(caught.value)
 
 
-def test_it_can_be_opened_once_the_holder_is_gone(holder, tmp_path):
+def test_a_folder_can_be_opened_once_its_holder_has_ended(holder, tmp_path):
     app = App(str(tmp_path / "data"))
     with pytest.raises(errors.Held), app:
         pass

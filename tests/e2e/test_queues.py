@@ -73,7 +73,7 @@ def test_every_setting_is_kept_across_a_restart(run, server, kill):
     assert f"task:{name}" not in listed(run), "it is as any other now"
 
 
-def test_what_is_not_named_stays(run):
+def test_omitted_fields_are_unchanged(run):
     one(run, "set", "partly", "--concurrency", "5")
     found = one(run, "set", "partly", "--rate", "7/10s")
     assert (found["concurrency"], found["rate"], found["burst"]) == (5, "7/10s", 1)
@@ -121,7 +121,7 @@ def test_for_people_it_is_a_table(run):
         (("pause", "stream:"), EXIT_ERROR),
     ],
 )
-def test_what_makes_no_sense_is_refused(run, arguments, code):
+def test_invalid_combinations_are_refused(run, arguments, code):
     done = run(*arguments)
     assert done.returncode == code and done.stderr and not done.stdout
 

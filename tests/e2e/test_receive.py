@@ -60,7 +60,7 @@ def receive():
         each.process.communicate()
 
 
-def test_what_arrives_is_shown(receive):
+def test_received_webhooks_are_shown(receive):
     receiving = receive("--count", "2")
     assert (
         receiving.post("/hook?x=1", b'{"payload": 7}', x_duetime_intent_id="a-1", x_duetime_delivery="3")
@@ -84,7 +84,7 @@ def test_programs_get_a_line_each(receive):
     assert second["body"] == "\ufffd not JSON" and second["intentId"] is None
 
 
-def test_it_can_fail_on_purpose(receive):
+def test_a_receiver_can_fail_on_purpose(receive):
     assert receive("--status", "503", "--count", "1").post("/", b"") == 503
 
 

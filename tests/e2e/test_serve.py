@@ -35,7 +35,7 @@ def test_a_refused_start_names_the_folder_and_leaves_nothing_there(tmp_path):
     assert not folder.exists()
 
 
-def test_a_folder_that_is_held_is_all_that_is_said(tmp_path):
+def test_a_held_folder_is_reported_alone(tmp_path):
     with ServerProcess(tmp_path / "data"):
         done = serve(tmp_path / "data", "--port", "0")
     assert done.returncode == 5

@@ -14,12 +14,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 PAINS = {
-    1: ("flaws/test_shares.py", "test_what_is_due_in_30_days_with_a_lease_of_30_seconds_is_handed_out_once"),
+    1: ("flaws/test_shares.py", "test_an_intent_due_in_30_days_with_a_lease_of_30_seconds_is_delivered_once"),
     2: ("worker/test_shares.py", "test_a_hundred_thousand_far_tasks_cost_a_worker_no_memory"),
-    3: ("worker/test_death.py", "test_what_a_killed_worker_held_runs_again_with_a_higher_number"),
+    3: ("worker/test_death.py", "test_deliveries_of_a_killed_worker_run_again_with_a_higher_number"),
     4: ("worker/test_idle.py", "test_a_stopped_worker_is_an_anomaly_until_it_continues"),
     5: ("e2e/test_server_ticks.py", "test_killed_across_ticks_each_has_exactly_one_intent"),
-    6: ("integration/test_schedules.py", "test_what_was_missed_while_it_was_down"),
+    6: ("integration/test_schedules.py", "test_ticks_missed_during_the_downtime"),
     7: ("e2e/test_held.py", "test_a_second_process_gets_the_holder_of_the_folder"),
     8: ("unit/engine/schedules/test_calendar.py", "test_where_clocks_change_in_forty_years"),
     9: ("worker/test_functions.py", "test_a_function_of_each_kind_runs_and_knows_its_delivery"),
@@ -58,9 +58,9 @@ FLAWS = {
     ),
     19: (
         "worker/test_pains.py",
-        "test_flaw_19_an_error_of_the_function_is_its_own_and_runs_it_no_more_often_than_was_said",
+        "test_flaw_19_an_error_of_a_function_is_not_a_connection_error_and_obeys_its_retry_limit",
     ),
-    20: ("worker/test_pains.py", "test_flaw_20_a_server_that_is_gone_is_an_error_and_not_a_wait_without_end"),
+    20: ("worker/test_pains.py", "test_flaw_20_an_unreachable_server_is_an_error_and_not_an_endless_wait"),
     21: ("flaws/test_flaws.py", "test_flaw_21_a_long_job_beats_and_a_silent_one_counts"),
     22: ("worker/test_pains.py", "test_flaw_22_a_missing_function_is_never_a_silent_success"),
     23: ("flaws/test_shares.py", "test_a_flood_of_high_cannot_starve_low"),

@@ -180,7 +180,7 @@ def test_a_concurrency_by_key_over_50_keys_and_4_workers_is_never_exceeded_and_u
 # A far date.
 
 
-def test_what_is_due_in_30_days_with_a_lease_of_30_seconds_is_handed_out_once():
+def test_an_intent_due_in_30_days_with_a_lease_of_30_seconds_is_delivered_once():
     """A broker hands it out again with every visibility timeout. Here nobody has it before its time."""
     bench = Bench()
     bench.demand("w", LANE, 10)

@@ -245,7 +245,7 @@ REFUSALS: list[tuple[pb.NewIntent, int]] = [
 
 
 @pytest.mark.parametrize(("intent", "code"), REFUSALS)
-def test_what_cannot_be_taken_has_the_code_of_http(server: ServerProcess, intent, code):
+def test_a_refused_call_has_the_error_code_of_http(server: ServerProcess, intent, code):
     async def main():
         async with calling(server.grpc) as stub:
             error = await refused(stub.Create(pb.CreateRequest(intent=intent)))
@@ -254,7 +254,7 @@ def test_what_cannot_be_taken_has_the_code_of_http(server: ServerProcess, intent
     asyncio.run(main())
 
 
-def test_what_may_not_be_done_has_its_code(server: ServerProcess):
+def test_a_forbidden_call_has_its_error_code(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             await made(stub, intent_id="may-1")

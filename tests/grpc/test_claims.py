@@ -61,7 +61,7 @@ async def test_a_collapse_key_takes_the_place(server: ServerProcess):
         {"collapse": pb.COLLAPSE_DEBOUNCE},
     ],
 )
-def test_what_makes_no_sense_is_refused(server: ServerProcess, fields):
+def test_invalid_combinations_are_refused(server: ServerProcess, fields):
     @asynchronous
     async def main():
         async with calling(server.grpc) as stub:

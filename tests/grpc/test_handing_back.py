@@ -12,7 +12,7 @@ from tests.grpc.test_deliveries import FIXED, until
 from tests.http.server import ServerProcess
 
 
-def test_what_was_never_written_to_an_earlier_connection_costs_no_attempt(server: ServerProcess):
+def test_a_delivery_never_written_to_its_connection_costs_no_attempt(server: ServerProcess):
     """The client gave up a connection that the server still has, and says on a new one what it holds."""
 
     async def main():

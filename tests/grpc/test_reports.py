@@ -109,7 +109,7 @@ def test_messages_to_every_entity_of_a_type_are_taken(server: ServerProcess):
     asyncio.run(main())
 
 
-def test_what_a_worker_says_of_its_functions_is_bounded(server: ServerProcess):
+def test_the_functions_a_worker_registers_are_bounded(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             for functions in ([pb.Function(name="")], [pb.Function(name=f"f{n}") for n in range(1_001)]):

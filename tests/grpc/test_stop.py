@@ -43,7 +43,7 @@ def test_a_stop_with_idle_streams_is_soon_and_clean(own):
     asyncio.run(main())
 
 
-def test_what_is_answered_during_the_stop_counts(own):
+def test_an_outcome_sent_during_the_stop_counts(own):
     async def main():
         with own:
             async with calling(own.grpc) as stub, Subscriber(own.grpc, "work", 5) as subscriber:
@@ -64,7 +64,7 @@ def test_what_is_answered_during_the_stop_counts(own):
     asyncio.run(main())
 
 
-def test_what_is_not_answered_in_time_is_tried_again(tmp_path):
+def test_a_delivery_without_an_outcome_in_time_is_retried(tmp_path):
     async def main():
         own = ServerProcess(tmp_path / "data", engine__drain_ms=3_000)
         with own:
@@ -106,7 +106,7 @@ def test_a_killed_server_keeps_the_leases_and_a_late_outcome_counts(own):
     asyncio.run(main())
 
 
-def test_what_never_reached_a_client_is_not_kept_alive_by_it(own):
+def test_heartbeats_do_not_keep_a_delivery_that_never_reached_the_client(own):
     """The client beats for its earlier connection; what that one was handed and lost on the way goes on."""
 
     async def main():

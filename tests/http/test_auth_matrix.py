@@ -202,7 +202,7 @@ def test_a_server_without_tokens_needs_none(bare, served, token):
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/nothing", "/v1/intents/", "/../etc/passwd", "/v1/admin"])
-def test_what_is_not_there_is_not_there_for_anybody(guarded, path):
+def test_an_unknown_path_is_not_found_with_any_token(guarded, path):
     server, known = guarded
     for identity in IDENTITIES:
         assert status(server, "GET", path, known.get(identity)) == 404

@@ -150,7 +150,7 @@ def test_one_that_runs_is_left_alone(life):
     assert life.get(running)["status"] == "DISPATCHING"
 
 
-def test_what_waits_for_a_replaced_one_ends_with_it(life):
+def test_dependents_of_a_replaced_intent_end_with_it(life):
     key = life.fresh()
     first = post(life.server, collapseKey=key).json["intentId"]
     child = post(life.server, after=[first]).json["intentId"]
@@ -201,7 +201,7 @@ def test_each_of_a_batch_is_answered_for_itself(server, fresh):
         ({"collapseKey": 7}, "$.collapseKey"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(server, fields, place):
+def test_invalid_claims_are_refused_with_their_place(server, fields, place):
     assert problem(post(server, **fields), 42208)["details"]["path"] == place
 
 

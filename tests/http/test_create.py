@@ -250,7 +250,7 @@ def test_a_message_to_an_entity_has_no_share(server):
      b'{"payload":' + b"[" * 5000,
      b'{"delayMs":NaN}', b'{"delayMs":1}{}', b"\x00"],
 )  # fmt: skip
-def test_what_is_not_json(server, body):
+def test_a_body_that_is_not_json_is_refused(server, body):
     problem(server.ask("POST", "/v1/intents", body), 40003)
 
 

@@ -99,7 +99,7 @@ def test_going_on_behind_the_last_one_seen(life):
     assert resumed.retry
 
 
-def test_what_is_no_longer_kept_is_a_gap(life):
+def test_events_that_are_no_longer_kept_are_a_gap(life):
     with Listener(life.server, "", {"Last-Event-ID": "0.0"}) as resumed:
         id = life.at("ACKED")
         resumed.reached(id, "ACKED")

@@ -113,12 +113,12 @@ def test_a_group_of_none_is_its_callback(server, fresh):
         ),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_made(server, body, code, place):
+def test_an_invalid_group_is_refused_and_nothing_is_created(server, body, code, place):
     said = problem(post(server, body), code)
     assert said["details"]["path"] == place and (place == "$" or place in said["message"])
 
 
-def test_what_is_not_there(server, fresh):
+def test_an_unknown_group_is_not_found(server, fresh):
     problem(server.ask("GET", f"/v1/groups/{fresh()}"), 40401)
     problem(server.ask("GET", f"/v1/intents/{fresh()}/parents"), 40401)
     problem(

@@ -124,7 +124,7 @@ class TestOrder:
         whole = page(life.server, tag_mark=mark, limit=500, order=order)
         assert whole["items"] == found and whole["nextCursor"] is None
 
-    def test_what_comes_in_between_does_not_shift_the_pages(self, life):
+    def test_new_intents_do_not_shift_the_pages(self, life):
         mark = life.fresh()
         made = [life.server.create(tags={"mark": mark})["intentId"] for _ in range(6)]
         first = page(life.server, tag_mark=mark, limit=3)
@@ -142,7 +142,7 @@ def test_the_default_is_a_page_of_fifty(life):
     assert len(body["items"]) == 50 and body["nextCursor"]
 
 
-def test_what_was_just_done_is_seen(life):
+def test_a_list_shows_the_latest_changes(life):
     """Read your writes: the list is never behind an answer."""
     mark = life.fresh()
     for number in range(1, 11):

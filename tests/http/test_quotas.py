@@ -87,7 +87,7 @@ def test_a_batch_counts_each_and_may_go_into_debt(guarded, bearer):
     assert 980_000 < refusal["details"]["retryAfterMs"] <= 991_000
 
 
-def test_what_makes_nothing_costs_nothing(guarded, bearer, fresh):
+def test_a_request_that_creates_nothing_costs_no_quota(guarded, bearer, fresh):
     mine, key = bearer(SLOW, 2), fresh()
     assert post(guarded, mine, idempotencyKey=key).status == 201
     for _ in range(5):

@@ -43,7 +43,7 @@ def test_another_request_of_the_same_id_is_refused(server, fresh):
     problem(post(server, [NEW], request, "/v1/intents/batch"), 40903)
 
 
-def test_what_was_refused_may_be_tried_again(life):
+def test_a_refused_request_may_be_repeated(life):
     request, id = life.fresh(), life.fresh()
     problem(post(life.server, None, request, f"/v1/intents/{id}/cancel"), 40401)
     life.server.create(intentId=id)

@@ -152,7 +152,7 @@ def test_a_deadline_that_passed_while_it_was_down(server, way, hooks, fresh):
     assert [hooks.count(id) for id in ids.values()] == [0, 0]
 
 
-def test_what_became_due_while_it_was_down_is_delivered(server, way, hooks, fresh):
+def test_intents_due_during_the_downtime_are_delivered(server, way, hooks, fresh):
     id = fresh()
     due_s = now_s(1_500)
     server.create(intentId=id, executeAt=due_s, callback={"url": hooks.url(id)}, payload={"n": 1})

@@ -18,7 +18,7 @@ def test_a_result_ttl_is_stored_and_shown(server):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "1s", 10**15])
-def test_what_is_no_time_is_refused(server, wrong):
+def test_an_invalid_result_ttl_is_refused(server, wrong):
     body = {"stream": {"name": "x"}, "delayMs": 60_000, "resultTtlMs": wrong}
     problem(server.ask("POST", "/v1/intents", body), 42208)
 

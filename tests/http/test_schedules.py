@@ -104,7 +104,7 @@ def test_it_ticks(server, id):
         ({"intent": {"stream": {"name": "n"}, "payload": "x" * 20_000}}, 42208),
     ],
 )
-def test_what_means_nothing_is_refused(server, id, change, code):
+def test_invalid_schedules_are_refused(server, id, change, code):
     problem(put(server, id, {**HOURLY, **change}), code)
     problem(server.ask("GET", f"/v1/schedules/{id}"), 40403)
 

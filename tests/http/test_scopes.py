@@ -200,7 +200,7 @@ def test_callback_header_values_are_shown_to_submit_tokens_only(guarded, who):
     asyncio.run(main())
 
 
-def test_what_a_dead_letter_has_for_headers_is_hidden_too(guarded):
+def test_the_headers_of_a_dead_letter_are_hidden_too(guarded):
     server, known = guarded
     wrong = {"callback": {**HOOK["callback"], "url": "http://localhost:1/"}}
     body = {"delayMs": 0, **wrong, "redelivery": {"maxAttempts": 1}, "tags": {"dead": "yes"}}

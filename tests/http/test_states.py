@@ -72,7 +72,7 @@ def test_next_states_are_named(life):
 
 
 @pytest.mark.parametrize("verb", ["cancel", "fire-now", "patch", "revive"])
-def test_what_is_not_there_is_not_there(life, verb):
+def test_an_unknown_intent_is_not_found_by_any_verb(life, verb):
     problem(life.do(verb, life.fresh()), 40401)
 
 
@@ -101,7 +101,7 @@ class TestPatch:
         assert shown["redelivery"]["maxAttempts"] == 2 and shown["redelivery"]["backoff"] == "fixed"
         assert shown["tags"] == {"y": "2"} and shown["priority"] == 300 and shown["payload"] == [1, 2]
 
-    def test_what_is_left_out_stays(self, life):
+    def test_omitted_fields_are_unchanged(self, life):
         id = life.at("SCHEDULED", payload={"a": 1}, tags={"x": "1"}, deadline=now_s(9_000_000))
         before = life.get(id)
         shown = life.do("patch", id, {"priority": 7}).json
@@ -194,7 +194,7 @@ class TestFire:
         life.hooks.take(id)
         life.events.reached(id, "ACKED")
 
-    def test_what_is_blocked_waits_for_its_dependency(self, life):
+    def test_a_blocked_intent_waits_for_its_dependency(self, life):
         problem(life.do("fire-now", life.at("BLOCKED")), 42204)
 
     @pytest.mark.parametrize("verb", ["fire-now", "cancel"])

@@ -24,7 +24,7 @@ def test_a_signal_stops_it_with_exit_code_0(tmp_path, number):
     assert server.stop() == 0
 
 
-def test_what_is_under_way_is_finished(tmp_path, hooks, fresh):
+def test_a_running_delivery_is_finished(tmp_path, hooks, fresh):
     id = fresh()
     url = hooks.hold(id)
     with ServerProcess(tmp_path / "data") as server:
@@ -39,7 +39,7 @@ def test_what_is_under_way_is_finished(tmp_path, hooks, fresh):
         assert hooks.count(id) == 0, "it is not delivered again"
 
 
-def test_what_takes_too_long_is_handed_back(tmp_path, hooks, fresh):
+def test_a_delivery_that_takes_too_long_is_returned(tmp_path, hooks, fresh):
     id = fresh()
     url = hooks.hold(id)
     with ServerProcess(tmp_path / "data", engine__drain_ms=300) as server:

@@ -189,7 +189,7 @@ class TestAnswer:
         assert send(Say(200, b"<html>", {"content-type": "text/html"}))[1]["result"] is None
 
     @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
-    def test_what_may_pass_is_tried_again(self, send, status):
+    def test_transient_failures_are_retried(self, send, status):
         """FLAWS 5."""
         id, shown = send(Say(status), Say(200))
         assert shown["attempts"] == 2 and shown["delivery"] == 2
@@ -197,7 +197,7 @@ class TestAnswer:
         assert [send.life.hooks.take(id).json["attempt"] for _ in range(2)] == [1, 2]
 
     @pytest.mark.parametrize("status", [301, 302, 307, 400, 401, 404, 409, 410, 418, 422])
-    def test_what_will_not_pass_is_a_dead_letter_with_its_reason(self, send, status):
+    def test_permanent_failures_are_dead_letters_with_their_reason(self, send, status):
         """FLAWS 25."""
         elsewhere = send.life.fresh()
         _, shown = send(

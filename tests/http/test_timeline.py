@@ -19,7 +19,7 @@ def get(server, path, **query):
     return answer.json
 
 
-def test_what_will_fire(life):
+def test_the_timeline_shows_intents_that_will_fire(life):
     start = now_s(5_000_000)
     queue = life.fresh()
     for number in range(5):
@@ -34,7 +34,7 @@ def test_what_will_fire(life):
     assert body["risk"] and body["narrative"] and set(body["predictedLatenessMs"]) == set(TIERS)
 
 
-def test_what_is_cancelled_will_not(life):
+def test_the_timeline_leaves_out_cancelled_intents(life):
     start = now_s(6_000_000)
     queue = life.fresh()
     id = life.server.create(executeAt=start, task={"name": "t", "queue": queue})["intentId"]

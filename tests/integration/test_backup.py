@@ -87,7 +87,7 @@ def test_a_closed_folder_can_be_copied_too(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "data"], "nothing else is left"
 
 
-def test_what_is_there_is_not_written_over(tmp_path):
+def test_an_existing_backup_is_not_overwritten(tmp_path):
     app, _ = busy_app(tmp_path / "data")
     with app:
         (tmp_path / "full").mkdir()

@@ -199,7 +199,7 @@ async def test_the_server_itself(server, fresh):
 
 
 @asynchronous
-async def test_what_is_to_come_and_what_was(server, fresh):
+async def test_timeline_and_replay(server, fresh):
     id = fresh()
     async with Client(server.url) as client:
         made = await client.create(intent_id=id, delay_ms=HOUR_MS // 2, stream=NOBODY)

@@ -41,7 +41,7 @@ def made(url: str) -> tuple:
 
 
 @asynchronous
-async def test_what_is_scheduled_is_on_the_server(server, fresh):
+async def test_a_scheduled_intent_is_on_the_server(server, fresh):
     app, send, accounts = made(server.url)
     async with app, Client(server.url) as client:
         handle = await send.at(LATER).schedule("me", copies=2)

@@ -121,7 +121,7 @@ async def test_who_gives_up_leaves_no_answer_to_the_next():
 
 
 @pytest.mark.parametrize("words", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n"])
-def test_what_is_not_http_is_an_error_of_the_connection(words):
+def test_bytes_that_are_not_http_are_a_connection_error(words):
     @asynchronous
     async def ask():
         async def script(reader, writer, number):

@@ -132,7 +132,7 @@ async def test_the_server_says_when_up_to_a_bound(hooks, fresh):
     ],
     ids=["refused", "bug", "closed", "proxy", "redirect", "no-json", "other-json"],
 )
-def test_what_is_not_not_now_is_raised_at_once(hooks, fresh, say, kind):
+def test_an_error_that_is_not_retryable_is_raised_at_once(hooks, fresh, say, kind):
     base = fresh()
     hooks.says(f"{base}/v1/intents/x", say)
     with Client(hooks.url(base)) as client, pytest.raises(kind):

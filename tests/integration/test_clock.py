@@ -113,7 +113,7 @@ def test_set_back_nothing_is_early_and_nothing_stalls(app, clock, runs):
     run(main())
 
 
-def test_what_is_ready_when_the_clock_goes_back_waits_for_its_moment(app, clock, runs):
+def test_a_ready_intent_waits_again_when_the_clock_is_set_back(app, clock, runs):
     from duetime.protocol.command import Pause, Resume
 
     async def main():

@@ -149,18 +149,18 @@ def test_everything_that_is_asked_for_is_there(scrapes):
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_what_should_move_moved(scrapes, name):
+def test_metrics_that_should_move_moved(scrapes, name):
     before, after = scrapes
     assert after[name] > before.get(name, 0.0)
 
 
 @pytest.mark.parametrize("name", STANDING)
-def test_what_should_stand_stands(scrapes, name):
+def test_gauges_that_should_be_set_are_set(scrapes, name):
     _, after = scrapes
     assert after[name] > 0
 
 
-def test_what_is_ready_with_no_worker_is_above_its_alert(scrapes):
+def test_ready_work_without_a_worker_is_above_its_alert(scrapes):
     """The load leaves an intent of a stream that nobody subscribes to: the alert must see it."""
     _, after = scrapes
     rules = yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text())["groups"][0]["rules"]

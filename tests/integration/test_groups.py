@@ -180,7 +180,7 @@ def test_a_tree_is_cancelled(app):
     run(main())
 
 
-def test_what_cannot_be_bound_together(app):
+def test_calls_that_cannot_be_grouped_are_refused(app):
     double, total, *_ = functions(app)
 
     async def main():

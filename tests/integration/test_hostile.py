@@ -192,7 +192,7 @@ def test_stopping_continues_when_its_caller_is_cancelled(tmp_path):
     asyncio.run(main())
 
 
-def test_a_program_that_never_stops_its_app_ends_all_the_same(tmp_path):
+def test_a_program_that_never_stops_its_app_still_ends(tmp_path):
     program = """
 import asyncio, sys
 from duetime import App
@@ -214,7 +214,7 @@ asyncio.run(main())
     assert done.returncode == 0
 
 
-def test_what_json_cannot_say_is_refused():
+def test_values_without_a_json_form_are_refused():
     app = App(":memory:")
 
     @app.task

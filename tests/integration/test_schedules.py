@@ -109,7 +109,7 @@ async def test_skip_while_one_runs():
 
 @asynchronous
 @pytest.mark.parametrize(("misfire", "made"), [("once", [10]), ("skip", []), ("catch_up", [8, 9, 10])])
-async def test_what_was_missed_while_it_was_down(tmp_path, misfire, made):
+async def test_ticks_missed_during_the_downtime(tmp_path, misfire, made):
     clock, ran = ManualClock(), []
 
     def app():

@@ -147,7 +147,7 @@ def test_it_is_tried_again_until_it_works(app):
     run(main())
 
 
-def test_what_never_works_is_a_dead_letter_with_its_reason(app):
+def test_a_task_that_always_fails_is_a_dead_letter_with_its_reason(app):
     @app.task(retry=QUICK)
     def broken() -> None:
         raise ValueError("bad luck")

@@ -20,7 +20,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
 
-def test_what_is_sent():
+def test_the_request_of_a_webhook():
     async def main():
         async with receiving(http()) as receiver, sending() as channel:
             trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -95,7 +95,7 @@ def test_method_body_and_content_type_of_the_user_are_used():
         (http(503, b"", "retry-after: x"), Failed("http", "HTTP 503 Service Unavailable", 503)),
     ],
 )  # fmt: skip
-def test_what_an_answer_means(answer, outcome):
+def test_the_outcome_of_each_response(answer, outcome):
     async def main():
         async with receiving(answer) as receiver, sending(result_bytes_max=1_000) as channel:
             assert await channel.send(Callback(receiver.url)) == outcome
@@ -314,7 +314,7 @@ def test_a_deadline_that_passed_while_it_waited_is_not_sent():
         (Callback("http://example.com/", body=b"{", batch=True), "protocol"),
     ],
 )
-def test_what_can_never_be_sent_is_rejected_with_a_reason(callback, kind):
+def test_a_callback_that_cannot_be_sent_is_rejected_with_a_reason(callback, kind):
     async def main():
         async with sending() as channel:
             outcome = await channel.send(callback)

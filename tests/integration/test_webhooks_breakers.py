@@ -21,7 +21,7 @@ async def not_held_back(channel: Sending, url: str, number: int = 1) -> Outcome:
             number += 1
 
 
-def test_a_host_that_fails_again_and_again_is_left_alone_then_asked_once():
+def test_a_failing_host_is_held_back_and_then_probed_once():
     async def main():
         async with (
             receiving(http(500)) as receiver,
@@ -75,7 +75,7 @@ def test_a_failing_path_does_not_hold_back_others_on_its_host():
     asyncio.run(main())
 
 
-def test_it_says_how_long_each_waited_for_its_call(monkeypatch):
+def test_outcomes_carry_the_wait_for_the_call(monkeypatch):
     async def main():
         go = asyncio.Event()
 
@@ -119,7 +119,7 @@ def test_being_held_back_costs_no_attempt_however_often():
     asyncio.run(main())
 
 
-def test_a_probe_that_could_not_be_traced_lets_the_next_one_find_out():
+def test_after_a_probe_that_could_not_be_traced_the_next_one_probes():
     class Span:
         traceparent = None
 
@@ -187,7 +187,7 @@ def test_busy_endpoints_of_one_host_wait_for_each_other_and_all_are_called():
     asyncio.run(main())
 
 
-def test_an_aborted_probe_lets_the_next_one_find_out():
+def test_after_an_aborted_probe_the_next_one_probes():
     async def main():
         async with (
             receiving(http(500)) as receiver,

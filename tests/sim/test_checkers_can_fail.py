@@ -287,7 +287,7 @@ def test_a_key_makes_two(monkeypatch):
     assert re.search("the key", first_violation())
 
 
-def test_dependents_are_not_told(monkeypatch):
+def test_dependents_are_not_released(monkeypatch):
     def release(state):
         state.ended_parents.clear()
 

@@ -126,7 +126,7 @@ def test_the_next_message_of_another_tier_does_not_wait_for_a_permit_it_does_not
     assert [effect.id for effect in applied.effects if isinstance(effect, Deliver)] == ["second"]
 
 
-def test_what_ends_after_the_clock_was_set_back_is_not_forgotten_at_once(rig):
+def test_an_intent_that_ends_after_the_clock_was_set_back_is_not_forgotten_at_once(rig):
     rig.apply(Configure(Settings(retention_ms=DAY_MS, dead_letter_retention_ms=DAY_MS)))
     rig.now_ms += 10 * DAY_MS
     rig.apply(Advance())

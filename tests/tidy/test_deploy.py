@@ -260,7 +260,7 @@ def test_the_service_may_do_no_more_than_it_must():
     assert service["StateDirectory"] in service["Environment"]
 
 
-def test_what_is_secret_is_not_committed():
+def test_secrets_are_not_committed():
     ignored = read(ROOT / ".gitignore").splitlines()
     assert f"deploy/{COMPOSE['secrets']['prometheus-token']['file'].removeprefix('./')}" in ignored
     assert "deploy/.env" in ignored and f"{DataSettings().dir}/" in ignored

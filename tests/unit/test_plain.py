@@ -24,7 +24,7 @@ FORGED = "x\n2030-01-01 00:00:00,000 INFO duetime: all is well\r\x1b[2Jy\u202e"
 @pytest.mark.parametrize(
     "sign", [*C0, *C1, *DIRECTIONS, *SEPARATORS, *SURROGATES], ids=lambda sign: f"{ord(sign):04x}"
 )
-def test_what_a_terminal_acts_upon_is_an_escape(sign):
+def test_terminal_control_characters_are_escaped(sign):
     shown = plain(f"a{sign}b")
     assert shown.isascii() and shown.isprintable() and shown[:2] == "a\\" and shown[-1] == "b"
 

@@ -75,7 +75,7 @@ def test_never_more_at_a_time_than_allowed(server, app, told):
     assert 1 <= most <= 4
 
 
-def test_what_finds_no_room_goes_to_others(server, app, told, tmp_path):
+def test_deliveries_beyond_the_concurrency_go_to_other_workers(server, app, told, tmp_path):
     """A worker of one place holds one delivery of each queue, and gives back what it cannot begin."""
     with WorkerProcess(server, options=("--concurrency", "1", "--queues", "default")) as busy:
         functions.held.options(lease="1h").schedule(told.address, str(tmp_path / "go")).wait()

@@ -26,7 +26,7 @@ def stop_beyond_leases(server, worker: WorkerProcess) -> None:
     worker.signal(signal.SIGCONT)
 
 
-def test_what_a_killed_worker_held_runs_again_with_a_higher_number(server, app, told, tmp_path):
+def test_deliveries_of_a_killed_worker_run_again_with_a_higher_number(server, app, told, tmp_path):
     """Pain 3, flaw 16: killed, and nothing is lost."""
     with WorkerProcess(server) as first:
         handles = functions.held.schedule_many([(told.address, str(tmp_path / "go"))] * 20).wait()
@@ -103,7 +103,7 @@ def test_a_function_that_blocks_the_loop_keeps_its_lease(server, app, told):
 class TestDraining:
     """SIGTERM: finish, hand back, leave."""
 
-    def test_what_runs_is_finished(self, server, app, told, tmp_path):
+    def test_running_functions_are_finished(self, server, app, told, tmp_path):
         with WorkerProcess(server) as worker:
             handle = functions.held.schedule(told.address, str(tmp_path / "go")).wait()
             told.next()
@@ -155,7 +155,7 @@ class TestDraining:
         assert view.status is Status.DEAD_LETTERED
         assert view.last_error is not None and "stopped before it was done" in view.last_error.message
 
-    def test_what_had_not_begun_costs_no_attempt(self, server, app, told):
+    def test_a_delivery_that_had_not_begun_costs_no_attempt(self, server, app, told):
         """Two processes for heavy functions: the others wait in the worker, and go back untouched."""
         options = ("--drain", "0", "--queues", "heavy", "--concurrency", "5")
         with WorkerProcess(server, options=options) as worker:
@@ -179,7 +179,7 @@ class TestDraining:
         assert handle.cancel().wait().status is Status.CANCELED
 
     @pytest.mark.parametrize("function", [functions.blocks_first, functions.thread_first])
-    def test_what_cannot_be_stopped_runs_nowhere_else_before_its_process_has_ended(
+    def test_a_function_that_cannot_be_stopped_runs_nowhere_else_before_its_process_has_ended(
         self, server, app, told, tmp_path, function
     ):
         """And costs no attempt: there is only one."""
@@ -214,7 +214,7 @@ class TestDraining:
         assert handle.view().wait().attempts == 1, "it had been told to stop before"
 
 
-def test_it_connects_again_when_the_server_is_back(server, app, told, tmp_path):
+def test_a_worker_reconnects_when_the_server_is_back(server, app, told, tmp_path):
     """Pain 4: it takes work again after every reconnect."""
     server.stay()
     with WorkerProcess(server) as worker:

@@ -69,7 +69,7 @@ def test_a_worker_that_dies_is_followed_by_another(server, app, told, tmp_path):
             assert second.result(timeout="30s").wait() == 1
 
 
-def test_other_types_and_queues_are_left_alone(server, app, told, clock):
+def test_other_types_and_queues_are_not_taken(server, app, told, clock):
     with WorkerProcess(server, options=("--queues", "default")):
         handle = functions.accounts("a").tell("deposit", told.address, 0).wait()
         functions.told.schedule(told.address).wait().result(timeout="30s").wait()

@@ -57,7 +57,7 @@ def test_a_function_can_schedule_another(worker, app):
     assert app.handle(id).result(WAIT_S).wait() == [5, 1, 1, 5]
 
 
-def test_what_a_function_says_has_its_effect(worker, app):
+def test_reject_snooze_and_errors_have_their_effect(worker, app):
     assert result_of(functions.moody.schedule("snooze")) == "snooze 2 1"
     assert result_of(functions.moody.schedule("fail")) == "fail 2 2"
     error = error_of(functions.moody.schedule("reject"))

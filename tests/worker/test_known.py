@@ -119,6 +119,6 @@ def test_where_workers_disagree_nothing_is_checked(server, client, tmp_path):
         client.create(task={"name": "add"}, payload=[[1, 2]], delay_ms=60_000).wait()
 
 
-def test_what_the_app_sends_is_taken(server, app):
+def test_payloads_encoded_by_the_app_are_accepted(server, app):
     with WorkerProcess(server):
         assert functions.add.schedule(1, b=True).wait().result(timeout="30s").wait()[0] == 2

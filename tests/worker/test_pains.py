@@ -89,7 +89,7 @@ def test_flaw_18_two_workers_never_run_one_delivery_and_a_dead_one_is_followed(s
         assert handle.result(timeout="30s").wait() == again["delivery"]
 
 
-def test_flaw_19_an_error_of_the_function_is_its_own_and_runs_it_no_more_often_than_was_said(server, app):
+def test_flaw_19_an_error_of_a_function_is_not_a_connection_error_and_obeys_its_retry_limit(server, app):
     """Also one that looks like a broken connection."""
     with WorkerProcess(server):
         handle = functions.breaks.schedule().wait()
@@ -98,7 +98,7 @@ def test_flaw_19_an_error_of_the_function_is_its_own_and_runs_it_no_more_often_t
         assert handle.view().wait().attempts == handle.view().wait().delivery == 1
 
 
-def test_flaw_20_a_server_that_is_gone_is_an_error_and_not_a_wait_without_end(server, app):
+def test_flaw_20_an_unreachable_server_is_an_error_and_not_an_endless_wait(server, app):
     server.kill()
     call = functions.add.schedule(1, 2)
     with pytest.raises(Exception, match=r"cannot be reached|refused|Unreachable"):

@@ -63,7 +63,7 @@ def test_many_progress_reports_are_sent_as_few_messages(worker, server, app, tol
     ],
     ids=["coroutine", "thread", "process"],
 )
-def test_what_a_function_logs_is_kept_with_its_intent(worker, app, function, lines):
+def test_log_lines_of_a_function_are_kept_with_its_intent(worker, app, function, lines):
     handle = function.schedule("x").wait()
     handle.result(timeout="30s").wait()
     kept = handle.logs().wait()

@@ -16,7 +16,7 @@ LEASE_S = 1.0
 
 
 @pytest.mark.parametrize("guarantee", ["AT_MOST_ONCE", "AT_LEAST_ONCE"])
-def test_what_a_live_worker_holds_is_not_taken_from_it(server, app, told, tmp_path, guarantee):
+def test_a_live_worker_keeps_its_deliveries(server, app, told, tmp_path, guarantee):
     held = functions.held.options(lease=f"{LEASE_S}s", guarantee=guarantee)
     with WorkerProcess(server):
         handle = held.schedule(told.address, str(tmp_path / "go")).wait()
@@ -28,7 +28,7 @@ def test_what_a_live_worker_holds_is_not_taken_from_it(server, app, told, tmp_pa
     assert [each["event"] for each in told.rest()] == ["ended"]
 
 
-def test_what_a_worker_runs_through_a_restart_is_still_its_own_after_the_lease(server, app, told, tmp_path):
+def test_a_worker_keeps_its_delivery_through_a_restart_longer_than_the_lease(server, app, told, tmp_path):
     """It comes back under another name, and its signs of life count for the earlier one, too."""
     server.stay()
     lease_ms = 6_000  # time enough to come back

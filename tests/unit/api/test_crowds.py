@@ -38,7 +38,7 @@ def test_too_many_parts_are_refused_before_they_are_parsed(kind, body):
         read(kind, body)
 
 
-def test_what_is_not_too_many_is_parsed():
+def test_a_message_within_the_limits_is_parsed():
     new = intents_pb2.NewIntent(
         delay_ms=1, stream=intents_pb2.Stream(name="s"), payload=b"[" + b"1," * 50_000
     )

@@ -24,7 +24,7 @@ def test_a_name_belongs_to_the_token_it_was_given_to():
     assert consumer_names.own(given, "") == (nobodys,)
 
 
-def test_what_a_client_calls_itself_does_not_make_a_name_its_own():
+def test_a_client_cannot_take_the_name_of_another_consumer():
     mine = consumer_names.new("w", "mine")
     assert consumer_names.own([consumer_names.new(mine, "theirs")], "mine") == ()
 
@@ -35,6 +35,6 @@ def test_the_newest_of_too_many_names_count():
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, "a\nb"])
-def test_what_cannot_be_shown_is_no_name(name):
+def test_names_that_cannot_be_shown_are_refused(name):
     with pytest.raises(InvalidField):
         consumer_names.new(name, "")

@@ -279,7 +279,7 @@ def waits(me: Subscriber, seconds: float) -> None:
         entry.put_s -= seconds
 
 
-def test_what_a_delivery_waited_here_is_added_to_what_it_waited_there():
+def test_waiting_time_in_the_channel_and_in_the_worker_is_added_up():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("a", "b", "back")
@@ -306,7 +306,7 @@ def test_who_needs_no_outcome_has_waited_until_it_was_written():
     run(test)
 
 
-def test_what_was_written_a_while_ago_has_begun():
+def test_a_delivery_written_a_while_ago_has_begun():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("a", "b", "c")

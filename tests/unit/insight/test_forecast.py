@@ -74,7 +74,7 @@ def test_too_much_for_its_permits_is_late(tmp_path):
     run(main())
 
 
-def test_what_goes_in_batches_takes_little_of_a_permit(tmp_path):
+def test_batched_callbacks_take_a_part_of_a_permit(tmp_path):
     async def main():
         async with world(tmp_path, permits=(200, 150, 50, 50, 1)) as w:
             await w.many("first", 1, tier=Tier.ECONOMY, target=Callback("http://x", batch=True))
@@ -89,7 +89,7 @@ def test_what_goes_in_batches_takes_little_of_a_permit(tmp_path):
     run(main())
 
 
-def test_what_is_pulled_goes_by_its_workers(tmp_path):
+def test_a_forecast_of_a_pulled_queue_follows_its_workers(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.engine.ask(Demand("w1", "stream:news", 2))

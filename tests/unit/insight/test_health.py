@@ -153,7 +153,7 @@ def test_an_anomaly_that_returns_while_it_ends_keeps_its_start():
     assert listener.codes(QUIET, rule.until_ms - 1) == ["LATE"]
 
 
-def test_what_was_over_at_once_is_not_worth_a_word():
+def test_a_short_anomaly_is_not_reported():
     listener, rule = Listener(), BY_CODE["LATE"]
     listener.hears(late(20.0))
     assert listener.codes(QUIET, 1_000) == []
@@ -189,7 +189,7 @@ def test_quiet_is_healthy_for_ever():
     assert health.narrative.startswith("On time: nothing was due in the last minutes; 0 deliveries under way")
 
 
-def test_what_is_degraded_does_not_begin_with_on_time():
+def test_a_degraded_summary_does_not_begin_with_on_time():
     listener = Listener()
     waits = replace(QUIET, due=1, unserved={"task:mail": 1})
     assert listener.hears(waits).narrative.startswith("Up: no lateness was measured in the last minutes; ")
@@ -312,7 +312,7 @@ def test_a_handful_is_called_that():
     assert "samples" not in Narrator(ManualClock(), Meter()).judge(late(7.0, count=100)).narrative
 
 
-def test_what_is_held_back_is_not_on_time(tmp_path):
+def test_held_back_work_is_not_on_time(tmp_path):
     """Ten callbacks that the breaker holds back, never called, four seconds after their time."""
 
     async def main():

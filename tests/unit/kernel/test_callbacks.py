@@ -105,7 +105,7 @@ def test_a_receiver_may_say_that_it_is_too_late():
     assert bench.intent("y").status.name == "DEAD_LETTERED"
 
 
-def test_what_is_packed_is_still_counted_after_a_restart():
+def test_packed_callbacks_are_counted_after_a_restart():
     bench = sized(2, pack=3)
     many(bench, "b", 5, to("a", batch=True))
     bench.save()

@@ -192,7 +192,7 @@ def test_who_may_not_join():
     assert rare(bench).joined == 3
 
 
-def test_what_was_made_before_is_given_back():
+def test_an_existing_group_is_returned():
     bench = Bench()
     ids = group(bench, 2)
     again = replies(bench.submit("g", ties=Ties(members=2), fingerprint=7))

@@ -52,7 +52,7 @@ def test_attempts_and_their_reasons_are_kept():
     assert [e.delivery for e in entries_of(bench.intent("a")) if e.status.name == "DISPATCHING"] == [1, 2, 3]
 
 
-def test_what_people_did_is_kept():
+def test_cancel_fire_and_patch_are_in_the_history():
     bench = Bench()
     bench.submit("a", delay=5_000)
     bench.patch("a", priority=1)

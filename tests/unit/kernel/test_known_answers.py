@@ -116,7 +116,7 @@ def test_it_is_what_the_kernel_answers(bench: Bench, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_may_change_something_is_not_known(bench: Bench, name: str) -> None:
+def test_a_command_that_may_change_something_has_no_known_answer(bench: Bench, name: str) -> None:
     before = state_of(bench)
     assert known_answers.answer(bench.state, UNKNOWN[name], T0) is None
     assert state_of(bench) == before

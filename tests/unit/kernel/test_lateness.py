@@ -49,7 +49,7 @@ def test_a_reported_wait_is_at_most_the_time_that_passed():
     assert late(bench) == (100, 0)
 
 
-def test_what_was_held_back_is_late_since_it_was_first_due():
+def test_a_held_back_delivery_is_late_since_it_was_first_due():
     """The breaker holds the call back, and hands the delivery back: it was not called yet."""
     bench = Bench()
     bench.submit("a")

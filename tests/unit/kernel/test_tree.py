@@ -105,7 +105,7 @@ def test_a_tree_from_a_member_leaves_its_callback_to_its_own_rule():
     assert bench.statuses("g", "g.1") == ["BLOCKED", "DISPATCHING"]
 
 
-def test_what_is_left_of_a_group_can_be_cancelled_after_its_callback_has_ended():
+def test_remaining_members_can_be_cancelled_after_the_callback_has_ended():
     bench = Bench()
     group(bench, 2)
     bench.settle("g.0", Rejected("x", "y"))

@@ -141,7 +141,7 @@ def test_unfinished_segments_and_foreign_files_do_no_harm() -> None:
         ({segment_name(1_880): b""}, f"{segment_name(1_880)} at 0: 0 bytes"),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_damage_with_its_place(changes: dict[str, bytes | None], text: str) -> None:
+def test_missing_parts_are_damage_with_their_place(changes: dict[str, bytes | None], text: str) -> None:
     with pytest.raises(Damaged, match=text):
         reopened_with(changes)
 

@@ -46,7 +46,7 @@ def test_a_holder_without_a_written_name_still_holds_the_lock(text: bytes) -> No
         hold(disk, "log")
 
 
-def test_what_a_dead_holder_left_is_overwritten() -> None:
+def test_the_lock_file_of_a_dead_holder_is_overwritten() -> None:
     disk = FaultyDisk()
     disk.put("log/lock", b"x" * 500)
     hold(disk, "log")

@@ -76,7 +76,7 @@ def test_a_body_over_the_limit_is_not_encoded() -> None:
         (resealed(encode(0, 0, FRAME), {HEADER_BYTES - 8: 0x7F}), "over the limit"),
     ],
 )
-def test_what_is_not_a_frame_is_damage_with_its_place(data: bytes, text: str) -> None:
+def test_bytes_that_are_no_frame_are_damage_with_their_place(data: bytes, text: str) -> None:
     with pytest.raises(Damaged, match=f"^here.*{text}" if not text.startswith("here") else text):
         decode(data, "here")
 

@@ -40,7 +40,7 @@ def test_an_old_log_gets_one_and_power_loss_does_not_take_it() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"x" * 32, b"a" * 31, b"a" * 40])
-def test_what_is_no_id_is_damage(text: bytes) -> None:
+def test_an_invalid_id_is_damage(text: bytes) -> None:
     disk = FaultyDisk()
     disk.put("log/id", text)
     with pytest.raises(Damaged, match="log/id"):

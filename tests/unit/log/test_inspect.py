@@ -128,7 +128,7 @@ def test_a_bad_header_of_the_newest_is_damage(disk: FaultyDisk) -> None:
     assert [(each.file, each.offset) for each in verify("log", disk)] == [(segment_name(1_880), 0)]
 
 
-def test_what_cannot_be_read_is_damage(disk: FaultyDisk) -> None:
+def test_an_unreadable_segment_is_damage(disk: FaultyDisk) -> None:
     for number in range(1, 60):
         disk.errors = {len(disk.operations) + number: errno.EIO}
         before = len(disk.operations)
@@ -219,7 +219,7 @@ def moving(cut_at: int = 1 << 40) -> tuple[Moving, FileLog]:
 
 
 @pytest.mark.parametrize("cut_at", [1 << 40, 0, 1_442, 1_500, 1_542, 1_700, 1_911])
-def test_what_a_writer_adds_during_the_look_is_not_damage(cut_at: int) -> None:
+def test_frames_written_during_a_scan_are_not_damage(cut_at: int) -> None:
     """Three frames end at 1,442; the fourth, which comes during the first read, at 1,912."""
     disk, _ = moving(cut_at)
     assert verify("log", disk) == []

@@ -107,7 +107,7 @@ def test_a_walk_notices_a_file_that_ends_too_early() -> None:
         walked(data[:-1], end=len(data))
 
 
-def test_what_the_medium_cannot_read_is_damage_with_its_place() -> None:
+def test_a_read_error_is_damage_with_its_place() -> None:
     disk = FaultyDisk()
     disk.put("s", segment([b"a"]))
     file = disk.open_to_read("s")

@@ -10,7 +10,7 @@ from duetime.log.synced_marker import SyncedMarker, read_mark
 from duetime.testing.disk import FaultyDisk
 
 
-def test_what_was_written_is_read_by_anyone() -> None:
+def test_a_written_marker_is_read() -> None:
     disk = FaultyDisk()
     mark = SyncedMarker(disk, "log")
     assert mark.read() == 0
@@ -22,7 +22,7 @@ def test_what_was_written_is_read_by_anyone() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 11, b"\0" * 7 + b"\1" + b"\0" * 4, b"x" * 12])
-def test_what_is_no_mark_proves_nothing(data: bytes) -> None:
+def test_an_invalid_marker_proves_nothing(data: bytes) -> None:
     disk = FaultyDisk()
     disk.put("log/synced", data)
     assert SyncedMarker(disk, "log").read() == read_mark(disk, "log") == 0

@@ -121,7 +121,7 @@ def test_a_frame_of_another_place_is_damage() -> None:
         end_of(data)
 
 
-def test_what_looks_like_a_header_but_is_none_proves_nothing() -> None:
+def test_bytes_that_only_look_like_a_header_prove_nothing() -> None:
     data = newest([0, 0, 0])
     data[sector_inside(1)] = bytes(512)
     # A frame copied into a body: its header is whole, but of another place.

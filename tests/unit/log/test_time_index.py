@@ -98,7 +98,7 @@ class VanishingDisk(RealDisk):
         raise FileNotFoundError(path)
 
 
-def test_what_is_trimmed_meanwhile_is_passed_over(tmp_path):
+def test_segments_trimmed_during_a_search_are_skipped(tmp_path):
     written(tmp_path, [1_000], [b"x"])
     assert spans(tmp_path, VanishingDisk()) == []
     assert seek(tmp_path, 2_000, VanishingDisk()) is None

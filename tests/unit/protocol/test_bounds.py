@@ -178,7 +178,7 @@ def test_a_command_that_changes_an_intent(command, good):
     assert (bounds.command(command) is None) is good
 
 
-def test_what_is_not_replicated_is_not_promised():
+def test_replicated_is_refused_without_replication():
     """The same sentence for an intent and for what a schedule makes: all doors ask here."""
     terms = replace(TERMS, ack=AckLevel.REPLICATED)
     assert bounds.terms(terms) == bounds.NOT_REPLICATED

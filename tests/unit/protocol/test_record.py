@@ -67,7 +67,7 @@ commands = st.one_of(
 
 
 @given(st.lists(commands, max_size=5))
-def test_what_is_written_is_read(batch):
+def test_a_written_record_is_read_back(batch):
     assert codec.decode(codec.encode(batch)) == tuple(batch)
 
 

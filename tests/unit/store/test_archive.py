@@ -88,7 +88,7 @@ def test_one_moment_is_seen_whatever_is_written_meanwhile(store, archive):
         assert checkpoint.position == 2
 
 
-def test_what_is_being_written_is_still_named_as_changed(store):
+def test_intents_being_written_are_still_changed(store):
     put(store, make(1, 5_000))
     steps = store.checkpoint(moment(1))
     next(steps)()

@@ -71,7 +71,7 @@ def test_a_batch_may_take_more_than_there_is_and_the_next_waits(quotas, clock):
     take(quotas, "a", 1_000)
 
 
-def test_what_was_not_made_is_given_back(quotas, clock):
+def test_quota_of_intents_that_were_not_created_is_returned(quotas, clock):
     paid = take(quotas, "a", 1_000)
     assert isinstance(paid, Paid)
     paid.keep(2)
@@ -107,7 +107,7 @@ def test_never_more_than_the_rate_in_any_window(seed):
             assert tokens < 1 + Fraction(quota.burst * quota.rate, quota.period_ms * MS) * 4_000
 
 
-def test_what_schedules_make_is_paid_by_what_is_asked_for_next():
+def test_intents_of_schedules_are_charged_to_the_next_request():
     now_ns = 0
     quota = Quota(1, 1_000, 3)
     quotas = Quotas(lambda name: quota if name == "a" else None, lambda: now_ns)

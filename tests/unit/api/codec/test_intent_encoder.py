@@ -59,7 +59,7 @@ def test_written_and_shown_are_the_same(its):
         assert shown.keys() == {field.encode_name for field in msgspec.structs.fields(wire.Intent)}
 
 
-def test_what_is_kept_of_terms_is_bounded():
+def test_the_cache_of_terms_is_bounded():
     encoder = IntentEncoder()
     bench = Bench()
     for number in range(5_000):

@@ -27,7 +27,7 @@ def fits(book: Functions, payload: bytes) -> bool:
     return True
 
 
-def test_what_all_say_is_checked_and_what_they_differ_in_is_not():
+def test_payloads_are_checked_only_where_all_workers_agree():
     book = Functions()
     assert fits(book, b'[["x"]]'), "nobody has said anything"
     book.join("v", [function()])
@@ -103,7 +103,7 @@ class TestUnknownMessages:
         assert "take no message 'ad'" in error.message and error.hint == "Its messages are: add, drop."
         assert self.refusal(book, "anything", "order") is None, "nobody speaks of this type"
 
-    def test_what_any_of_the_workers_takes_is_taken(self):
+    def test_a_message_that_any_worker_takes_is_accepted(self):
         book = Functions()
         book.join("old", [function("", "add", "cart")], ["cart"])
         book.join("new", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])

@@ -89,7 +89,7 @@ def test_a_file_is_never_read(form, tmp_path):
         rule({"$ref": form.format(path)})
 
 
-def test_what_only_looks_like_a_reference_is_data():
+def test_data_that_looks_like_a_reference_is_data():
     url = "http://127.0.0.1:1/"
     for schema in (
         {"properties": {"$ref": {"type": "string"}, "$id": {"type": "string"}}},
@@ -112,7 +112,7 @@ def test_thirty_levels_are_fast(word):
     wrong(found, value)
 
 
-def test_what_doubles_with_every_level_is_not_used():
+def test_a_schema_that_doubles_with_every_level_is_not_used():
     rule(doubling(8))
     with pytest.raises(Unusable, match=f"{SCHEMA_NODES_MAX} are allowed"):
         rule(doubling(30))
@@ -159,7 +159,7 @@ def test_a_list_that_refers_to_itself_is_checked_however_long_it_is():
     assert wrong(found, chain) is not None
 
 
-def test_what_branches_while_it_comes_back_is_checked_only_where_it_is_shallow():
+def test_a_branching_recursive_schema_is_checked_only_for_shallow_values():
     branch = {"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x", "y"]}
     found = rule({"anyOf": [branch, branch, {"type": "integer"}]})
     shallow, deep = {"x": "no"}, _nested("no", 30)
@@ -189,7 +189,7 @@ def test_a_large_payload_is_refused_without_the_place():
         book.check(Task("f"), json.dumps(many).encode())
 
 
-def test_what_could_hold_the_loop_is_not_checked():
+def test_a_check_that_could_block_the_loop_is_skipped():
     found = rule({"type": "array", "items": {"enum": list(range(4_000))}})
     assert wrong(found, [-1] * 10) is not None
     assert wrong(found, [-1] * 10_000) is None

@@ -55,7 +55,7 @@ def test_too_many_parts_are_refused_before_they_are_made(name):
         b'{"members":[' + b",".join([INTENT + b"}"] * BATCH_CREATE_MAX) + b"]}",
     ],
 )
-def test_what_is_not_too_many_is_read(body):
+def test_a_body_within_the_limits_is_read(body):
     check_parts(body)
     check_parts(Raw(body))
 

@@ -66,7 +66,7 @@ def test_one_host(hosts, version, error):
         (b"new-word", ForeignPage),
     ],
 )
-def test_what_the_browser_says_of_the_site(site, error):
+def test_requests_are_judged_by_the_site_that_the_browser_names(site, error):
     assert judged(HOST, (b"sec-fetch-site", site)) is error
 
 
@@ -124,6 +124,6 @@ def test_the_setting_lists_names():
 
 
 @pytest.mark.parametrize("wrong", ["*", "*.example.com", "http://duetime", "duetime:7928", "a b", "ok,a/"])
-def test_what_could_never_be_a_host_is_refused(wrong):
+def test_an_invalid_host_is_refused(wrong):
     with pytest.raises(BadConfig, match="is not a host name"):
         names_in(wrong)

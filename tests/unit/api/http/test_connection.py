@@ -361,7 +361,7 @@ def test_a_head_is_limited_however_it_arrives(pieces):
 
 
 @pytest.mark.parametrize("more", [b"GET /behind HTTP/1.1\r\nhost: x\r\n\r\n", b"GET /be", b"garbage\r\n\r\n"])
-def test_what_comes_behind_the_last_request_is_ignored(more):
+def test_bytes_after_the_last_request_are_ignored(more):
     async def main() -> None:
         paths = []
 

@@ -149,7 +149,7 @@ class TestErrors:
             ({"role": None, "write": True}, {"400", "403", "409", "413", "422", "500"}),
         ],
     )
-    def test_what_any_route_of_its_kind_may_say(self, more, statuses):
+    def test_common_errors_are_documented_for_every_route(self, more, statuses):
         assert set(operation(**more)["responses"]) == {"200", *statuses}
 
     def test_a_status_that_is_an_answer_and_a_refusal(self):

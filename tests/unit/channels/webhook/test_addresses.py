@@ -108,7 +108,7 @@ def test_other_addresses_and_names(host):
     assert refused(host) is None
 
 
-def test_what_a_name_resolves_to_is_judged():
+def test_resolved_addresses_are_checked():
     async def main():
         guarded, open_ = GuardedResolver(True), GuardedResolver(False)
         found = await guarded.resolve("localhost", 80)

@@ -78,5 +78,5 @@ def test_a_silent_endpoint_at_its_share_is_held_back_ever_longer():
     assert shop.shares.silent(200.0) == [], "alone, and it answers"
 
 
-def test_what_a_host_gets_of_a_tier_is_what_the_kernel_gives_it():
+def test_the_channels_share_of_a_host_equals_the_kernels():
     assert [host_share(tier) for tier in range(5)] == [Permits(each).share for each in TIER_PERMITS]

@@ -30,7 +30,7 @@ def test_a_target(text, target):
 
 
 @pytest.mark.parametrize("text", ["x", "task:", "stream:", "entity:A/1", "entity:A//m", "ftp://x"])
-def test_what_is_no_target_is_refused(text):
+def test_an_invalid_target_is_refused(text):
     with pytest.raises(typer.BadParameter, match="is not a target"):
         options.target_of(text, {})
 
@@ -120,7 +120,7 @@ def test_options_become_fields(given: dict[str, Any], fields: dict[str, Any]):
 
 
 @pytest.mark.parametrize("limit", ["t", "=20/s", "t=", "t=fast", "t=20/s,x"])
-def test_what_is_no_limit_is_refused(limit):
+def test_an_invalid_limit_is_refused(limit):
     with pytest.raises(typer.BadParameter, match="is not a limit"):
         options.new_fields({"limit": [limit]})
 

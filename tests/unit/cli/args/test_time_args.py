@@ -58,7 +58,7 @@ def test_a_moment(text, expected):
         "9:00 Mars/Olympus", "9:00 ../etc", "tomorrow 9:00 extra Europe/Paris", "-5",
     ],
 )  # fmt: skip
-def test_what_is_no_moment_is_refused_with_a_hint(text):
+def test_an_invalid_time_is_refused_with_a_hint(text):
     with pytest.raises(InvalidField) as caught:
         time_args.moment(text, NOW_MS)
     assert caught.value.hint
@@ -72,7 +72,7 @@ def test_a_length_of_time(text, millis):
 
 
 @pytest.mark.parametrize("text", ["", "-5", "soon", "1900000000", "5 parsecs", "1e3"])
-def test_what_is_no_length_of_time_is_refused(text):
+def test_an_invalid_duration_is_refused(text):
     with pytest.raises(InvalidField, match="not a duration"):
         time_args.length(text)
 

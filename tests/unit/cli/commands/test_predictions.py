@@ -40,6 +40,6 @@ def test_nothing_known_yet(capsys):
 
 
 @pytest.mark.parametrize("detail", ["", "its process is gone"])
-def test_what_is_wrong_is_said(detail):
+def test_the_state_of_a_model_is_shown_with_its_detail(detail):
     assert model(ModelForecast("DOWN", detail)) == f"The model is DOWN{'; ' + detail if detail else ''}."
     assert gained(None).startswith("Too few intents")

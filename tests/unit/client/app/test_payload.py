@@ -94,7 +94,7 @@ def test_what_may_be_meant_is_left_to_the_function(place, value):
     Signature(many, "f").encode([*args, "not looked at"], {"h": "text"})
 
 
-def test_what_cannot_be_written_is_named():
+def test_an_argument_that_cannot_be_encoded_is_named():
     with pytest.raises(InvalidField, match="Argument 1 of f cannot be stored: object"):
         Signature(plain, "f").encode((object(),), {})
     with pytest.raises(InvalidField, match="Argument 'b' of f"):
@@ -119,7 +119,7 @@ def test_results():
 
 
 @pytest.mark.parametrize("wrong", [nan, inf, [nan], {"deep": [{"er": -inf}]}])
-def test_what_json_does_not_have_is_refused_with_its_place(wrong):
+def test_values_without_a_json_form_are_refused_with_their_place(wrong):
     def function(a: Any, b: Any = None) -> None: ...
 
     signature = Signature(function, "f")

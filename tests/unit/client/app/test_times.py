@@ -33,7 +33,7 @@ def test_a_delay(said, meant):
 @pytest.mark.parametrize(
     "said", ["", "soon", "5", "5 parsecs", "1h!", -1, "-5s", float("inf"), float("nan"), True, None, []]
 )
-def test_what_is_no_delay_is_refused(said):
+def test_an_invalid_delay_is_refused(said):
     with pytest.raises(InvalidField) as caught:
         delay_ms(said)
     assert "30d" in caught.value.hint
@@ -57,7 +57,7 @@ def test_a_moment(said, meant):
 @pytest.mark.parametrize(
     "said", ["tomorrow", "2030-01-01T00:00:00", datetime(2030, 1, 1), 1_893_456_000_000, True, None]
 )
-def test_what_is_no_moment_is_refused(said):
+def test_an_invalid_time_is_refused(said):
     """A moment without a zone is none; milliseconds in place of seconds are a mistake."""
     with pytest.raises(InvalidField):
         moment_ms(said)

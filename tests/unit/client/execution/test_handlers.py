@@ -48,7 +48,7 @@ class Mute(Exception):
         (Mute(), Failed("RuntimeError", "Mute could not be read: even this fails")),
     ],
 )
-def test_what_an_error_means(raised, outcome):
+def test_the_outcome_of_each_error(raised, outcome):
     async def function():
         raise raised
 
@@ -56,7 +56,7 @@ def test_what_an_error_means(raised, outcome):
 
 
 @pytest.mark.parametrize("raised", [Reject("no such order"), RetryAfter("2s", "no such order")])
-def test_what_a_function_says_itself_is_one_line_of_the_log(raised, caplog):
+def test_an_error_message_is_one_line_of_the_log(raised, caplog):
     async def function():
         raise raised
 

@@ -75,7 +75,7 @@ def test_bytes_are_bounded_too():
     assert len(many.text().encode()) <= ATTEMPT_LOG_BYTES_MAX
 
 
-def test_what_is_logged_goes_with_the_outcome(reports):
+def test_log_lines_go_with_the_outcome(reports):
     handler = LogHandler()
     handler.handle(logging.LogRecord("shop", logging.INFO, "", 0, "sold %d", (7,), None))
     (settlement,) = reports.with_logs([Settlement("i", 3, Done())])
@@ -97,7 +97,7 @@ def test_a_log_line_that_cannot_be_formatted_is_skipped(reports, capsys):
     assert reports.text(("i", 3)) is None
 
 
-def test_what_is_logged_outside_of_a_function_is_not_kept():
+def test_log_lines_outside_of_a_function_are_not_kept():
     LogHandler().handle(logging.LogRecord("shop", logging.INFO, "", 0, "x", (), None))
 
 

@@ -166,7 +166,7 @@ def calls(draw: Any) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
 
 
 @given(calls())
-def test_what_the_client_encodes_for_a_signature_passes(call):
+def test_payloads_encoded_for_a_signature_pass_its_schema(call):
     function, args, kwargs = call
     signature = Signature(function, "f")
     try:
@@ -200,13 +200,13 @@ def test_each_type_alone(kind, values):
         (Literal["a"], "b"), (tuple[int, str], [1]), (Order, {"type": "order"}), (int | None, "x"),
     ],
 )  # fmt: skip
-def test_what_is_plainly_wrong_does_not(kind, value):
+def test_wrong_payloads_do_not_pass_the_schema(kind, value):
     validator = Draft202012Validator(schema_of(Signature(function_of([kind], [...], "e"), "f")))
     assert not validator.is_valid([[value]])
     assert not validator.is_valid([[], {"a0": value}])
 
 
-def test_what_json_schema_cannot_say_is_left_open():
+def test_types_without_a_json_schema_are_left_open():
     validator = Draft202012Validator(schema_of(Signature(function_of([Strange], [...], "e"), "f")))
     assert validator.is_valid([["anything"]])
     odd = Draft202012Validator(schema_of(Signature(function_of([int], [None], "e"), "f")))

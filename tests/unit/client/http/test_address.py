@@ -23,7 +23,7 @@ def test_the_environment_is_used_when_no_address_is_given(monkeypatch):
 @pytest.mark.parametrize(
     "url", ["", "localhost:7928", "ftp://x", "http://", "http://x:port", "http://x?a=1", "/tmp/folder"]
 )
-def test_what_is_no_address_is_refused(url):
+def test_an_invalid_address_is_refused(url):
     with pytest.raises(BadConfig):
         url_of(url)
 
@@ -35,7 +35,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated():
 
 
 @pytest.mark.parametrize("token", ["two words", "line\nbreak", "ünicode"])
-def test_what_is_no_token_is_refused_and_not_repeated(token):
+def test_an_invalid_token_is_refused_and_not_repeated(token):
     with pytest.raises(BadConfig) as caught:
         token_of(token)
     assert token not in str(caught.value)

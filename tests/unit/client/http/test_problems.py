@@ -84,7 +84,7 @@ def test_how_long_to_wait_is_kept():
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>bad gateway</html>", b"{}", b"[1]", b"\xff"])
-def test_what_is_no_problem_is_none(body):
+def test_a_body_that_is_no_problem_is_none(body):
     assert problems.read(body) is None
 
 

@@ -29,7 +29,7 @@ def test_an_id_alone_is_remembered_and_is_no_event():
     assert parser.last_id == "5.0"
 
 
-def test_what_was_half_read_is_forgotten_by_a_new_connection():
+def test_a_partial_event_is_dropped_by_a_new_connection():
     parser = Parser("1.0")
     parsed(parser, "id: 2.0\ndata: x\n\nid: 3.0\nevent: transition\ndata: half")
     assert parser.last_id == "2.0"

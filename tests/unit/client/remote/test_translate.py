@@ -116,7 +116,7 @@ def test_with_a_key_an_id_we_made_is_not_sent():
     }  # fmt: skip
 
 
-def test_what_a_server_cannot_do_is_said():
+def test_a_command_that_a_server_does_not_take_is_refused():
     with pytest.raises(BadTarget, match="bare intent"):
         translate.terms_fields(make_terms(Bare(), Options(), "STANDARD"))
     with pytest.raises(InvalidField, match="interrupted"):

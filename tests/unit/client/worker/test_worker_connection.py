@@ -121,6 +121,6 @@ def test_it_is_found_from_the_address_of_the_server(url, port, address):
 
 
 @pytest.mark.parametrize("url", ["", "jobs", "ftp://jobs", "grpc://jobs", "http://jobs:port", "http://"])
-def test_what_is_no_address_is_refused(url):
+def test_an_invalid_address_is_refused(url):
     with pytest.raises(BadConfig):
         address_of(url, None)

@@ -11,7 +11,7 @@ def terms(number: int, body: bytes | None = None) -> Terms:
     return Terms(Callback(f"http://h/{number}", body=body), "callback:h")
 
 
-def test_what_says_the_same_is_one():
+def test_equal_terms_are_found_as_one():
     known = Catalog()
     first = known.find(terms(1))
     assert known.find(terms(1)) is first and known.find(first.terms) is first

@@ -46,7 +46,7 @@ def test_beyond_the_limit_no_large_payload_is_taken_until_some_are_gone(tmp_path
     run(main())
 
 
-def test_what_is_far_away_costs_memory_only_until_the_next_checkpoint(tmp_path, monkeypatch):
+def test_far_intents_cost_memory_only_until_the_next_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(guard, "LARGE_PAYLOADS_BYTES_MAX", 15_000)
 
     async def main():

@@ -58,7 +58,7 @@ def test_entities_of_a_type_share_one(tmp_path):
     run(main())
 
 
-def test_what_failed_or_came_too_late_does_not_count(tmp_path):
+def test_failed_and_late_runs_do_not_count(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await took(w, 100, 3, Task("work"), Failed("x", "no"))

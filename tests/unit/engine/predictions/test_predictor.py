@@ -245,7 +245,7 @@ def test_without_an_answer_the_sketch_says_it(tmp_path):
     run(main())
 
 
-def test_what_is_too_long_is_cut(tmp_path):
+def test_a_prediction_that_is_too_long_is_cut(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             model = w.engine.predictor.model = Said()

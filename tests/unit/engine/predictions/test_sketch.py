@@ -65,7 +65,7 @@ def test_any_number_has_its_place(ms):
     assert found.count == 3 and found.quantile(0.5) is not None
 
 
-def test_what_changed_wins_after_some_thousands():
+def test_a_changed_duration_dominates_after_some_thousand_runs():
     sketch = filled([1_000] * 50_000)
     for _ in range(20_000):
         sketch.add(10)

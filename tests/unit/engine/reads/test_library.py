@@ -146,7 +146,7 @@ def test_a_page_continues_where_it_ended_while_intents_change(tmp_path):
     run(main())
 
 
-def test_what_is_named_twice_is_shown_once_and_hides_nothing(tmp_path, monkeypatch):
+def test_an_intent_found_twice_is_shown_once_and_hides_no_other(tmp_path, monkeypatch):
     """As while a checkpoint is written: what changes meanwhile is of it, and changed."""
 
     async def main():
@@ -242,7 +242,7 @@ def test_a_needle_in_a_haystack_takes_several_requests_and_is_found(tmp_path, mo
     run(main())
 
 
-def test_what_is_forgotten_is_not_shown(tmp_path):
+def test_a_forgotten_intent_is_not_shown(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 5)

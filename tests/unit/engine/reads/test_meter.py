@@ -192,7 +192,7 @@ def test_waiting_for_a_limit_is_counted_apart(tmp_path):
     run(main())
 
 
-def test_what_waits_for_its_entity_or_a_paused_type_needs_no_more_workers(tmp_path):
+def test_messages_waiting_for_an_entity_or_a_paused_type_need_no_more_workers(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             state = w.engine._kernel.state
@@ -279,7 +279,7 @@ def test_an_outcome_from_another_consumer_is_not_counted(tmp_path):
     run(main())
 
 
-def test_what_is_aborted_is_not_remembered(tmp_path):
+def test_an_aborted_delivery_is_forgotten(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 1)
@@ -377,7 +377,7 @@ def test_ack_levels_do_not_matter(tmp_path):
     run(main())
 
 
-def test_what_one_host_gets_follows_the_size_of_the_tier(tmp_path):
+def test_the_share_of_a_host_follows_the_size_of_the_tier(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             assert w.meter.host_share(Tier.STANDARD) == 40

@@ -27,7 +27,7 @@ def test_only_the_delivery_that_is_out_counts():
     assert progress.of(bench.intent("a")) is None, "the next one has said nothing"
 
 
-def test_what_ended_is_swept_out():
+def test_progress_of_ended_deliveries_is_removed():
     bench = Bench(pushed=())
     progress = Progresses(bench.store)
     bench.demand("w", "task:q", 10_000)

@@ -10,7 +10,7 @@ from duetime.protocol.terms import Stream
 from tests.unit.insight.rig import run, world
 
 
-def test_what_a_consumer_holds_and_still_takes(tmp_path):
+def test_the_deliveries_and_credits_of_a_consumer(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             engine = w.engine

@@ -206,7 +206,7 @@ def test_every_counts_from_its_start_or_from_1970():
         ({"every_ms": 0, "cron": "0 0 * * MON#1/2"}, "not a cron rule"),
     ],
 )
-def test_what_is_wrong_with_a_rule(changes, said):
+def test_invalid_rules_are_refused_with_the_reason(changes, said):
     found = problem(replace(hourly(), **changes))
     assert found is None if said is None else said in str(found)
 

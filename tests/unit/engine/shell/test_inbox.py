@@ -35,7 +35,7 @@ def single() -> Iterator[Callable[..., Single]]:
 def nobody(answer: object) -> None: ...
 
 
-def test_what_comes_together_is_one_command_with_each_terms_once(single: Callable[..., Single]) -> None:
+def test_submits_of_one_batch_are_one_command_with_each_terms_once(single: Callable[..., Single]) -> None:
     inbox = Inbox(lambda: None)
     two = Request(Submit((BILL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
     for request in (single(MAIL, "a"), two, single(BILL, "d", AckLevel.DURABLE), single(MAIL, "e")):
@@ -127,7 +127,7 @@ def test_an_item_is_never_larger_on_the_log_than_it_is_counted(item: Item) -> No
     assert len(encode(item)) <= item_bytes(item)
 
 
-def test_what_is_too_large_together_is_written_apart(single: Callable[..., Single]) -> None:
+def test_submits_too_large_for_one_batch_are_written_separately(single: Callable[..., Single]) -> None:
     """Nobody is refused for the size of others."""
     inbox = Inbox(lambda: None)
     requests = [single(MAIL, f"i{number}") for number in range(5)]

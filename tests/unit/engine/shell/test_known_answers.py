@@ -28,7 +28,7 @@ def answered(bench: Bench, batch: Batch, now_ms: int = T0) -> list[Asked]:
     return [request for request, _ in sift(bench.state, batch, now_ms)]
 
 
-def test_what_is_known_is_taken_out():
+def test_known_answers_are_taken_out_of_the_batch():
     bench = Bench()
     bench.submit("there", delay=60_000)
     batch = batch_of(new("there"), new("new"), Cancel("nobody"))

@@ -82,7 +82,7 @@ def test_a_batch_is_one_frame_and_its_records_are_applied_in_order():
         (Submit((terms(),), (Item("a", 0, 1 << 70),)), InvalidField),
     ],
 )
-def test_what_cannot_be_stored_is_refused_before_anything_is_written(command, error):
+def test_a_command_that_cannot_be_stored_is_refused_before_anything_is_written(command, error):
     rig = Rig()
     with pytest.raises(error):
         rig.turn(command)

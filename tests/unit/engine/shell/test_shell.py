@@ -108,7 +108,7 @@ def test_an_empty_inbox_means_that_nothing_is_to_be_done(driver):
 
 
 @pytest.mark.parametrize("ack", [ASYNC, DEFERRED])
-def test_what_needs_no_sync_goes_at_once(driver, ack):
+def test_effects_that_need_no_sync_start_at_once(driver, ack):
     request = driver.submit("a", ack)
     acts = driver.step()
     assert started(acts) == ["a"]
@@ -189,7 +189,7 @@ def test_the_passing_of_time_is_written_when_nothing_else_is(driver):
     assert acts.turn.batch.commands == [Pause("task:default")], "every record lets time pass"
 
 
-def test_what_is_known_needs_no_record(driver):
+def test_a_known_answer_needs_no_record(driver):
     driver.submit("a", delay=60_000)
     driver.step()
     before = driver.pump.position
@@ -232,7 +232,7 @@ def test_without_room_callers_are_refused_and_outcomes_are_kept(driver):
     assert driver.pump.kernel.state.store.get("b") is None
 
 
-def test_what_cannot_be_written_is_refused_and_the_rest_is_taken_again(driver, monkeypatch):
+def test_a_command_too_large_to_write_is_refused_and_the_rest_is_taken_again(driver, monkeypatch):
     monkeypatch.setattr("duetime.engine.shell.inbox.FRAME_BYTES_MAX", 4_000)
     monkeypatch.setattr("duetime.engine.shell.pump.FRAME_BYTES_MAX", 3_000)
     large = driver.ask(Submit((terms(),), (Item("a", 0, T0, b"x" * 5_000),)))

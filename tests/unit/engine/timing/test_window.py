@@ -22,7 +22,7 @@ def counts(w: World) -> list[int]:
     return [found[status.name] for status in (SCHEDULED, DUE, DISPATCHING)]
 
 
-def test_what_came_due_while_the_engine_was_down_is_fetched_in_slices(tmp_path):
+def test_intents_due_during_the_downtime_are_fetched_in_slices(tmp_path):
     async def main():
         clock = ManualClock()
         async with world(tmp_path, clock) as w:
@@ -41,7 +41,7 @@ def test_what_came_due_while_the_engine_was_down_is_fetched_in_slices(tmp_path):
     run(main())
 
 
-def test_what_was_due_when_the_engine_stopped_is_placed_in_slices(tmp_path):
+def test_intents_due_when_the_engine_stopped_are_queued_in_slices(tmp_path):
     async def main():
         clock = ManualClock()
         async with world(tmp_path, clock) as w:
@@ -58,7 +58,7 @@ def test_what_was_due_when_the_engine_stopped_is_placed_in_slices(tmp_path):
     run(main())
 
 
-def test_what_is_due_after_a_leap_of_the_clock_is_fetched_in_slices(tmp_path):
+def test_intents_due_after_a_clock_jump_are_fetched_in_slices(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("cold", COUNT, 24 * HOUR)

@@ -68,7 +68,7 @@ def test_every_record_wakes_what_is_due_not_only_an_advance():
     assert delivered(bench.submit("b", delay=100)) == ["a"]
 
 
-def test_what_wakes_in_one_record_goes_in_the_order_of_its_time():
+def test_intents_woken_by_one_record_go_in_the_order_of_their_times():
     bench = Bench()
     bench.submit("c", delay=300)
     bench.submit("a", delay=100)
@@ -77,7 +77,7 @@ def test_what_wakes_in_one_record_goes_in_the_order_of_its_time():
     assert [bench.intent(id).late_ms for id in "abc"] == [8_900, 8_800, 8_700]
 
 
-def test_what_ends_in_one_record_ends_in_the_order_of_its_time():
+def test_intents_expired_by_one_record_end_in_the_order_of_their_times():
     bench = Bench()
     for id, deadline in (("c", 300), ("a", 100), ("b", 200)):
         bench.submit(id, on=stream(), deadline=deadline)

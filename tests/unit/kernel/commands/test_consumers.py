@@ -198,7 +198,7 @@ def test_a_leaving_consumer_loses_its_deliveries_at_once():
     assert delivered(bench.at(5_000)) == [], "its credits are void"
 
 
-def test_what_a_leaver_held_goes_to_the_others():
+def test_deliveries_of_a_leaving_consumer_go_to_the_others():
     bench = Bench()
     bench.submit("a", on=stream())
     bench.demand("v", LANE)

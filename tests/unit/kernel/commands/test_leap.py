@@ -355,7 +355,7 @@ def test_the_newest_tick_is_shown_though_the_clock_is_not_believed_yet():
     assert table.newest_ms == table.last_ms == T0 + bench.ms
 
 
-def test_what_was_decided_before_the_leap_stays_decided():
+def test_ticks_decided_before_a_leap_stay_decided():
     bench = Bench(retention_ms=0)
     bench.do(PutSchedule(Schedule("s", terms(), every_ms=1_000), T0 + 1_000))
     bench.at(1_000)

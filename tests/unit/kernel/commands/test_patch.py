@@ -44,7 +44,7 @@ def test_a_due_intent_can_be_put_off():
     assert delivered(bench.at(1_000)) == ["a"]
 
 
-def test_what_is_not_named_stays():
+def test_omitted_fields_are_unchanged():
     bench = Bench()
     bench.submit("a", delay=1_000, deadline=5_000, payload=b"1", on=queue("q", tags={"x": "y"}, priority=3))
     before = bench.intent("a").terms
@@ -214,7 +214,7 @@ def test_patching_a_lane_s_only_message_does_not_lose_a_paused_lane():
     assert delivered(bench.at(100)) == ["b"]
 
 
-def test_what_is_put_off_was_never_due_as_far_as_a_reader_sees():
+def test_a_postponed_intent_is_shown_as_never_due():
     bench = Bench()
     bench.submit("a", on=stream())
     bench.patch("a", execute_at_ms=T0 + 1_000)

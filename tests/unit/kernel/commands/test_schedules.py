@@ -149,7 +149,7 @@ def test_queue_one_waits_for_the_end_and_more_are_skipped():
     invariants.check(bench.state)
 
 
-def test_what_was_queued_is_not_refused_when_the_lane_is_full():
+def test_a_queued_tick_is_not_refused_when_the_lane_is_full():
     bench = Bench()
     put(bench, overlap=Overlap.QUEUE_ONE)
     tick(bench, 1000)

@@ -330,7 +330,7 @@ def test_with_one_attempt_a_delivery_that_is_handed_back_is_no_dead_letter():
 @pytest.mark.parametrize(
     "once", [{"guarantee": Guarantee.AT_MOST_ONCE}, {"on_interrupt": OnInterrupt.DEAD_LETTER}]
 )
-def test_what_must_not_run_twice_is_a_dead_letter_when_it_was_stopped_on_purpose_too(once):
+def test_an_at_most_once_run_stopped_on_purpose_is_a_dead_letter(once):
     bench = Bench()
     bench.submit("a", on=terms(**once))
     bench.settle("a", Returned("its worker was stopped"))
@@ -382,7 +382,7 @@ def test_under_the_first_rules_a_lost_delivery_waits_for_its_delay():
 
 
 @pytest.mark.parametrize(("drained", "attempt", "next_ms"), [(True, 1, 0), (False, 2, 0)])
-def test_what_an_engine_ran_when_it_was_told_to_stop_was_handed_back(drained, attempt, next_ms):
+def test_runs_of_a_draining_engine_are_returned(drained, attempt, next_ms):
     bench = Bench()
     bench.submit("a", on=terms(redelivery=TEN_MINUTES))
     if drained:

@@ -81,7 +81,7 @@ def test_when_both_ask_at_once_it_goes_to_one():
     assert given(bench.done("a")) == [("w", "b")]
 
 
-def test_what_is_too_late_is_not_handed_out_and_the_next_goes():
+def test_an_expired_message_is_not_delivered_and_the_next_one_is():
     bench = pulled()
     bench.submit("a", on=entity("e1"), deadline=100)
     bench.submit("b", on=entity("e1"))

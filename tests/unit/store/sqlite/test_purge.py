@@ -113,7 +113,7 @@ def test_claims_for_a_time_stay_as_keys_do(store, path):
     assert purged(store, path, Marks(9_000, 9_000, 0, 1_001)) == []
 
 
-def test_what_is_purged_is_what_is_forgotten(store, path):
+def test_purge_and_forget_agree(store, path):
     """Every kind of end against every kind of mark: the file never loses what the marks still show."""
     seq = 0
     for at_ms in (1_000, 2_000, 3_000):

@@ -104,7 +104,7 @@ def test_a_cold_intent_fires_when_its_window_comes(bench, store):
     assert delivered(bench.at(HOUR)) == ["a"]
 
 
-def test_what_came_into_the_window_is_not_put_off_any_more(bench, store):
+def test_an_intent_in_the_window_is_no_longer_deferred(bench, store):
     bench.submit("a", delay=HOUR)
     assert store.deferred() == 1
     bench.state.timers.extend(T0 + 2 * HOUR, 10)
