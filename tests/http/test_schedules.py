@@ -8,6 +8,7 @@ import pytest
 
 from duetime import App
 from duetime.cli import main as cli
+from duetime.cli.main import main
 from duetime.client.http.client import Client
 from duetime.errors import NoSuchSchedule, RevisionMoved
 from duetime.timefmt import moment_of
@@ -197,3 +198,15 @@ def test_the_command_line(server, id, capsys):
     run("put", id, "stream:s", code=2)
     run("delete", id)
     run("show", id, code=1)
+
+
+def test_the_command_line_prints_schedules_as_they_were_sent(server, id, capsys):
+    options = ["--every", "1h", "--lease", "5s", "--limit", "t=20/s,3", "--json", "--url", server.url]
+    assert main(["schedules", "put", id, "task:x", *options]) == 0
+    put = json.loads(capsys.readouterr().out)
+    assert put["intent"]["leaseMs"] == 5_000
+    assert put["intent"]["limits"] == [{"key": "t", "rate": "20/s", "burst": 1, "concurrency": 3}]
+    assert main(["schedules", "list", "--json", "--url", server.url]) == 0
+    assert put in json.loads(capsys.readouterr().out)["schedules"]
+    assert main(["schedules", "list", "--url", server.url]) == 0
+    assert id in capsys.readouterr().out

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final
 
 from duetime.cli.args import time_args
-from duetime.cli.args.options import option, tags
+from duetime.cli.args.options import option as described
+from duetime.cli.args.options import tags
+from duetime.cli.args.parameters import Command, option, replaced
 from duetime.client.http.requests import Filter
 from duetime.clock import SystemClock
 from duetime.timefmt import moment_of
@@ -15,25 +17,45 @@ WHICH = "Filters"
 
 StatusOption = Annotated[
     list[str] | None,
-    option("--status", "-s", shown="STATUS", said="Filter by status; may be repeated.", group=WHICH),
+    described("--status", "-s", shown="STATUS", said="Filter by status; may be repeated.", group=WHICH),
 ]
-TierOption = Annotated[str | None, option("--tier", shown="TIER", said="Filter by tier.", group=WHICH)]
+TierOption = Annotated[str | None, described("--tier", shown="TIER", said="Filter by tier.", group=WHICH)]
 QueueOption = Annotated[
-    str | None, option("--queue", shown="QUEUE", said="Filter by task queue.", group=WHICH)
+    str | None, described("--queue", shown="QUEUE", said="Filter by task queue.", group=WHICH)
 ]
-TaskOption = Annotated[str | None, option("--task", shown="NAME", said="Filter by task name.", group=WHICH)]
+TaskOption = Annotated[
+    str | None, described("--task", shown="NAME", said="Filter by task name.", group=WHICH)
+]
 EntityOption = Annotated[
     str | None,
-    option("--entity", shown="TYPE|TYPE/ID", said="Filter by entity type, or by one entity.", group=WHICH),
+    described("--entity", shown="TYPE|TYPE/ID", said="Filter by entity type, or by one entity.", group=WHICH),
 ]
 TagOption = Annotated[
     list[str] | None,
-    option("--tag", shown="K=V", said="Filter by tag; may be repeated.", group=WHICH),
+    described("--tag", shown="K=V", said="Filter by tag; may be repeated.", group=WHICH),
 ]
 FromOption = Annotated[
-    str | None, option("--from", shown="TIME", said="Due at or after this time.", group=WHICH)
+    str | None, described("--from", shown="TIME", said="Due at or after this time.", group=WHICH)
 ]
-ToOption = Annotated[str | None, option("--to", shown="TIME", said="Due before this time.", group=WHICH)]
+ToOption = Annotated[str | None, described("--to", shown="TIME", said="Due before this time.", group=WHICH)]
+
+
+_OPTIONS: Final = {
+    "status": StatusOption,
+    "tier": TierOption,
+    "queue": QueueOption,
+    "task": TaskOption,
+    "entity": EntityOption,
+    "tag": TagOption,
+    "since": FromOption,
+    "until": ToOption,
+}
+
+
+def with_filter(*without: str) -> Callable[[Command], Command]:
+    """Gives a command the options of a filter, but these; it gets the filter as `filter`."""
+    options = [option(name, kind) for name, kind in _OPTIONS.items() if name not in without]
+    return lambda command: replaced(command, "filter", options, lambda values: made(**values))
 
 
 def made(

@@ -18,7 +18,8 @@ import msgspec.inspect as types
 import typer
 from msgspec import Struct
 
-from duetime.cli.args import time_args
+from duetime.cli.args import parameters, time_args
+from duetime.cli.args.parameters import Command, replaced
 from duetime.clock import SystemClock
 from duetime.errors import InvalidField
 from duetime.json_types import Json
@@ -104,38 +105,15 @@ class Option(Struct, frozen=True):
 
     def parameter(self) -> inspect.Parameter:
         shown = option(*self.flags, shown=self.metavar, said=self.help, group=self.panel)
-        default: Any = False if self.kind is bool else None
-        kind = bool if self.kind is bool else self.kind | None
-        return inspect.Parameter(
-            self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown]
-        )
+        if self.kind is bool:
+            return parameters.option(self.name, Annotated[bool, shown], False)
+        return parameters.option(self.name, Annotated[self.kind | None, shown])
 
 
-def with_options(*groups: Sequence[Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command these options besides its own parameters; it gets them as `given`."""
-    options = [option for group in groups for option in group]
-    names = {option.name for option in options}
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True)
-        kept = [each for each in own.parameters.values() if each.name != "given"]
-        first = [each for each in kept if each.default is each.empty]
-        last = [each for each in kept if each.default is not each.empty]
-        parameters = [*first, *(option.parameter() for option in options), *last]
-
-        def run(**arguments: Any) -> None:
-            given = {name: arguments.pop(name) for name in names & arguments.keys()}
-            command(given=given, **arguments)
-
-        only = inspect.Parameter.KEYWORD_ONLY
-        run.__signature__ = own.replace(  # type: ignore[attr-defined]  # typer reads it
-            parameters=[each.replace(kind=only) for each in parameters]
-        )
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        run.__doc__, run.__name__, run.__module__ = command.__doc__, command.__name__, command.__module__
-        return run
-
-    return decorate
+def with_options(*groups: Sequence[Option]) -> Callable[[Command], Command]:
+    """Gives a command these options; it gets them as `given`."""
+    options = [option.parameter() for group in groups for option in group]
+    return lambda command: replaced(command, "given", options, dict)
 
 
 def fields(options: Sequence[Option], given: Given) -> Json:

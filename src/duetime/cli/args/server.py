@@ -9,7 +9,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from duetime.cli.args import parameters
 from duetime.cli.args.options import option
+from duetime.cli.args.parameters import Command, replaced
+from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.errors import NoToken
 
@@ -66,11 +69,6 @@ def client(url: str | None, token: str | None, *, as_sent: bool = False) -> Clie
     )
 
 
-def sent(url: str | None, token: str | None, action: Callable[[Client], Awaitable[Any]]) -> bytes:
-    """The answer to one request, as the server sent it."""
-    return bytes(ask(url, token, action, as_sent=True))
-
-
 def ask(
     url: str | None,
     token: str | None,
@@ -89,3 +87,36 @@ def ask(
     except NoToken as error:
         error.hint = NO_TOKEN_HINT  # the server's is for those who write requests
         raise
+
+
+class Ask(Struct, frozen=True):
+    """A server to ask, and whether answers are printed as JSON: what `--url`, `--token`, `--json` say."""
+
+    as_json: bool
+    url: str | None
+    token: str | None
+
+    def __call__(self, action: Callable[[Client], Awaitable[T]], *, as_sent: bool = False) -> T:
+        """Do one thing with the server."""
+        return ask(self.url, self.token, action, as_sent=as_sent)
+
+    def sent(self, action: Callable[[Client], Awaitable[Any]]) -> bytes:
+        """The answer to one request, as the server sent it."""
+        return bytes(self(action, as_sent=True))
+
+    def show(self, action: Callable[[Client], Awaitable[T]], render: Callable[[T], None]) -> None:
+        """Print the answer: as the server sent it with `--json`, otherwise rendered."""
+        found = self(action, as_sent=self.as_json)
+        output.json(found) if self.as_json else render(found)
+
+
+_OPTIONS = (
+    parameters.option("as_json", output.JsonFlag, False),
+    parameters.option("url", UrlOption),
+    parameters.option("token", TokenOption),
+)
+
+
+def asks(command: Command) -> Command:
+    """Gives a command the options of a server; it gets the server as `ask`."""
+    return replaced(command, "ask", _OPTIONS, lambda values: Ask(**values))

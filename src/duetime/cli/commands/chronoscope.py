@@ -17,19 +17,16 @@ LESS = ("borrowed", "lent", "p95 ms")
 WIDE = 104
 
 
-def chronoscope(
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
-) -> None:
+@server.asks
+def chronoscope(ask: server.Ask) -> None:
     """Show engine internals: lateness, load and permits of each tier, lanes, log and store.
 
     Examples:
 
       duetime chronoscope --json
     """
-    answer = server.sent(url, token, lambda client: client.chronoscope())
-    if as_json:
+    answer = ask.sent(lambda client: client.chronoscope())
+    if ask.as_json:
         output.json(msgspec.Raw(answer))
         return
     found: Json = msgspec.json.decode(answer)

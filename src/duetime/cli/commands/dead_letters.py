@@ -28,19 +28,14 @@ YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confi
 
 
 @app.command("list")
+@filters.with_filter("status")
+@server.asks
 def list_(
-    tier: filters.TierOption = None,
-    queue: filters.QueueOption = None,
-    task: filters.TaskOption = None,
-    entity: filters.EntityOption = None,
-    tag: filters.TagOption = None,
-    since: filters.FromOption = None,
-    until: filters.ToOption = None,
+    filter: Filter,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 50,
     every: Annotated[bool, typer.Option("--all", help="No limit: fetch all pages.")] = False,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """List dead letters with their last error, newest first.
 
@@ -48,28 +43,24 @@ def list_(
 
       duetime dead-letters list --queue mail
     """
-    filter = filters.made(None, tier, queue, task, entity, tag, since, until)
     intents.show_list(
+        ask,
         lambda client, limit, cursor: client.dead_letters.list(limit=limit, cursor=cursor, **filter),
-        None if every else limit, as_json, url, token, errors=True,
-    )  # fmt: skip
+        None if every else limit,
+        errors=True,
+    )
 
 
 @app.command()
+@filters.with_filter("status")
+@server.asks
 def revive(
+    filter: Filter,
     ids: IdsArgument = None,
-    tier: filters.TierOption = None,
-    queue: filters.QueueOption = None,
-    task: filters.TaskOption = None,
-    entity: filters.EntityOption = None,
-    tag: filters.TagOption = None,
-    since: filters.FromOption = None,
-    until: filters.ToOption = None,
     every: AllFlag = False,
     limit: LimitOption = 1_000,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Retry many dead letters, each with a new set of attempts.
 
@@ -77,7 +68,6 @@ def revive(
 
       duetime dead-letters revive --task mail.send --limit 100
     """
-    filter = filters.made(None, tier, queue, task, entity, tag, since, until)
     _check(ids, filter, every)
 
     async def run(client: Client) -> Any:
@@ -85,25 +75,20 @@ def revive(
             return await client.dead_letters.revive(ids)
         return await client.dead_letters.revive(limit=limit, **filter)
 
-    _show("revived", server.ask(url, token, run), as_json)
+    _show("revived", ask(run), ask.as_json)
 
 
 @app.command()
+@filters.with_filter("status")
+@server.asks
 def purge(
+    filter: Filter,
     ids: IdsArgument = None,
-    tier: filters.TierOption = None,
-    queue: filters.QueueOption = None,
-    task: filters.TaskOption = None,
-    entity: filters.EntityOption = None,
-    tag: filters.TagOption = None,
-    since: filters.FromOption = None,
-    until: filters.ToOption = None,
     every: AllFlag = False,
     limit: LimitOption = 1_000,
     yes: YesFlag = False,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Delete dead letters permanently.
 
@@ -111,7 +96,6 @@ def purge(
 
       duetime dead-letters purge --to "2030-01-31T00:00Z" --yes
     """
-    filter = filters.made(None, tier, queue, task, entity, tag, since, until)
     _check(ids, filter, every)
     if not yes:
         if not sys.stdin.isatty():
@@ -126,7 +110,7 @@ def purge(
             return await client.dead_letters.purge(ids)
         return await client.dead_letters.purge(limit=limit, **filter)
 
-    _show("purged", server.ask(url, token, run), as_json)
+    _show("purged", ask(run), ask.as_json)
 
 
 def _check(ids: list[str] | None, filter: Filter, every: bool) -> None:

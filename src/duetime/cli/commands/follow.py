@@ -21,6 +21,7 @@ COLOURS = {
 }
 
 
+@server.asks
 def follow(
     intent: Annotated[
         str | None, typer.Option("--intent", "-i", metavar="ID", help="Only events of this intent.")
@@ -35,9 +36,8 @@ def follow(
         typer.Option("--after", metavar="EVENT", help="Resume after this event id."),
     ] = None,
     count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after N events.")] = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Print state transitions as they happen, until Ctrl-C. `--json` prints one JSON object per line.
 
@@ -58,13 +58,13 @@ def follow(
                 if event.gap:
                     output.words("Some events were dropped: the output is incomplete.", style="yellow")
                     continue
-                show(event, as_json)
+                show(event, ask.as_json)
                 number += 1
                 if number == count:
                     return
 
     with contextlib.suppress(KeyboardInterrupt):
-        server.ask(url, token, run)
+        ask(run)
 
 
 def show(event: Transition, as_json: bool) -> None:

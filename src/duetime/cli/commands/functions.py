@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from duetime.cli.args import server
 from duetime.cli.ui import output
+from duetime.client.http.chronoscope_models import FunctionList
 
 
-def functions(
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
-) -> None:
+@server.asks
+def functions(ask: server.Ask) -> None:
     """List the functions of the workers, with their parameters and the workers that have them now.
 
     `--json` includes the JSON Schema that checks payloads when they are submitted.
@@ -19,10 +17,10 @@ def functions(
 
       duetime functions
     """
-    found = server.ask(url, token, lambda client: client.functions(), as_sent=as_json)
-    if as_json:
-        output.json(found)
-        return
+    ask.show(lambda client: client.functions(), _table)
+
+
+def _table(found: FunctionList) -> None:
     rows = [
         (
             each.name if each.entity is None else f"{each.entity}.{each.name}",

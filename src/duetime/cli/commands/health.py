@@ -16,11 +16,11 @@ from duetime.json_types import Json
 COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
 
 
+@server.asks
 def health(
     deep: Annotated[bool, typer.Option("--deep", help="Include the backpressure of each tier.")] = False,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Show whether the server is on time. The exit code is 1 if it is DOWN.
 
@@ -28,9 +28,9 @@ def health(
 
       duetime health && echo on time
     """
-    answer = server.sent(url, token, lambda client: client.health(deep=deep))
+    answer = ask.sent(lambda client: client.health(deep=deep))
     found = msgspec.json.decode(answer, type=Health)
-    if as_json:
+    if ask.as_json:
         output.json(msgspec.Raw(answer))
     else:
         show(found, msgspec.json.decode(answer))

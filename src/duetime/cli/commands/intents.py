@@ -13,8 +13,11 @@ from duetime.cli.args import filters, options, server, time_args
 from duetime.cli.ui import output, render
 from duetime.client.app.call import Call
 from duetime.client.http.client import Client
+from duetime.client.http.requests import Filter
 from duetime.errors import DuetimeError
+from duetime.wire.history import History, Why
 from duetime.wire.intent import Intent
+from duetime.wire.progress import Logs
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The intent's id.")]
 IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="One or more intent ids.")]
@@ -26,11 +29,10 @@ RevisionOption = Annotated[
 ]
 
 
+@server.asks
 def get(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Show all fields of an intent.
 
@@ -38,18 +40,13 @@ def get(
 
       duetime get order-7 --json
     """
-    found = server.ask(url, token, lambda client: client.get(id), as_sent=as_json)
-    if as_json:
-        output.json(found)
-    else:
-        render.intent(found)
+    ask.show(lambda client: client.get(id), render.intent)
 
 
+@server.asks
 def why(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Explain in one sentence why an intent has not run yet, or how it ended.
 
@@ -57,20 +54,19 @@ def why(
 
       duetime why order-7
     """
-    found = server.ask(url, token, lambda client: client.why(id), as_sent=as_json)
-    if as_json:
-        output.json(found)
-        return
+    ask.show(lambda client: client.why(id), _show_why)
+
+
+def _show_why(found: Why) -> None:
     output.text(found.sentence)
     if found.data:
         output.facts({render.words(name): render.cell(value) for name, value in found.data.items()})
 
 
+@server.asks
 def history(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Show every state transition of an intent, with times.
 
@@ -78,19 +74,18 @@ def history(
 
       duetime history order-7
     """
-    found = server.ask(url, token, lambda client: client.history(id), as_sent=as_json)
-    if as_json:
-        output.json(found)
-        return
+    ask.show(lambda client: client.history(id), _show_history)
+
+
+def _show_history(found: History) -> None:
     rows = [(time_args.shown(e.at), e.status, e.delivery or "", e.note or "") for e in found.entries]
     output.table(("time", "status", "delivery", "note"), rows, right=("delivery",))
 
 
+@server.asks
 def logs(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Show the log lines of an intent's newest attempt, after it has ended.
 
@@ -98,10 +93,10 @@ def logs(
 
       duetime logs order-7
     """
-    found = server.ask(url, token, lambda client: client.logs(id), as_sent=as_json)
-    if as_json:
-        output.json(found)
-        return
+    ask.show(lambda client: client.logs(id), _show_logs)
+
+
+def _show_logs(found: Logs) -> None:
     for line in found.lines:
         output.text(line)
     if not found.lines:
@@ -118,23 +113,17 @@ class _Page(Struct, rename="camel"):
     next_cursor: str | None = None
 
 
+@filters.with_filter()
+@server.asks
 def list_(
-    status: filters.StatusOption = None,
-    tier: filters.TierOption = None,
-    queue: filters.QueueOption = None,
-    task: filters.TaskOption = None,
-    entity: filters.EntityOption = None,
-    tag: filters.TagOption = None,
-    since: filters.FromOption = None,
-    until: filters.ToOption = None,
+    filter: Filter,
     order: Annotated[
         str, typer.Option("--order", metavar="newest|due", help="Newest first, or next due first.")
     ] = "newest",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 50,
     every: Annotated[bool, typer.Option("--all", help="No limit: fetch all pages.")] = False,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """List intents.
 
@@ -144,19 +133,17 @@ def list_(
 
       duetime list --order due --from now --to "in 1h" --all --json
     """
-    filter = filters.made(status, tier, queue, task, entity, tag, since, until)
     show_list(
+        ask,
         lambda client, limit, cursor: client.list(order=order, limit=limit, cursor=cursor, **filter),
-        None if every else limit, as_json, url, token,
-    )  # fmt: skip
+        None if every else limit,
+    )
 
 
 def show_list(
-    ask: Callable[[Client, int, str | None], Awaitable[Any]],
+    ask: server.Ask,
+    page_of: Callable[[Client, int, str | None], Awaitable[Any]],
     limit: int | None,
-    as_json: bool,
-    url: str | None,
-    token: str | None,
     *,
     errors: bool = False,
 ) -> None:
@@ -165,19 +152,19 @@ def show_list(
     async def pages(client: Client) -> AsyncIterator[_Page]:
         left, cursor = (1 << 62 if limit is None else limit), None
         while left > 0:
-            page = msgspec.json.decode(await ask(client, min(left, _PAGE_MAX), cursor), type=_Page)
+            page = msgspec.json.decode(await page_of(client, min(left, _PAGE_MAX), cursor), type=_Page)
             left, cursor = left - len(page.items), page.next_cursor
             yield page
             if cursor is None:
                 return
 
     async def show(client: Client) -> None:
-        if as_json:
+        if ask.as_json:
             await _print_pages(pages(client))
         else:
             await _show_pages(pages(client), errors)
 
-    server.ask(url, token, show, as_sent=True)
+    ask(show, as_sent=True)
 
 
 async def _print_pages(pages: AsyncIterator[_Page]) -> None:
@@ -208,13 +195,13 @@ async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:
 # Changes.
 
 
+@server.asks
 def cancel(
     ids: IdsArgument,
     tree: Annotated[bool, typer.Option("--tree", help="Also cancel dependents and group members.")] = False,
     revision: RevisionOption = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Cancel intents, even while they run.
 
@@ -228,15 +215,15 @@ def cancel(
     def stop(client: Client, id: str) -> Call[Intent]:
         return client.cancel(id, tree=tree, expected_revision=revision)
 
-    _each(ids, stop, as_json, url, token)
+    _each(ids, stop, ask)
 
 
+@server.asks
 def fire(
     ids: IdsArgument,
     revision: RevisionOption = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Make scheduled intents due now.
 
@@ -244,17 +231,17 @@ def fire(
 
       duetime fire order-7
     """
-    _each(ids, lambda client, id: client.fire_now(id, expected_revision=revision), as_json, url, token)
+    _each(ids, lambda client, id: client.fire_now(id, expected_revision=revision), ask)
 
 
 @options.with_options(options.REVIVE)
+@server.asks
 def revive(
     ids: IdsArgument,
     given: options.Given,
     revision: RevisionOption = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Retry dead letters, each with a new set of attempts.
 
@@ -265,19 +252,17 @@ def revive(
       duetime revive order-7 --in 1h --payload @corrected.json
     """
     changes = options.changed_fields(given, options.REVIVE)
-    _each(
-        ids, lambda client, id: client.revive(id, expected_revision=revision, **changes), as_json, url, token
-    )
+    _each(ids, lambda client, id: client.revive(id, expected_revision=revision, **changes), ask)
 
 
 @options.with_options(options.PATCH)
+@server.asks
 def patch(
     ids: IdsArgument,
     given: options.Given,
     revision: RevisionOption = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Change intents that wait. Options that are not given stay as they are.
 
@@ -290,18 +275,10 @@ def patch(
     changes = options.changed_fields(given, options.PATCH)
     if not changes:
         raise typer.BadParameter("nothing is to be changed: give at least one option")
-    _each(
-        ids, lambda client, id: client.patch(id, expected_revision=revision, **changes), as_json, url, token
-    )
+    _each(ids, lambda client, id: client.patch(id, expected_revision=revision, **changes), ask)
 
 
-def _each(
-    ids: list[str],
-    change: Callable[[Client, str], Awaitable[Any]],
-    as_json: bool,
-    url: str | None,
-    token: str | None,
-) -> None:
+def _each(ids: list[str], change: Callable[[Client, str], Awaitable[Any]], ask: server.Ask) -> None:
     """Change the intents one by one. An error is printed, and the others continue."""
 
     async def run(client: Client) -> None:
@@ -315,7 +292,7 @@ def _each(
                 output.words(f"{id}: {error.message}", style="red")
                 failure, failures = error, failures + 1
                 continue
-            if as_json:
+            if ask.as_json:
                 output.json_line(found)
             else:
                 output.text(f"{found.intent_id}  {found.status}")
@@ -323,4 +300,4 @@ def _each(
             failure.message = f"{failures} of {len(ids)} could not be changed."
             raise failure
 
-    server.ask(url, token, run, as_sent=as_json)
+    ask(run, as_sent=ask.as_json)

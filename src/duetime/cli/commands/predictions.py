@@ -12,19 +12,16 @@ from duetime.cli.ui import output
 from duetime.client.http.prediction_models import Autoscale, Gain, ModelForecast, Predictions
 
 
-def predictions(
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
-) -> None:
+@server.asks
+def predictions(ask: server.Ask) -> None:
     """Show the duration of each function, the accuracy of predictions, and the gain of ordering by them.
 
     Examples:
 
       duetime predictions
     """
-    answer = server.sent(url, token, lambda client: client.predictions())
-    if as_json:
+    answer = ask.sent(lambda client: client.predictions())
+    if ask.as_json:
         output.json(msgspec.Raw(answer))
         return
     show(msgspec.json.decode(answer, type=Predictions))
@@ -76,6 +73,7 @@ def model(found: ModelForecast) -> str:
     return f"{words}{'; ' + found.detail if found.detail else ''}."
 
 
+@server.asks
 def autoscale(
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only this queue.")] = None,
     target: Annotated[
@@ -84,9 +82,8 @@ def autoscale(
             "--target", metavar="SECONDS", min=1, help="Target time to finish the backlog (default: 60)."
         ),
     ] = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Show the backlog of each queue, its expected duration, and the number of workers it needs.
 
@@ -94,8 +91,8 @@ def autoscale(
 
       duetime autoscale --queue mail --target 30
     """
-    answer = server.sent(url, token, lambda client: client.autoscale(queue, target_seconds=target))
-    if as_json:
+    answer = ask.sent(lambda client: client.autoscale(queue, target_seconds=target))
+    if ask.as_json:
         output.json(msgspec.Raw(answer))
         return
     found = msgspec.json.decode(answer, type=Autoscale)

@@ -29,11 +29,11 @@ NameArgument = Annotated[
 
 
 @app.command("list")
+@server.asks
 def list_(
     every: Annotated[bool, typer.Option("--all", help="Include the queues of single entities.")] = False,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """List queues that have intents, have consumers, are paused, or have limits.
 
@@ -41,8 +41,8 @@ def list_(
 
       duetime queues list
     """
-    shown = server.ask(url, token, lambda client: _shown(client, every))
-    if as_json:
+    shown = ask(lambda client: _shown(client, every))
+    if ask.as_json:
         output.json(shown)
     elif shown:
         _table(msgspec.convert(shown, list[Lane]))
@@ -55,6 +55,7 @@ async def _shown(client: Client, every: bool) -> list[Json]:
 
 
 @app.command("set")
+@server.asks
 def set_(
     name: NameArgument,
     concurrency: Annotated[
@@ -83,9 +84,8 @@ def set_(
             "--order", metavar="fifo|expected|shadow", help="Order of arrival, or shortest expected first."
         ),
     ] = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Change the limits of a queue immediately. Omitted options stay; `none` removes a limit.
 
@@ -114,15 +114,14 @@ def set_(
         changes["order"] = order.upper()
     if not changes:
         raise typer.BadParameter("nothing to change: use --concurrency, --rate, --burst, --depth ...")
-    _change(name, changes, as_json, url, token)
+    _change(name, changes, ask)
 
 
 @app.command()
+@server.asks
 def pause(
     name: NameArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Stop deliveries from a queue. Running intents continue; new intents are accepted. Survives restarts.
 
@@ -130,15 +129,14 @@ def pause(
 
       duetime queues pause mail
     """
-    _change(name, {"paused": True}, as_json, url, token)
+    _change(name, {"paused": True}, ask)
 
 
 @app.command()
+@server.asks
 def resume(
     name: NameArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Resume deliveries from a queue.
 
@@ -146,7 +144,7 @@ def resume(
 
       duetime queues resume mail
     """
-    _change(name, {"paused": False}, as_json, url, token)
+    _change(name, {"paused": False}, ask)
 
 
 def lane_of(name: str) -> str:
@@ -154,13 +152,9 @@ def lane_of(name: str) -> str:
     return name if name.partition(":")[0] in KINDS and ":" in name else f"task:{name}"
 
 
-def _change(name: str, changes: LaneChanges, as_json: bool, url: str | None, token: str | None) -> None:
+def _change(name: str, changes: LaneChanges, ask: server.Ask) -> None:
     lane = lane_of(name)
-    found = server.ask(url, token, lambda client: client.set_lane(lane, **changes), as_sent=as_json)
-    if as_json:
-        output.json(found)
-    else:
-        _table([found])
+    ask.show(lambda client: client.set_lane(lane, **changes), lambda found: _table([found]))
 
 
 def _table(lanes: list[Lane]) -> None:

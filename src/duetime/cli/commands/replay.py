@@ -13,6 +13,7 @@ from duetime.clock import SystemClock
 from duetime.timefmt import moment_of
 
 
+@server.asks
 def replay(
     id: Annotated[
         str | None,
@@ -21,9 +22,8 @@ def replay(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help='Point in time: a time, or "1h ago".')
     ] = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Show an intent, or the whole system, at a point in time, replayed from the log.
 
@@ -37,8 +37,8 @@ def replay(
     moment = None if at is None else moment_of(time_args.moment(at, now_ms))
     if id is None and moment is None:
         moment = moment_of(now_ms)
-    answer = server.sent(url, token, lambda client: client.replay(id, at=moment))
-    if as_json:
+    answer = ask.sent(lambda client: client.replay(id, at=moment))
+    if ask.as_json:
         output.json(msgspec.Raw(answer))
     else:
         render.document(msgspec.json.decode(answer))

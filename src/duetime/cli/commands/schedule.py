@@ -10,12 +10,11 @@ from duetime.wire.intent import Intent
 
 
 @options.with_options(options.NEW, options.CALLBACK)
+@server.asks
 def schedule(
     target: options.Target,
     given: options.Given,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Schedule an intent and print its id. Without --in and --at it is due now.
 
@@ -28,11 +27,7 @@ def schedule(
       duetime schedule entity:Account/42/deposit -p '[[500]]'
     """
     new = options.target_of(target, given) | options.new_fields(given)
-    found = server.ask(url, token, lambda client: client.create(**new), as_sent=as_json)
-    if as_json:
-        output.json(found)
-    else:
-        _tell(found)
+    ask.show(lambda client: client.create(**new), _tell)
 
 
 def _tell(found: Intent) -> None:

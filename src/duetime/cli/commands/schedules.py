@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import Annotated
 
 import typer
 
@@ -11,7 +12,7 @@ from duetime.cli.ui import output, render
 from duetime.client.http.client import Client
 from duetime.client.http.transport import Request
 from duetime.duration_text import exact
-from duetime.wire.schedule import Schedule
+from duetime.wire.schedule import Schedule, Schedules
 
 app = typer.Typer(help="List, create, pause, trigger and delete schedules.", no_args_is_help=True)
 
@@ -19,17 +20,16 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Schedule id.")]
 
 
 @app.command("list")
-def list_(
-    as_json: output.JsonFlag = False, url: server.UrlOption = None, token: server.TokenOption = None
-) -> None:
+@server.asks
+def list_(ask: server.Ask) -> None:
     """List all schedules."""
-    if as_json:
-        output.json(server.ask(url, token, _all, as_sent=True))
-        return
-    found = server.ask(url, token, lambda client: client.schedules.list())
+    ask.show(lambda client: client.ask(Request("GET", "/v1/schedules"), Schedules), _table)
+
+
+def _table(found: Schedules) -> None:
     rows = [
         (each.id, _rule(each), render.target(each.intent), _next(each), each.made, each.skipped, each.missed)
-        for each in found
+        for each in found.schedules
     ]
     columns = ("ID", "RULE", "TARGET", "NEXT", "MADE", "SKIPPED", "MISSED")
     output.table(columns, rows, right=("MADE", "SKIPPED", "MISSED"))
@@ -37,13 +37,12 @@ def list_(
 
 @app.command()
 @options.with_options(options.RECURRENCE, options.PLANNED, options.CALLBACK)
+@server.asks
 def put(
     id: IdArgument,
     target: options.Target,
     given: options.Given,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Create a schedule, or replace it.
 
@@ -57,94 +56,81 @@ def put(
     if ("cron" in rule) == ("every_ms" in rule):
         raise typer.BadParameter("use one of --cron and --every")
     intent = options.target_of(target, given) | options.planned_fields(given)
-    _show(lambda client: client.schedules.put(id, intent=intent, **rule), as_json, url, token)
+    _show(lambda client: client.schedules.put(id, intent=intent, **rule), ask)
 
 
 @app.command()
+@server.asks
 def show(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Show all fields of a schedule."""
-    _show(lambda client: client.schedules.get(id), as_json, url, token)
+    _show(lambda client: client.schedules.get(id), ask)
 
 
 @app.command()
+@server.asks
 def pause(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Pause a schedule: no ticks until it is resumed."""
-    _show(lambda client: client.schedules.pause(id), as_json, url, token)
+    _show(lambda client: client.schedules.pause(id), ask)
 
 
 @app.command()
+@server.asks
 def resume(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Resume a schedule. Ticks of the pause are skipped."""
-    _show(lambda client: client.schedules.resume(id), as_json, url, token)
+    _show(lambda client: client.schedules.resume(id), ask)
 
 
 @app.command()
+@server.asks
 def delete(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Delete a schedule. Intents that it created are kept."""
-    _show(lambda client: client.schedules.delete(id), as_json, url, token)
+    _show(lambda client: client.schedules.delete(id), ask)
 
 
 @app.command()
+@server.asks
 def trigger(
     id: IdArgument,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    ask: server.Ask,
 ) -> None:
     """Create one extra intent of a schedule now."""
-    found = server.ask(url, token, lambda client: client.schedules.trigger(id), as_sent=as_json)
-    if as_json:
-        output.json(found)
-    else:
-        output.text(found.intent_id)
+    ask.show(lambda client: client.schedules.trigger(id), lambda made: output.text(made.intent_id))
 
 
 @app.command("next")
+@server.asks
 def next_(
     id: IdArgument,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=100, help="Number of ticks.")] = 5,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Show the next ticks of a schedule."""
-    found = server.ask(url, token, lambda client: client.schedules.next(id, count))
-    if as_json:
+    found = ask(lambda client: client.schedules.next(id, count))
+    if ask.as_json:
         output.json(found)
         return
     for moment in found:
         output.text(time_args.shown(moment))
 
 
-async def _all(client: Client) -> Any:
-    return await client.ask(Request("GET", "/v1/schedules"), Any)
+def _show(action: Callable[[Client], Awaitable[Schedule]], ask: server.Ask) -> None:
+    ask.show(action, _facts)
 
 
-def _show(action: Any, as_json: bool, url: str | None, token: str | None) -> None:
-    found = server.ask(url, token, action, as_sent=as_json)
-    if as_json:
-        output.json(found)
-        return
+def _facts(found: Schedule) -> None:
     facts = {
         "id": found.id,
         "rule": _rule(found),

@@ -24,6 +24,7 @@ PIPED_COLUMNS = 80
 _DAY = len("2030-01-31")
 
 
+@server.asks
 def timeline(
     since: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Start time (default: now).")
@@ -32,9 +33,8 @@ def timeline(
         str | None, typer.Option("--to", metavar="TIME", help="End time (default: the server's choice).")
     ] = None,
     slots: Annotated[int | None, typer.Option("--slots", min=1, help="Number of slots.")] = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Show upcoming intents per time slot: time, number, busiest tier and queue.
 
@@ -45,8 +45,8 @@ def timeline(
     now_ms = SystemClock().now_ms()
     first = None if since is None else moment_of(time_args.moment(since, now_ms))
     last = None if until is None else moment_of(time_args.moment(until, now_ms))
-    answer = server.sent(url, token, lambda client: client.timeline(since=first, until=last, slots=slots))
-    if as_json:
+    answer = ask.sent(lambda client: client.timeline(since=first, until=last, slots=slots))
+    if ask.as_json:
         output.json(msgspec.Raw(answer))
         return
     show(msgspec.json.decode(answer))

@@ -40,14 +40,14 @@ class Frame(Struct):
     problem: str = ""
 
 
+@server.asks
 def top(
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Refresh interval.")
     ] = 1.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after N refreshes.")] = None,
-    as_json: output.JsonFlag = False,
-    url: server.UrlOption = None,
-    token: server.TokenOption = None,
+    *,
+    ask: server.Ask,
 ) -> None:
     """Show a live view of the server until q or Ctrl-C. Without a terminal, print it once (or --count times).
 
@@ -57,13 +57,13 @@ def top(
     """
 
     async def run(client: Client) -> None:
-        if as_json or not sys.stdout.isatty():
-            await _print(client, every, count or 1, as_json)
+        if ask.as_json or not sys.stdout.isatty():
+            await _print(client, every, count or 1, ask.as_json)
         else:
             await _watch(client, every, count)
 
     with contextlib.suppress(KeyboardInterrupt):
-        server.ask(url, token, run, as_sent=True)
+        ask(run, as_sent=True)
 
 
 async def _print(client: Client, every_s: float, count: int, as_json: bool) -> None:
