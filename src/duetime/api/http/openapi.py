@@ -7,7 +7,7 @@ every response of a real server against this document.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from types import UnionType
 from typing import Any, Final, get_args
@@ -19,7 +19,6 @@ from duetime import errors
 from duetime.api.access.auth import Role
 from duetime.api.http import problems
 from duetime.api.http.endpoint import Call
-from duetime.api.http.examples import BODIES
 from duetime.api.http.exchange import Answer
 from duetime.api.http.router import Route
 from duetime.errors import DuetimeError
@@ -58,6 +57,37 @@ _ALSO: Final = {
         "application/openmetrics-text": {"schema": {"type": "string"}},
         _JSON: {"schema": {"type": "object"}},
     }
+}
+_CALLBACK: Final = {
+    "delayMs": 60_000,
+    "callback": {"url": "http://localhost:9000/hook"},
+    "payload": {"order": 17},
+    "tags": {"team": "billing"},
+}
+_TASK: Final = {"delayMs": 5_000, "task": {"name": "send_report", "queue": "reports"}, "payload": {"day": 3}}
+_ENTITY: Final = {"delayMs": 0, "entity": {"type": "cart", "id": "17", "message": "remind"}}
+_STREAM: Final = {"executeAt": "2030-01-31T09:00:00+01:00", "stream": {"name": "orders"}, "priority": "HIGH"}
+
+# Bodies that can be sent unchanged. By operation: a name, a summary, and the body.
+EXAMPLES: Final[Mapping[str, Mapping[str, tuple[str, Any]]]] = {
+    "createIntent": {
+        "callback": ("Call a URL in a minute", _CALLBACK),
+        "task": ("Run a function on a worker", _TASK),
+        "entity": ("Send a message to one entity", _ENTITY),
+        "stream": ("Deliver it to a subscriber at a given time", _STREAM),
+        "slo": (
+            "Set a lateness objective; Duetime chooses the tier",
+            {**_STREAM, "slo": {"maxTardinessMs": 1_000}},
+        ),
+    },
+    "createIntents": {"two": ("Two intents in one append", [_CALLBACK, _TASK])},
+    "patchIntent": {"later": ("Move it", {"executeAt": "2030-02-28T09:00:00Z"})},
+    "cancelIntent": {"nothing": ("All fields are optional", {})},
+    "fireIntentNow": {"nothing": ("All fields are optional", {})},
+    "reviveIntent": {
+        "again": ("As it was", {}),
+        "elsewhere": ("To another place", {"callback": {"url": "http://localhost:9001/hook"}}),
+    },
 }
 
 
@@ -208,7 +238,7 @@ def _path_schema(name: str, schemas: dict[Any, Json]) -> Json:
 
 def _body(route: Route, schemas: dict[Any, Json]) -> Json:
     media: Json = {"schema": _schema(route.body, schemas)}
-    examples = BODIES.get(route.name)
+    examples = EXAMPLES.get(route.name)
     if examples:
         media["examples"] = {
             name: {"summary": summary, "value": value} for name, (summary, value) in examples.items()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from duetime.client.app import limit
 from duetime.client.app.options import Changes, OptionValues
 from duetime.client.app.payload import encode
 from duetime.client.app.policies import Retry, Unique, checked_claim, choice, raise_for
@@ -33,12 +32,15 @@ from duetime.protocol.terms import (
     Until,
     lane_of,
 )
-from duetime.wire import slo, terms
+from duetime.protocol.terms import Limit as StoredLimit
+from duetime.wire import rates, slo, terms
 from duetime.wire.intent import PRIORITIES, Limit
 from duetime.wire.names import short
 
 if TYPE_CHECKING:
     from duetime.client.app.handle import Handle
+
+_LIMIT_HINT = 'Write Limit(key="tenant:42", rate="20/s", burst=5, concurrency=3).'
 
 
 class Options(OptionValues, frozen=True, kw_only=True):
@@ -144,7 +146,7 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
     if options.retry is not None:
         said["redelivery"] = options.retry.policy()
     if options.limits is not None:
-        said["limits"] = limit.stored(options.limits)
+        said["limits"] = stored_limits(options.limits)
     made = Terms(
         target=target,
         lane=lane_of(target),
@@ -262,3 +264,15 @@ def patch_of(id: str, changes: Changes) -> Patch:
         priority=None if priority is None else _priority(priority),
         payload=encode(changes["payload"], "The payload") if "payload" in changes else None,
     )
+
+
+def stored_limits(given: Iterable[Limit | Mapping[str, Any]]) -> tuple[StoredLimit, ...] | None:
+    """As the engine stores them. Their bounds are checked with the rest of an intent's terms."""
+    found = []
+    for each in given:
+        try:
+            limit = each if isinstance(each, Limit) else msgspec.convert(each, Limit)
+        except msgspec.ValidationError as error:
+            raise InvalidField(f"{each!r} is not a limit: {error}.", hint=_LIMIT_HINT) from None
+        found.append(rates.stored(limit))
+    return tuple(found) or None

@@ -13,8 +13,7 @@ import schemathesis
 from duetime import errors
 from duetime.api.access.auth import Role
 from duetime.api.codec.intent_decoder import Composer, Defaults
-from duetime.api.http.examples import BODIES
-from duetime.api.http.openapi import document
+from duetime.api.http.openapi import EXAMPLES, document
 from duetime.api.http.pages import document_routes
 from duetime.api.http.router import Parameter, Route
 from duetime.api.http.sse import EventStream
@@ -202,9 +201,9 @@ def test_the_headers_of_answers():
     assert "Location" not in created["200"]["headers"]
 
 
-@pytest.mark.parametrize("name", BODIES["createIntent"])
+@pytest.mark.parametrize("name", EXAMPLES["createIntent"])
 def test_an_example_of_a_new_intent_is_taken(name):
-    _, body = BODIES["createIntent"][name]
+    _, body = EXAMPLES["createIntent"][name]
     new = msgspec.json.decode(json.dumps(body), type=NewIntent)
     composer = Composer(Defaults())
     composer.terms(new)
@@ -213,7 +212,7 @@ def test_an_example_of_a_new_intent_is_taken(name):
 
 def test_every_example_belongs_to_an_operation_and_fits_its_body():
     bodies = {route.name: route.body for route in all_routes()}
-    for name, examples in BODIES.items():
+    for name, examples in EXAMPLES.items():
         for _, body in examples.values():
             msgspec.json.decode(json.dumps(body), type=bodies[name])
 

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from duetime import App, Limit
-from duetime.client.app import limit
-from duetime.client.app.plan import Options
+from duetime.client.app.plan import Options, stored_limits
 from duetime.errors import InvalidField
 from duetime.protocol.terms import Limit as Kept
 from duetime.wire import rates
@@ -24,12 +23,12 @@ from duetime.wire import rates
     ],
 )
 def test_a_limit_goes_there_and_back(given, kept):
-    assert limit.stored([given]) == (kept,)
-    assert limit.stored([rates.limit(kept)]) == (kept,)
+    assert stored_limits([given]) == (kept,)
+    assert stored_limits([rates.limit(kept)]) == (kept,)
 
 
 def test_no_limit_is_none():
-    assert limit.stored([]) is None
+    assert stored_limits([]) is None
 
 
 @pytest.mark.parametrize(
