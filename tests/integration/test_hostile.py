@@ -161,8 +161,8 @@ def test_a_failed_engine_writes_no_more_checkpoints(tmp_path, monkeypatch):
             checkpointer = engine_of(app)._checkpointer
             count = checkpointer.count
             checkpointer.changed()
-            await checkpointer._finished()
-            assert checkpointer.count == count and checkpointer._timer is None
+            await checkpointer.finished()
+            assert checkpointer.count == count and not checkpointer.planned
         async with make(tmp_path) as again:
             await is_well(again)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +14,9 @@ from duetime.engine.engine import Engine
 from duetime.engine.options import Options
 from duetime.engine.reads.library import Library
 from duetime.engine.reads.meter import Meter
+from duetime.errors import Fatal
 from duetime.log.file import FileLog
-from duetime.protocol.command import Settings
+from duetime.protocol.command import Pause, Settings
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Outcome, Settlement
@@ -83,6 +84,7 @@ class World:
 
     def __init__(self, folder: Path, clock: ManualClock, options: Options) -> None:
         self.clock = clock
+        self.folder = folder
         self.channel = HandChannel()
         self.meter = Meter()
         self.store = SqliteStore(folder / "store.db")
@@ -106,6 +108,12 @@ class World:
         self.clock.set_ms(self.clock.now_ms() + ms)
         await self.engine.advance()
         await self.engine.quiet()
+
+    async def fail(self) -> None:
+        """The engine stops itself: without its lock file, another engine could write the log."""
+        (self.folder / "log" / "lock").unlink()
+        with suppress(Fatal):
+            await self.engine.ask(Pause("task:any"))
 
     async def end(self, outcome: Outcome | None = None) -> int:
         """Everything that is out ends like this, and that is written."""

@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from duetime.engine.reads.meter import Meter
-from duetime.errors import Fatal
 from duetime.insight.health import Narrator
 from duetime.insight.rules import RULES, Signs, TierSign
 from duetime.limits import LOG_HISTORY_BYTES, TIER_NAMES, TIER_WINDOW_MS
@@ -268,10 +267,10 @@ def test_a_failed_engine_is_down_and_says_why(tmp_path):
         async with world(tmp_path) as w:
             narrator = Narrator(w.clock, w.meter)
             narrator.follow(w.engine)
-            w.engine._fail(Fatal("The medium is gone."))
+            await w.fail()
             health = narrator.health(deep=True)
             assert health.status == "DOWN"
-            assert health.narrative.startswith("Down: The medium is gone.")
+            assert health.narrative.startswith("Down: ") and "'lock' was removed" in health.narrative
             assert [a.code for a in health.anomalies] == ["ENGINE_FAILED"]
             assert narrator.ready().reasons == ["ENGINE_FAILED"]
 

@@ -104,7 +104,7 @@ class Checkpointer:
         if self._store.deferred() >= self._changes_max:
             if self._task is None:
                 self._start()
-            await self._finished()  # later changes are for the next checkpoint
+            await self.finished()  # later changes are for the next checkpoint
 
     async def now(self) -> None:
         """Bring the store up to what is written now. If the disk is full, the store stays where it is."""
@@ -113,7 +113,7 @@ class Checkpointer:
             if self.position < target:
                 if self._task is None:
                     self._start()
-                await self._finished()
+                await self.finished()
 
     def _flooded(self) -> bool:
         """Whether many far-future intents are in memory."""
@@ -125,7 +125,18 @@ class Checkpointer:
         over = self._store.deferred() - self._changes_max // 2
         return max(1, over * 2 * _PACE_MAX // self._changes_max)
 
-    async def _finished(self) -> None:
+    @property
+    def running(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return self._task is not None
+
+    @property
+    def planned(self) -> bool:
+        """Whether the next checkpoint has its time."""
+        return self._timer is not None
+
+    async def finished(self) -> None:
+        """Wait until the checkpoint in progress has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -141,7 +152,7 @@ class Checkpointer:
             self._timer.cancel()
             self._timer = None
         self._closed = True
-        await self._finished()  # stops between two steps; the unfinished checkpoint is abandoned
+        await self.finished()  # stops between two steps; the unfinished checkpoint is abandoned
         self._thread.shutdown()
 
     def _start(self) -> None:

@@ -119,7 +119,7 @@ def test_it_is_made_some_time_after_a_change_and_not_while_nothing_changes():
     async def main() -> None:
         async with rig(every_ms=1) as r:
             r.checkpointer.changed()
-            assert r.checkpointer._timer is None
+            assert not r.checkpointer.planned
             await r.submit("a")
             await asyncio.wait_for(r.log.trimmed.wait(), 10)
             assert r.saved() == r.pump.position
@@ -131,9 +131,9 @@ def test_many_intents_that_ended_are_written_without_waiting():
     async def main() -> None:
         async with rig(changes_max=2) as r:
             await r.submit("a", "b")
-            assert r.checkpointer._task is None, "they are about to run, and would be written twice"
+            assert not r.checkpointer.running, "they are about to run, and would be written twice"
             await r.write(Cancel("a"), Cancel("b"))
-            await r.checkpointer._finished()
+            await r.checkpointer.finished()
             assert r.checkpointer.count == 1
 
     run(main())
@@ -163,7 +163,7 @@ def test_after_it_is_stopped_none_begins_and_one_under_way_is_abandoned():
             await begun
             assert r.saved() is None
             await r.submit("b")
-            assert r.checkpointer._timer is None and r.checkpointer._task is None
+            assert not r.checkpointer.planned and not r.checkpointer.running
 
     run(main())
 
@@ -196,7 +196,7 @@ def test_without_room_it_is_tried_again_after_a_while_and_not_after_every_turn(t
                 patched.setattr(w.store, "checkpoint", full)
                 for number in range(5):
                     await w.many(f"i{number}", 1, in_ms=60_000)
-                    await w.engine._checkpointer._finished()
+                    await w.engine._checkpointer.finished()
             assert len(tries) == 1
             before = gauges(w.engine).store.checkpoints
             await w.engine.checkpoint()

@@ -11,7 +11,7 @@ import pytest
 from duetime.engine.predictions.features import Row
 from duetime.engine.predictions.messages import Predicted, Score, Trained, TrainingFailed, write
 from duetime.engine.predictions.model import DOWN, IN_USE, OFF, SLOW, WORSE, Model
-from duetime.errors import DuetimeError
+from duetime.errors import Fatal
 from duetime.limits import (
     EXPECTED_MS_MAX,
     PREDICT_ANSWER_MS,
@@ -279,8 +279,8 @@ def test_a_caller_waiting_for_the_model_gets_the_engines_failure(tmp_path):
             await order(w, Order.EXPECTED)
             submitting = asyncio.ensure_future(w.submit(Item("one", 0, w.clock.now_ms())))
             await asyncio.sleep(0)  # tidy: lets it begin
-            w.engine._fail(ValueError("a fault"))
-            with pytest.raises(DuetimeError, match="a fault"):
+            await w.fail()
+            with pytest.raises(Fatal, match="'lock' was removed"):
                 await submitting
 
     run(main())

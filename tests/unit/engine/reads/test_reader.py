@@ -35,7 +35,7 @@ def test_after_a_failure_connections_still_read_what_they_hold(tmp_path):
             engine = w.engine
             await engine.ask(Demand("worker", "stream:s", 3))
             await w.many("a", 1, target=Stream("s"))
-            engine._fail(Fatal("The medium is gone."))
+            await w.fail()
             assert list(engine.reads.held("worker")) == ["a0"]
             reads = engine.reads
             for read in (reads.overview, reads.next_ms, reads.tally, lambda: engine.store):
