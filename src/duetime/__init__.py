@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Client":  # for those who talk to a server
+    if name == "Client":  # for programs that use a server
         from duetime.client.http.client import Client
 
         return Client
-    if name == "__version__":  # asked rarely, and finding it out costs some milliseconds
+    if name == "__version__":  # rarely needed, and reading it takes some milliseconds
         from importlib.metadata import version
 
         return version("duetime")

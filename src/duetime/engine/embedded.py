@@ -1,4 +1,4 @@
-"""An engine in this process, as an App uses it: the engine's answers in the words that users see."""
+"""The backend of an embedded App: an engine in this process, with results in the form that users see."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Embedded:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._library: Library | None = None
-        # Taken for every intent, so without a call in between.
+        # Bound directly: they run for every intent.
         self.now_ms = engine.now_ms
         self.submit = engine.submit
         self.submit_one = engine.submit_one
@@ -59,7 +59,7 @@ class Embedded:
 
         return self.engine.observe(told)
 
-    # What is there. None: there is no such intent.
+    # Reads. None: the intent does not exist.
 
     async def get(self, id: str) -> Intent | None:
         view = self.engine.get(id)
@@ -118,7 +118,7 @@ class Embedded:
         return [_intent(view) for view in await self._library.newest(wanted, self._seq(before), limit)]
 
     def _seq(self, before: str | None) -> int:
-        """The place of an intent in the order of acceptance."""
+        """The position of an intent in the order of acceptance."""
         if before is None:
             return SEQ_MAX
         view = self.engine.get(before)
@@ -132,7 +132,7 @@ class Embedded:
     async def lanes(self) -> list[LaneView]:
         return self.engine.lanes()
 
-    # Schedules: as they stand after what was asked for.
+    # Schedules. Returned is the state after the change.
 
     async def put_schedule(self, schedule: Rule) -> Schedule:
         return _schedule(await self.engine.put_schedule(schedule))

@@ -1,1 +1,1 @@
-"""What crosses the network, one noun a file: msgspec Structs for servers and clients."""
+"""The JSON of the API, one noun per file: msgspec Structs that server and client share."""

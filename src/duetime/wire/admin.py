@@ -1,4 +1,4 @@
-"""What operators send and see: queues, tiers, dead letters."""
+"""Requests and responses for operators: queues, tiers, dead letters."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _NOTHING = {"collapse_key": None, "collapse": None, "unique": None}
 
 
 def shown(claim: Claim | None) -> dict[str, Any]:
-    """The fields of an intent that say its claim."""
+    """The fields of an intent that describe its claim."""
     if claim is None:
         return _NOTHING
     if claim.collapses:
@@ -23,7 +23,7 @@ def shown(claim: Claim | None) -> dict[str, Any]:
 
 
 def read(collapse_key: str | None, collapse: str | None, unique: UniqueKey | None) -> Claim | None:
-    """The claim that these fields of a request make."""
+    """The claim of these fields of a request."""
     if unique is None:
         if collapse_key is None:
             if collapse is not None:

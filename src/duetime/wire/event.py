@@ -1,4 +1,4 @@
-"""A transition of an intent, as observers and streams of events see it."""
+"""A state transition of an intent, for observers and streams of events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EventBody(Out, frozen=True):
 
 
 class Transition(EventBody, frozen=True):
-    """One change of an intent's status, and its place among the events."""
+    """One change of an intent's status, and its event id."""
 
     event_id: Annotated[str, Meta(description="A stream of events can be resumed after this id.")] = ""
     gap: Annotated[

@@ -1,10 +1,10 @@
-"""How texts in a body must look, and how a refusal says it: a form that works, not the pattern."""
+"""Patterns for texts in a body, and the descriptions that errors show instead of the patterns."""
 
 from __future__ import annotations
 
 from typing import Final
 
-ID: Final = r"^[A-Za-z0-9_.:-]+\Z"  # not $, which lets a line break pass
+ID: Final = r"^[A-Za-z0-9_.:-]+\Z"  # not $, which would accept a trailing line break
 KNOWN_ID: Final = r"^[A-Za-z0-9_.:@-]+\Z"
 TYPE: Final = "^[^/]+$"
 RATE: Final = r"^[1-9][0-9]{0,6}/[1-9]?[0-9]{0,4}(ms|s|m|h|d)\Z"

@@ -1,4 +1,4 @@
-"""The life of an intent: its history, why it waits, its dependencies."""
+"""The history of an intent, the reason why it waits, and its dependencies."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """An intent on the network: the one declaration of its fields.
 
-`NewIntent` is what callers send, `Intent` is what they see. OpenAPI, the options of Python and of the command
-line, the mapping of gRPC and the reference are made from these Structs. Decoding is strict: an unknown field,
-a wrong type or a value out of range is refused with its place in the body. What a Struct cannot say (one of
-two fields, a time in the past) is checked by `api.codec.intent_decoder`.
+Callers send `NewIntent` and receive `Intent`. OpenAPI, the options of Python and of the command line, the
+mapping of gRPC and the reference are generated from these Structs. Decoding is strict: an unknown field, a
+wrong type or a value out of range is refused with its path in the body. Rules that a Struct cannot express
+(one of two fields, a time in the past) are checked by `api.codec.intent_decoder`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from duetime.wire.shapes import In, Moment, Out, Time
 
 
 class Status(StrEnum):
-    """Where an intent is in its life."""
+    """The state of an intent."""
 
     SCHEDULED = "SCHEDULED"
     DUE = "DUE"
@@ -34,7 +34,7 @@ class Status(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing more happens to the intent by itself."""
+        """Whether the state is final: the intent does not change any more by itself."""
         return self in _FINAL
 
 
@@ -73,7 +73,7 @@ Rate = Annotated[
     ),
 ]
 
-# Fields, each with its meaning. A type that is used by one field only stands at that field.
+# Fields with their descriptions. A type that only one field uses is declared at that field.
 
 TierName = Annotated[
     str,
@@ -148,7 +148,7 @@ CollapseName = Annotated[
     Meta(description="Time of the new intent: its own (DEBOUNCE) or that of the replaced one (THROTTLE)."),
 ]
 
-# Parts, sent and shown. The strict twin of a part (`...In`) refuses unknown fields.
+# Parts, in requests and responses. The strict variant of a part (`...In`) refuses unknown fields.
 
 
 class Callback(Out, frozen=True):
@@ -293,7 +293,7 @@ Limits = Annotated[
     Meta(max_length=limits.LIMITS_MAX, description="Rate and concurrency limits that the intent is under."),
 ]
 
-# What is sent in.
+# Requests.
 
 
 class PlannedIntent(In, frozen=True):
@@ -411,7 +411,7 @@ class Nothing(In, frozen=True):
     """An empty object, or no body at all."""
 
 
-# What is shown.
+# Responses.
 
 
 class LastError(Out, frozen=True):
@@ -425,9 +425,9 @@ class LastError(Out, frozen=True):
 
 
 class SharedFields(Out, frozen=True, kw_only=True):
-    """The target and the terms: what many intents may share.
+    """The target and the terms, which many intents may share.
 
-    A server sends every field. The defaults are for answers of servers that do not know a field yet.
+    A server sends every field. The defaults are for responses of older servers that do not have a field yet.
     """
 
     callback: Callback | None = None
@@ -514,8 +514,8 @@ class Page(Out, frozen=True):
     partial: Annotated[
         bool,
         Meta(
-            description="True: the page is not full, perhaps empty, and there may be more. One request looks"
-            " through a bounded number of intents; go on with nextCursor."
+            description="True: the page is not full, perhaps empty, and there may be more. One request"
+            " searches a limited number of intents; continue with nextCursor."
         ),
     ] = False
 
@@ -538,7 +538,7 @@ class Batch(Out, frozen=True):
 
 
 class BriefIntent(Out, frozen=True):
-    """An intent in the answer to a request with `Prefer: return=minimal`."""
+    """An intent in the response to a request with `Prefer: return=minimal`."""
 
     intent_id: str
     status: Status

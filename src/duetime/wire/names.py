@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Names that Python and the command line have instead. All others only lose `_ms`: durations have units there.
+# The names in Python and on the command line. All others only lose `_ms`, because durations have units there.
 _SHORT: Final = {
     "intent_id": "id",
     "execute_at": "at",
@@ -16,16 +16,16 @@ _SHORT: Final = {
 
 
 def camel(name: str) -> str:
-    """The name as JSON has it: `execute_at` is `executeAt`."""
+    """The name in JSON: `execute_at` is `executeAt`."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def short(name: str) -> str:
-    """The name as an option of Python: `execute_at` is `at`, `lease_ms` is `lease`."""
+    """The name of the option in Python: `execute_at` is `at`, `lease_ms` is `lease`."""
     return _SHORT.get(name, name.removesuffix("_ms"))
 
 
 def flag(name: str) -> str:
-    """The name as an option of the command line: `lease_ms` is `--lease`."""
+    """The name of the option on the command line: `lease_ms` is `--lease`."""
     return "--in" if name == "delay_ms" else f"--{short(name).replace('_', '-')}"

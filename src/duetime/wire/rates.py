@@ -36,13 +36,13 @@ def shown(rate: int, period_ms: int) -> str | None:
 
 
 def stored(limit: Limit, place: str = "rate") -> terms.Limit:
-    """A limit as an intent's terms hold it."""
+    """A limit in the form of an intent's terms."""
     rate, period_ms = (0, SECOND_MS) if limit.rate is None else read(limit.rate, place)
     return terms.Limit(limit.key, rate, period_ms, limit.burst, limit.concurrency or 0)
 
 
 def limit(stored: terms.Limit) -> Limit:
-    """A stored limit as users see it."""
+    """A stored limit in the form of the API."""
     return Limit(
         key=stored.key,
         rate=shown(stored.rate, stored.period_ms),

@@ -1,4 +1,4 @@
-"""The bases of everything that crosses the network. Names are camelCase outside."""
+"""The base classes of requests and responses. Names are camelCase in JSON."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class In(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a caller sends. An unknown field is refused."""
+    """A request. An unknown field is refused."""
 
 
 class Out(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a server answers. A client ignores the fields that it does not know."""
+    """A response. A client ignores unknown fields."""
 
 
 At = Callable[[int], datetime]
-"""Milliseconds since 1970 as a time of an answer."""
+"""Milliseconds since 1970 as a time in a response."""
 
 
 def written(at_ms: int) -> datetime:
-    """A time of an answer that is only encoded: its text, which msgspec writes as it stands.
+    """A time in a response that is only encoded: its text, which msgspec writes unchanged.
 
-    The type is what the reader of the answer gets. A real datetime would be formatted once a field.
+    The type is that of the decoded response. A real datetime would be formatted again for each field.
     """
     return cast(datetime, iso(at_ms))
 

@@ -1,7 +1,7 @@
-"""The terms of an intent: as callers say them, as they are stored, as they are shown.
+"""Converts the terms of an intent between requests, storage and responses.
 
-A field that has the same name and meaning in `wire.intent.Planned` and in `protocol.terms.Terms` is carried
-over by its name (`CARRIED`): nothing here names it. The others are mapped by hand, each once.
+A field with the same name and meaning in `wire.intent.Planned` and in `protocol.terms.Terms` is copied by
+name (`CARRIED`) and not mentioned here. The others are mapped by hand, each once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEFAULTS: Final = Terms(stored.Bare(), "bare:")
 
 
 class Carried(Struct, frozen=True):
-    """A field that is carried over by its name."""
+    """A field that is copied by name."""
 
     name: str
     """On the network."""
@@ -43,12 +43,12 @@ class Carried(Struct, frozen=True):
     """In `Terms`."""
     enum: type[IntEnum] | None
     default: Any
-    """What is stored when a caller says nothing."""
+    """The stored value if the caller gives none."""
     nothing: Any
-    """What is shown where the stored value is empty."""
+    """The shown value if the stored value is empty."""
 
     def shown(self, value: Any) -> Any:
-        """A stored value as users see it."""
+        """A stored value in the form of the API."""
         return (value or self.nothing) if self.enum is None else self.enum(value).name
 
 
@@ -67,7 +67,7 @@ def _carried() -> tuple[Carried, ...]:
 
 
 CARRIED: Final = _carried()
-# What depends on more than its own field is decided by whoever makes the terms.
+# Fields that depend on other fields are set by the code that creates the terms.
 _DECIDED: Final = frozenset({"tier", "ack", "guarantee"})
 PLAIN: Final = tuple(field for field in CARRIED if field.stored not in _DECIDED)
 OWN_SENT: Final = tuple(
@@ -76,11 +76,11 @@ OWN_SENT: Final = tuple(
     if name == "payload"
     or (name not in PlannedIntent.__struct_fields__ and name not in {field.name for field in CARRIED})
 )
-"""The fields of a request that make no terms: they are the intent's own."""
+"""The fields of a request that are not terms but belong to one intent."""
 
 
 def said(new: Any) -> dict[str, Any]:
-    """The fields of `Terms` that a request says, by name."""
+    """The fields of `Terms` in a request, by name."""
     found: dict[str, Any] = {}
     for field in PLAIN:
         value = getattr(new, field.name, None)
@@ -95,7 +95,7 @@ def priority(given: int | str) -> int:
 
 
 def retries(policy: Redelivery) -> stored.Redelivery:
-    """A retry policy as it is stored. Its bounds are checked by the caller."""
+    """A retry policy in the stored form. The caller checks its bounds."""
     return stored.Redelivery(
         max_attempts=policy.max_attempts,
         backoff=stored.Backoff[policy.backoff.upper()],
@@ -107,7 +107,7 @@ def retries(policy: Redelivery) -> stored.Redelivery:
 
 
 def retries_shown(policy: stored.Redelivery) -> Redelivery:
-    """A stored retry policy as users see it."""
+    """A stored retry policy in the form of the API."""
     backoff: Any = policy.backoff.name.lower()
     return Redelivery(
         max_attempts=policy.max_attempts,
@@ -120,7 +120,7 @@ def retries_shown(policy: stored.Redelivery) -> Redelivery:
 
 
 def shown(terms: Terms, document: Callable[[bytes], Any]) -> dict[str, Any]:
-    """The fields of an `Intent` that come from its terms. `document` reads JSON, or leaves it as it is."""
+    """The fields of an `Intent` that come from its terms. `document` decodes JSON, or keeps it encoded."""
     target = terms.target
     fields: dict[str, Any] = {
         "callback": _callback(target, document) if isinstance(target, stored.Callback) else None,

@@ -1,7 +1,7 @@
-"""What users see of an intent and of a schedule, made from what the engine holds.
+"""Converts the engine's intents and schedules into the form that users see.
 
-The same fields for every reader. `At` says how times are given: as text on the network (`shapes.written`), as
-datetimes in Python, as milliseconds for gRPC. `document` does the same for JSON: left as it is, or decoded.
+All readers get the same fields. `At` decides the form of times: text in JSON (`shapes.written`), datetimes in
+Python, milliseconds in gRPC. `document` does the same for JSON: encoded or decoded.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ STATUSES: Final = {status: Status[status.name] for status in kernel.Status}
 
 
 class Ended(Struct, frozen=True):
-    """The end of an intent. Most callers want the result and nothing else."""
+    """The end of an intent. Most callers need only the result."""
 
     status: Status
     result: bytes | None
-    """The result as it was written, to be read as the type that the function returns."""
+    """The undecoded result, to be decoded as the return type of the function."""
     result_gone: bool
     show: Callable[[], Intent]
-    """Makes everything about the intent."""
+    """Creates the whole intent."""
 
 
 def decoded(document: bytes) -> Any:
-    """A JSON document as Python values; one nested too deep to be read here is left as it is."""
+    """A JSON document as Python values. A document that is nested too deeply stays encoded."""
     try:
         return msgspec.json.decode(document)
     except RecursionError:
@@ -49,7 +49,7 @@ def decoded(document: bytes) -> Any:
 
 
 def intent(view: protocol.View, at: At, document: Document, shared: dict[str, Any] | None = None) -> Intent:
-    """Everything about an intent. `shared`: the fields of its terms, where they were made before."""
+    """An intent with all fields. `shared`: the fields of its terms, if they were created before."""
     if shared is None:
         shared = terms.shown(view.terms, document)
     return Intent(**own(view, at, document), **shared)
@@ -104,7 +104,7 @@ def last_error(error: kernel.Error | None, at: At) -> LastError | None:
 
 
 def transition(change: Change, at: At) -> Transition:
-    """A change of status, as far as the engine tells observers of it."""
+    """A change of status, for observers of the engine."""
     return Transition(
         intent_id=change.id,
         status=STATUSES[change.new],
@@ -115,7 +115,7 @@ def transition(change: Change, at: At) -> Transition:
 
 
 def schedule(table: Timetable, at: At, document: Document, shared: dict[str, Any] | None = None) -> Schedule:
-    """The current state of a schedule. `shared`: the fields of its terms, where they were made before."""
+    """The current state of a schedule. `shared`: the fields of its terms, if they were created before."""
     rule = table.schedule
     fields = dict(terms.shown(rule.terms, document) if shared is None else shared)
     del fields["after_on"]

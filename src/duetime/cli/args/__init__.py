@@ -1,1 +1,1 @@
-"""What commands read: options, filters, times, the address of a server."""
+"""The arguments of commands: options, filters, times, the address of a server."""

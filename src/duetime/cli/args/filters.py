@@ -1,4 +1,4 @@
-"""Which intents a command is about: the same options wherever there are many."""
+"""The filter options of commands."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def made(
     since: str | None = None,
     until: str | None = None,
 ) -> Filter:
-    """The filter these options make."""
+    """The filter of these options."""
     filter: Filter = {}
     if status:
         filter["status"] = ",".join(each.upper().replace("-", "_") for each in status)

@@ -1,8 +1,8 @@
-"""The options of an intent on the command line, made from the declarations of `duetime.wire`.
+"""The options of an intent on the command line, generated from the declarations of `duetime.wire`.
 
-Every field of a Struct becomes an option with its description as help. Fields with parts (a webhook, the
-retry policy, a unique key) become several. What a person writes here is richer than JSON: durations have
-units, times have words, constants any case.
+Every field of a Struct becomes an option, with its description as help. Fields with parts (a webhook, the
+retry policy, a unique key) become several options. Values are more flexible than in JSON: durations have
+units, times may be words, constants may be in upper or lower case.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _PANELS: Final = {
         ("redelivery", "timeout_ms", "lease_ms", "result_ttl_ms", "expired_action", "guarantee"), RETRY
     ),
 }
-# Where people may write more than the declaration says.
+# Help texts for options that accept more than the declaration.
 _HELP: Final = {
     "payload": "Payload: JSON, a file, or stdin (-).",
     "delay_ms": 'Delay: 30s, 1h30m, "2 d", or seconds.',
     "execute_at": 'Time: 2030-01-31T09:00+01:00, "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00".',
-    "deadline": "Do not run after this: a time, or a span after the intent's own time.",
+    "deadline": "Do not run after this: a time, or a duration after the intent's own time.",
     "after": "Dependency: wait for this intent; may be repeated.",
     "tags": "Tag to filter by; may be repeated.",
     "limits": "Limit by a key: starts per period, concurrent runs, or both; may be repeated.",
@@ -90,7 +90,7 @@ def option(*names: str, shown: str | None = None, said: str, group: str | None =
 
 
 class Option(Struct, frozen=True):
-    """One option: the parameter of the command, and the field that it gives."""
+    """One option: the parameter of the command, and the field that it sets."""
 
     name: str
     flags: tuple[str, ...]
@@ -101,7 +101,7 @@ class Option(Struct, frozen=True):
     read: Callable[[Any], Any]
     field: str
     part: str | None = None
-    """The part of the field that it gives, if the field has parts."""
+    """The part of the field that it sets, if the field has parts."""
 
     def parameter(self) -> inspect.Parameter:
         shown = option(*self.flags, shown=self.metavar, said=self.help, group=self.panel)
@@ -117,7 +117,7 @@ def with_options(*groups: Sequence[Option]) -> Callable[[Command], Command]:
 
 
 def fields(options: Sequence[Option], given: Given) -> Json:
-    """The fields of a request that these options give."""
+    """The fields of a request that these options set."""
     found: Json = {}
     for each in options:
         value = given.get(each.name)
@@ -131,7 +131,7 @@ def fields(options: Sequence[Option], given: Given) -> Json:
     return found
 
 
-# How the parts of a declaration are read.
+# Reading declarations.
 
 
 def _options(struct: type[Struct], names: Sequence[str] | None = None) -> Iterator[Option]:
@@ -179,7 +179,7 @@ def _plain(field: types.Field) -> Option:
 
 
 def _part(of: str, struct: type[Struct], part: str, name: str, panel: str, **more: Any) -> Option:
-    """The option of one part of a field."""
+    """The option for one part of a field."""
     field = next(each for each in _fields(struct) if each.name == part)
     plain = _plain(field)
     kind, read, metavar = plain.kind, more.get("read", plain.read), more.get("metavar", plain.metavar)
@@ -223,7 +223,7 @@ def _is_time(kind: types.Type) -> bool:
 
 
 def description(kind: types.Type) -> str:
-    """What a declaration says of a field: its own words, or those of its Struct."""
+    """The description of a field: its own, or that of its Struct."""
     if isinstance(kind, types.Metadata):
         return (kind.extra_json_schema or {}).get("description") or description(kind.type)
     if isinstance(kind, types.UnionType):
@@ -240,7 +240,7 @@ def _parameter(flag: str) -> str:
     return "delay" if name == "in" else name
 
 
-# How values are read.
+# Reading values.
 
 
 def _as_is(value: Any) -> Any:
@@ -308,7 +308,7 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
 
 
 def read_json(text: str, option: str) -> Any:
-    """JSON as given, out of `@FILE`, or from stdin for `-`."""
+    """JSON as given, from `@FILE`, or from stdin for `-`."""
     try:
         if text == "-":
             written = sys.stdin.buffer.read()
@@ -374,7 +374,7 @@ RECURRENCE: Final = tuple(
 
 
 def target_of(text: str, given: Given) -> Json:
-    """The target that a text names, with what the options say of a webhook."""
+    """The target of a text, with the options of a webhook."""
     kind, _, name = text.partition(":")
     callback = fields(CALLBACK, given).get("callback", {})
     if kind in ("http", "https"):
@@ -396,14 +396,14 @@ def target_of(text: str, given: Given) -> Json:
 
 
 def new_fields(given: Given) -> Json:
-    """The fields of a new intent, but its target. Without a time it is due now."""
+    """The fields of a new intent, except its target. Without a time it is due now."""
     at, delay, deadline = given.get("at"), given.get("delay"), given.get("deadline")
     if at is not None and delay is not None:
         raise typer.BadParameter("use only one of --in and --at")
     found = planned_fields(given, NEW, skip=("deadline",))
     now_ms = SystemClock().now_ms()
     if at is None:
-        found.setdefault("delay_ms", 0)  # counted by the server's clock
+        found.setdefault("delay_ms", 0)  # relative to the server's clock
     if deadline is not None:
         own_ms = now_ms + found["delay_ms"] if at is None else time_args.moment(at, now_ms)
         found["deadline"] = moment_of(_deadline_ms(deadline, own_ms, now_ms))
@@ -414,7 +414,7 @@ def planned_fields(given: Given, options: Sequence[Option] = PLANNED, skip: Sequ
     """The fields of an intent that are options."""
     found = fields([each for each in options if each.field not in skip], given)
     policy = found.get("redelivery", {})
-    if "initial_delay_ms" in policy:  # a first delay longer than the usual maximum raises that
+    if "initial_delay_ms" in policy:  # a first delay above the default maximum raises the maximum
         policy.setdefault("max_delay_ms", max(policy["initial_delay_ms"], Redelivery().max_delay_ms))
     unique = found.get("unique")
     if unique is not None:
@@ -423,7 +423,7 @@ def planned_fields(given: Given, options: Sequence[Option] = PLANNED, skip: Sequ
 
 
 def changed_fields(given: Given, options: Sequence[Option]) -> Json:
-    """The fields of an intent that are to change. `--deadline none` removes the deadline."""
+    """The changed fields of an intent. `--deadline none` removes the deadline."""
     delay, at, deadline = given.get("delay"), given.get("at"), given.get("deadline")
     if at is not None and delay is not None:
         raise typer.BadParameter("use only one of --in and --at")

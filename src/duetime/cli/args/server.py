@@ -1,4 +1,4 @@
-"""How commands reach a server: their options, and a client for the time of one command."""
+"""The server options of commands, and a client for one command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NO_TOKEN_HINT = (
 
 
 class Place(Struct):
-    """Where commands go that do not say it themselves: set by the shell."""
+    """The default server of commands. The shell sets it."""
 
     url: str | None = None
     token: str | None = None
@@ -54,7 +54,7 @@ default = Place()
 
 
 class AsSent(Client):
-    """Gives answers as the server sent them, for `--json`: nothing is lost, nothing is added."""
+    """Returns responses undecoded, for `--json`: nothing is lost, nothing is added."""
 
     def read(self, answer: bytes, kind: Any) -> Any:
         return msgspec.Raw(answer)
@@ -76,7 +76,7 @@ def ask(
     *,
     as_sent: bool = False,
 ) -> T:
-    """Do one thing with a server."""
+    """Run one operation on a server."""
 
     async def run() -> T:
         async with client(url, token, as_sent=as_sent) as connected:
@@ -85,27 +85,27 @@ def ask(
     try:
         return asyncio.run(run())
     except NoToken as error:
-        error.hint = NO_TOKEN_HINT  # the server's is for those who write requests
+        error.hint = NO_TOKEN_HINT  # the server's hint is for requests, not for commands
         raise
 
 
 class Ask(Struct, frozen=True):
-    """A server to ask, and whether answers are printed as JSON: what `--url`, `--token`, `--json` say."""
+    """A server, and whether responses are printed as JSON: the options `--url`, `--token`, `--json`."""
 
     as_json: bool
     url: str | None
     token: str | None
 
     def __call__(self, action: Callable[[Client], Awaitable[T]], *, as_sent: bool = False) -> T:
-        """Do one thing with the server."""
+        """Run one operation on the server."""
         return ask(self.url, self.token, action, as_sent=as_sent)
 
     def sent(self, action: Callable[[Client], Awaitable[Any]]) -> bytes:
-        """The answer to one request, as the server sent it."""
+        """The undecoded response to one request."""
         return bytes(self(action, as_sent=True))
 
     def show(self, action: Callable[[Client], Awaitable[T]], render: Callable[[T], None]) -> None:
-        """Print the answer: as the server sent it with `--json`, otherwise rendered."""
+        """Print the response: undecoded with `--json`, otherwise formatted."""
         found = self(action, as_sent=self.as_json)
         output.json(found) if self.as_json else render(found)
 
@@ -118,5 +118,5 @@ _OPTIONS = (
 
 
 def asks(command: Command) -> Command:
-    """Gives a command the options of a server; it gets the server as `ask`."""
+    """Adds the options of a server to a command, which receives the server as `ask`."""
     return replaced(command, "ask", _OPTIONS, lambda values: Ask(**values))

@@ -1,4 +1,4 @@
-"""Times as people write them on a command line, as milliseconds: "30s", "tomorrow 9:00 Europe/Paris"."""
+"""Parses times on the command line into milliseconds: "30s", "tomorrow 9:00 Europe/Paris"."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def length(text: str) -> int:
-    """A length of time, in milliseconds; a number alone is seconds, unless it can only be a moment."""
+    """A duration in milliseconds. A number alone is in seconds, unless it can only be a point in time."""
     said = text.strip()
     return delay_ms(float(said) if re.fullmatch(r"\d{1,8}(\.\d+)?", said) else said)
 
 
 def moment(text: str, now_ms: int) -> int:
-    """A moment, in milliseconds since 1970."""
+    """A point in time, in milliseconds since 1970."""
     said = text.strip()
     if not said:
         raise _no_moment(text)
@@ -45,7 +45,7 @@ def moment(text: str, now_ms: int) -> int:
 
 
 def _in_words(text: str, now_ms: int, error: InvalidField) -> int:
-    """A day, a time, a zone: each may be missing."""
+    """A day, a time and a zone, each optional."""
     words = text.replace("T", " ", 1).split() if _DATE.match(text.strip()) else text.split()
     zone, words = _zone(words)
     day_word = words.pop(0).lower() if words and not _is_time(words[0]) else None
@@ -54,13 +54,13 @@ def _in_words(text: str, now_ms: int, error: InvalidField) -> int:
     day = _day(day_word, now.date(), text, error)
     clock = _clock(clock_words, text, error)
     found = _at(day if day is not None else now.date(), clock, zone, text)
-    if day is None and found <= now_ms:  # "18:00", and it is past six: tomorrow's
+    if day is None and found <= now_ms:  # "18:00" after six o'clock means tomorrow
         found = _at(now.date() + timedelta(days=1), clock, zone, text)
     return found
 
 
 def _zone(words: list[str]) -> tuple[ZoneInfo | None, list[str]]:
-    """The zone at the end, if there is one; None: this machine's."""
+    """The time zone at the end, if any; None: the machine's."""
     if not words:
         return None, words
     last = words[-1]
@@ -101,7 +101,7 @@ def _clock(words: str, text: str, error: InvalidField) -> time:
     hour, minute, second = (int(part or 0) for part in found.groups()[:3])
     half = (found[4] or "").lower()
     if not half and found[2] is None:
-        raise _no_moment(text) from error  # a number alone says nothing
+        raise _no_moment(text) from error  # a number alone is ambiguous
     if half:
         if not 1 <= hour <= 12:
             raise _no_moment(text) from error
@@ -132,7 +132,7 @@ def _no_moment(text: str) -> InvalidField:
 
 
 def shown(moment: datetime | None) -> str:
-    """A moment in a table: UTC, to the millisecond."""
+    """A time for a table: UTC, with milliseconds."""
     if moment is None:
         return ""
     return iso(moment_ms(moment))

@@ -31,7 +31,7 @@ def schedule(
 
 
 def _tell(found: Intent) -> None:
-    """The id as data, the rest as a sentence."""
+    """Print the id as data, and the rest as a message."""
     observed.add(found.intent_id)
     output.text(found.intent_id)
     wait_ms = round(found.execute_at.timestamp() * 1000) - SystemClock().now_ms()

@@ -1,4 +1,4 @@
-"""`duetime schedules`: what happens again and again, by a cron rule or every so often."""
+"""`duetime schedules`: recurring rules, by cron or by interval."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The App and what users hold of it: tasks, entities, handles, plans."""
+"""The App and its objects: tasks, entities, handles, options."""

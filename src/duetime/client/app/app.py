@@ -1,7 +1,7 @@
-"""The App: what users hold. Functions are registered on it, intents are scheduled through it.
+"""The App: users register functions on it and schedule intents through it.
 
-One implementation for async and plain programs: everything is a coroutine on one loop. `async with app`
-uses the caller's loop; `with app` starts a loop in a thread of its own. Calls return a `Call`, to be
+Async and plain programs use the same implementation: everything is a coroutine on one event loop. `async with
+app` uses the caller's event loop; `with app` starts one in a separate thread. Calls return a `Call`, to be
 awaited or waited for.
 """
 
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DefaultHandler = Callable[[Any, Context], Any]
-# What a caller may ask for; the other commands are the engine's own.
+# The commands that callers may use; the others are internal.
 ASKABLE = (Cancel, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane)
 
 
 class _TaskDecorator(Protocol):
-    """`@app.task(...)` with options: keeps the types of the function it is put on."""
+    """`@app.task(...)` with options: keeps the types of the decorated function."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
@@ -66,11 +66,11 @@ class _TaskDecorator(Protocol):
 class App:
     """Durable work in a data folder, in `":memory:"`, or on a server (`"http://localhost:7928"`).
 
-    On a server this process only schedules and looks: its workers run the functions. See the guide.
+    With a server, this process only schedules and reads; workers run the functions. See the guide.
     """
 
     any_queue = False
-    """Whether a worker may be given queues that no function names."""
+    """Whether a worker may serve queues without functions."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class App:
         config: Config | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`token`: for a server; else DUETIME_TOKEN."""
+        """`token`: the token for a server (default: DUETIME_TOKEN)."""
         self._observers: list[Callable[[Transition], None]] = []
         self.schedules = Schedules(self)
         self._groups = Groups(self)
@@ -102,8 +102,11 @@ class App:
         config: Config | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Put the app, with all its functions, on another place: how tests run it in memory."""
-        from duetime import wiring  # picked when an app is made, so importing it costs no engine
+        """Use another folder, `":memory:"` or server, with the same functions. Tests use it to run in
+        memory."""
+        from duetime import (
+            wiring,
+        )  # imported when an app is created, so that importing this module loads no engine
 
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot change its address.", hint="Stop the app first.")
@@ -140,9 +143,12 @@ class App:
         on_error: Decision | None = None,
         **options: Unpack[OptionFields],
     ) -> Any:
-        """Make a function a task: `async def` on the loop, `def` in a thread, `cpu_bound` in a process."""
+        """Register a function as a task: `async def` on the event loop, `def` in a thread, `cpu_bound` in a
+        process."""
         defaults = Options().merged(**options)
-        make_terms(TaskTarget(name or "task", queue), defaults, self.default_tier)  # said where it is written
+        make_terms(
+            TaskTarget(name or "task", queue), defaults, self.default_tier
+        )  # raised where it is written
         if function is not None and not inspect.isroutine(function):
             raise InvalidField(f"{function!r} is not a function.", hint="Write @app.task(name=...).")
 
@@ -167,7 +173,7 @@ class App:
     def entity(  # type: ignore[misc]  # mypy does not match **options of an overload
         self, cls: Any = None, /, *, name: str | None = None, **options: Unpack[OptionFields]
     ) -> Any:
-        """Make a class an entity type: an instance is made with the id for each message."""
+        """Register a class as an entity type. An instance is created with the id for each message."""
         defaults = Options().merged(**options)
 
         def register(cls: type) -> EntityType:
@@ -180,12 +186,12 @@ class App:
         return register if cls is None else register(cls)
 
     def default(self, function: DefaultHandler) -> DefaultHandler:
-        """The handler of bare intents: called with the payload and the context."""
+        """Register the handler of bare intents. It is called with the payload and the context."""
         self.functions.set_bare(function)
         return function
 
     def observe(self, observer: Callable[[Transition], None]) -> Callable[[Transition], None]:
-        """Call a function with every transition. It must be quick: it runs between two batches."""
+        """Call a function for every transition. It must be fast: it runs between two batches."""
         self._observers.append(observer)
         if self._loop is not None:
             self.backend.observe(observer)
@@ -199,31 +205,32 @@ class App:
         """Run a task at an interval: `@app.every("5m")`, counted from `start` or from 1970."""
         return self.schedules.decorator({**options, "every": delay})
 
-    # Scheduling. Tasks schedule themselves; here is what has no function of its own, or several.
+    # Scheduling of chains, groups and bare intents. Tasks have their own methods.
 
     def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
-        """One after the other, each when the one before succeeded: `app.chain(a.bind(1), b.bind())`."""
+        """Run calls one by one, each after the one before succeeded: `app.chain(a.bind(1), b.bind())`."""
         return self._groups.chain(*calls)
 
     def group(
         self, members: Iterable[Bound[Any]], then: Bound[R], *, on: str = "SUCCESS", id: str | None = None
     ) -> Call[Group[R]]:
-        """All members, and `then` once when all have succeeded; with `on="END"`, when all have ended.
+        """Run all members, and `then` once after all have succeeded; with `on="END"`, after all have ended.
 
-        With an `id` of your own the call may be repeated: members that exist are not created again.
+        With your own `id` the call can be repeated: existing members are not created again.
         """
         return self._groups.group(members, then, on, id)
 
     def parents(self) -> Call[list[Parent]]:
-        """In a running function: its dependencies or its group's members with their results, in order."""
+        """In a running function: its dependencies, or the members of its group, with their results, in
+        order."""
         return self.handle(current().intent_id).parents()
 
     def schedule(self, payload: Any = None, **options: Unpack[OptionFields]) -> Call[Handle[Any]]:
-        """A bare intent: the default handler gets the payload when its time has come."""
+        """Schedule a bare intent: the default handler gets the payload when it is due."""
         return self.call(self._schedule_bare(payload, Options().merged(**options)))
 
     def handle(self, id: str) -> Handle[Any]:
-        """A handle on an intent by its id."""
+        """A handle for the intent with this id."""
         return Handle(self, id)
 
     def find(
@@ -238,11 +245,11 @@ class App:
         return self.schedules.orphans
 
     def overview(self) -> Call[Overview]:
-        """The engine in numbers."""
+        """Figures of the engine."""
         return self.call(self._overview())
 
     def ask(self, command: Command) -> Call[Any]:
-        """A command of the protocol: pause, resume, resize, patch ..."""
+        """Run a command of the protocol: pause, resume, resize, patch ..."""
         if not isinstance(command, ASKABLE):
             names = ", ".join(kind.__name__ for kind in ASKABLE)
             raise InvalidField(
@@ -250,15 +257,15 @@ class App:
             )
         return self.call(self._ask(command))
 
-    # Life.
+    # Lifecycle.
 
     async def start(self) -> App:
-        """Open the folder, recover, and begin. Functions must be registered before."""
+        """Open the folder, recover, and start. Functions must be registered before."""
         if self._loop is not None:
             raise InvalidField("The app is already started.", hint="Start the app once and share it.")
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         try:
-            # Made now and not before: a program that only imports an app touches no folder.
+            # Created now, so that a program that only imports an app touches no folder.
             self._backend = self._wired.make_backend()
             for observer in self._observers:
                 self.backend.observe(observer)
@@ -275,13 +282,14 @@ class App:
         return self
 
     async def stop(self, drain_ms: int | None = None) -> None:
-        """Finish what runs (within the deadline), write everything down, let go of the folder."""
+        """Finish running functions (within the time limit), write everything to disk, and release the
+        folder."""
         if self._loop is None:
             return
         try:
             await self.backend.close(drain_ms)
         except asyncio.CancelledError:
-            raise  # it goes on; whoever calls again waits for it
+            raise  # it continues; a second call waits for it
         except BaseException:
             self._ended()
             raise
@@ -310,7 +318,7 @@ class App:
         if background is not None and self._pid == os.getpid():
             background.stop(self.stop())
 
-    # For the parts of the client.
+    # For other modules of the client.
 
     @property
     def backend(self) -> Backend:
@@ -320,7 +328,7 @@ class App:
         return self._backend
 
     def queues(self) -> list[str]:
-        """The queues there are functions for."""
+        """The queues of the functions."""
         return sorted(set(self.functions.queues.values()))
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
@@ -337,7 +345,7 @@ class App:
         return self._loop
 
     async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
-        if self.functions.bare is None and not self._wired.remote:  # which says by itself that it takes none
+        if self.functions.bare is None and not self._wired.remote:  # a server reports it itself
             raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
         terms = make_terms(Bare(), options, self.default_tier)
         plan = Plan(terms, options, self.payload_bytes_max)
@@ -364,7 +372,7 @@ class App:
 
 
 def _module_of(function: Callable[..., Any]) -> str:
-    """The function's module, by the name it has when it is imported and not run as a script."""
+    """The module of the function, by the name for imports, even if it runs as a script."""
     module = function.__module__
     if module != "__main__":
         return module

@@ -1,4 +1,4 @@
-"""What an App needs of what is behind it: the engine in this process, or a server."""
+"""The backend of an App: an engine in this process, or a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from duetime.wire.views import Ended
 
 
 class Backend(Protocol):
-    """Intents in, their ends out. Errors are those of `duetime.errors`."""
+    """The operations of an App. Errors are those of `duetime.errors`."""
 
     async def start(self) -> None: ...
 
@@ -41,7 +41,7 @@ class Backend(Protocol):
 
     async def quiet(self) -> None: ...
 
-    # Reads. None: there is no such intent.
+    # Reads. None: the intent does not exist.
 
     async def get(self, id: str) -> Intent | None: ...
 
@@ -61,7 +61,7 @@ class Backend(Protocol):
 
     async def lanes(self) -> list[LaneView]: ...
 
-    # Schedules: as they stand after what was asked for.
+    # Schedules. Returned is the state after the change.
 
     async def put_schedule(self, schedule: Rule) -> Schedule: ...
 

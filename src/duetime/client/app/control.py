@@ -1,4 +1,4 @@
-"""What a function may raise to say what should happen next, and what it may ask about itself."""
+"""Exceptions with which a function controls its outcome, and the context of a running function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Snooze(Exception):
-    """Call me again after this delay. The attempt is given back."""
+    """Deliver again after this delay. The attempt does not count."""
 
     def __init__(self, delay: Delay) -> None:
         super().__init__(f"snooze for {delay}")
@@ -24,11 +24,11 @@ class Snooze(Exception):
 
 
 class Reject(Exception):
-    """This can never work: straight to the dead letters, with this reason."""
+    """It can never succeed: dead-letter it with this reason, without a retry."""
 
 
 class RetryAfter(Exception):
-    """It failed this time; try again after this delay instead of the policy's."""
+    """It failed; retry after this delay instead of that of the retry policy."""
 
     def __init__(self, delay: Delay, message: str = "") -> None:
         super().__init__(message or f"retry after {delay}")
@@ -36,11 +36,11 @@ class RetryAfter(Exception):
 
 
 class Context(Struct, frozen=True):
-    """The delivery a function is running for."""
+    """The delivery of a running function."""
 
     intent_id: str
     delivery: int
-    """Grows with every hand-over: hand it on as a fencing number."""
+    """Increases with every delivery. Use it as a fencing token."""
     attempt: int
     max_attempts: int
     execute_at_ms: int
@@ -49,8 +49,8 @@ class Context(Struct, frozen=True):
     traceparent: str | None
 
     def parents(self) -> Call[list[Parent]]:
-        """How those ended that it came after, or the members of its group, in order. To be awaited, or waited
-        for in plain functions."""
+        """The dependencies, or the members of its group, with their results, in order. Await it, or call
+        `.wait()` in plain functions."""
         raise Closed("Parents are not available here.", hint="Call parents() inside the running task.")
 
 
@@ -58,7 +58,7 @@ current_context: ContextVar[Context] = ContextVar("duetime_context")
 
 
 def current() -> Context:
-    """The context of the function that is running."""
+    """The context of the running function."""
     try:
         return current_context.get()
     except LookupError:

@@ -1,7 +1,7 @@
-"""Calls that hang together: one after the other (a chain), or many with a callback (a group).
+"""Chains (calls one by one) and groups (members with a callback).
 
-The same with an engine in this process or behind a server, for programs and for functions that run. All of it
-is handed in together, and written in one append where it fits one.
+They work the same with an embedded engine and with a server, in programs and in running functions. All
+intents are submitted together, and written in one append if they fit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class Chain(Handle[R], Generic[R]):
-    """A handle on the last call of a chain; `steps` are all of them, in order."""
+    """A handle for the last call of a chain; `steps` has the handles of all, in order."""
 
     __slots__ = ("steps",)
 
@@ -56,7 +56,7 @@ class GroupProgress(Struct, frozen=True):
 
 
 class Group(Handle[R], Generic[R]):
-    """A handle on the callback of a group."""
+    """A handle for the callback of a group."""
 
     __slots__ = ("size",)
 
@@ -65,13 +65,13 @@ class Group(Handle[R], Generic[R]):
         self.size = size
 
     def member(self, number: int) -> Handle[Any]:
-        """A handle on one of the members, by the order in which they were given."""
+        """A handle for a member, by its number in the order of the members."""
         if not 0 <= number < self.size:
-            raise InvalidField(f"There is no member {number}: there are {self.size}.")
+            raise InvalidField(f"There is no member {number}: the group has {self.size} members.")
         return Handle(self._app, member_id(self.id, number))
 
     def progress(self) -> Call[GroupProgress]:
-        """How many members have ended."""
+        """The number of members that have ended."""
         return self._app.call(self._progress())
 
     async def _progress(self) -> GroupProgress:
@@ -81,7 +81,7 @@ class Group(Handle[R], Generic[R]):
 
 
 class Groups:
-    """Calls that are scheduled together: what `app.chain` and `app.group` do."""
+    """The implementation of `app.chain` and `app.group`."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -103,7 +103,7 @@ class Groups:
             plan = call.plan()
             id = plan.options.id
             item = batch.item(call, plan, app.new_id(batch.now_ms) if id is None else id, id is None)
-            if item.key is not None or item.ties is not None:  # another intent may be given for it
+            if item.key is not None or item.ties is not None:  # a key may return another intent
                 raise InvalidField(
                     "A step of a chain cannot have a key.", hint="Give the step an id instead."
                 )
@@ -135,7 +135,7 @@ class Groups:
             for reply in await batch.submit(app.backend):
                 id_of(reply)
         except DuetimeError:
-            if said is None:  # nobody knows its name, so nobody could go on with it
+            if said is None:  # its id is unknown to the caller, so it could not be repeated
                 with contextlib.suppress(DuetimeError):
                     await app.backend.ask(Cancel(group, tree=True))
             raise
@@ -143,11 +143,11 @@ class Groups:
 
 
 def _check_bound(what: str, calls: Sequence[Any]) -> None:
-    """All are calls not made yet; one who has scheduled or made them already is told how to write it."""
+    """Raise unless all are bound calls. The error shows what to write."""
     for each in calls:
         if not isinstance(each, Bound):
             if isinstance(each, Coroutine):
-                each.close()  # it would never be awaited
+                each.close()  # otherwise Python warns that it was never awaited
             raise InvalidField(
                 f"A {what} takes bound calls; {type(each).__name__} is not one.",
                 hint="Write task.bind(...) instead of task.schedule(...) or task(...).",
@@ -172,7 +172,7 @@ class _Batch:
 
     def tie(self, item: Item, call: Bound[Any], ties: Ties) -> None:
         if item.ties is not None:
-            ties = replace(ties, claim=item.ties.claim)  # to be refused with its reason
+            ties = replace(ties, claim=item.ties.claim)  # the engine refuses it with the reason
         tied = replace(item, ties=ties, fingerprint=call.plan().fingerprint(call.payload))
         raise_for(bounds.item(tied))
         self.items.append(tied)

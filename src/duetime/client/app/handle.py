@@ -1,4 +1,4 @@
-"""A handle on one intent: its result, its status, its end."""
+"""A handle for one intent: its result, its status, and changes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-# How many parents are asked for at a time.
+# The number of parents in one request.
 _PAGE = 500
 
 
 class Handle(Generic[R]):
-    """Names one intent. Costs nothing to keep; can be made again from the id with `app.handle(id)`."""
+    """Refers to one intent by its id. `app.handle(id)` creates it again."""
 
     __slots__ = ("_app", "_returns", "id")
 
@@ -40,39 +40,41 @@ class Handle(Generic[R]):
         return f"Handle({self.id!r})"
 
     def result(self, timeout: Delay | None = None) -> Call[R]:
-        """What the function returned, once it has ended. Ended otherwise: `NotAcked` says how and why."""
+        """Wait for the end, and return the result of the function. Raises `NotAcked`, with the reason, if it
+        failed."""
         return self._app.call(self._result(timeout))
 
     def status(self) -> Call[Status]:
-        """Where it is in its life."""
+        """The current status."""
         return self._app.call(self._status())
 
     def view(self) -> Call[Intent]:
-        """Everything about it."""
+        """The intent with all fields."""
         return self._app.call(self._view())
 
     def why(self) -> Call[Why]:
-        """Why it has not run yet, in a sentence."""
+        """Why it has not run yet, or how it ended, as a sentence."""
         return self._app.call(self._why())
 
     def history(self) -> Call[list[Entry]]:
-        """Every step of its life, with times."""
+        """All state transitions, with times."""
         return self._app.call(self._history())
 
     def logs(self) -> Call[list[str]]:
-        """What its newest attempt that has ended logged, line by line."""
+        """The log lines of the newest attempt that has ended."""
         return self._app.call(self._logs())
 
     def cancel(self, *, tree: bool = False) -> Call[Intent]:
-        """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
+        """Cancel it, even while it runs. `tree`: also its dependents and, for a callback, the group's
+        members."""
         return self._app.call(self._ask(Cancel(self.id, tree=tree)))
 
     def parents(self) -> Call[list[Parent]]:
-        """How those ended that it came after, or the members of its group, in order."""
+        """The dependencies, or the members of its group, with their results, in order."""
         return self._app.call(self._parents())
 
     def patch(self, **changes: Unpack[Changes]) -> Call[Intent]:
-        """Change it while it waits. Omitted fields stay; `deadline=None` removes the deadline."""
+        """Change it while it waits. Omitted fields are unchanged; `deadline=None` removes the deadline."""
         return self._app.call(self._ask(patch_of(self.id, changes)))
 
     def fire(self) -> Call[Intent]:
@@ -80,7 +82,7 @@ class Handle(Generic[R]):
         return self._app.call(self._ask(FireNow(self.id)))
 
     def revive(self) -> Call[Intent]:
-        """Try a dead letter again, with a new budget of attempts."""
+        """Retry a dead letter, with a new set of attempts."""
         return self._app.call(self._ask(Revive(self.id)))
 
     async def _result(self, timeout: Delay | None) -> R:

@@ -1,4 +1,4 @@
-"""When and on what terms: everything that may be said about an intent besides its target and payload."""
+"""The time, the terms and the options of an intent: everything except its target and payload."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Options(OptionValues, frozen=True, kw_only=True):
         if changes.get("after") is not None:
             after = changes["after"]
             single = isinstance(after, str) or not isinstance(after, Iterable)
-            changes["after"] = (after,) if single else tuple(after)  # it may be read more than once
+            changes["after"] = (after,) if single else tuple(after)  # an iterator could be read only once
         if changes.get("limits") is not None:
             given = changes["limits"]
             if isinstance(given, Limit | Mapping) or not isinstance(given, Iterable):
@@ -67,7 +67,7 @@ class Options(OptionValues, frozen=True, kw_only=True):
                 f"retry={changes['retry']!r} is not a Retry.", hint="Write Retry(max_attempts=3)."
             )
         if changes.get("unique") is not None and not isinstance(changes["unique"], Unique):
-            raise InvalidField(f"unique={changes['unique']!r} is none.", hint='Write Unique("key").')
+            raise InvalidField(f"unique={changes['unique']!r} is not a Unique.", hint='Write Unique("key").')
         if changes.get("tags") is not None and not isinstance(changes["tags"], Mapping):
             raise InvalidField(
                 f"tags={changes['tags']!r} is not a mapping.", hint='Write tags={"name": "value"}.'
@@ -76,7 +76,7 @@ class Options(OptionValues, frozen=True, kw_only=True):
 
 
 class Plan:
-    """Options made ready: what is the same for all intents once, then an item for each."""
+    """Prepared options: the terms, which all intents share, and a function that creates the item of each."""
 
     __slots__ = (
         "_after",
@@ -107,7 +107,7 @@ class Plan:
         claim = _claim(options)
         self._ties = Ties(claim) if claim is not None else None
         said = (options.key, options.after or None, options.traceparent, options.deadline, self._ties)
-        # Nothing is said that could be wrong, but the time.
+        # Only the time could be invalid here.
         self._plain = said == (None, None, None, None, None)
 
     def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
@@ -131,7 +131,7 @@ class Plan:
         return item
 
     def fingerprint(self, payload: bytes) -> int:
-        """The same for the same request, whenever it is made: what is counted from now is left out."""
+        """A fingerprint that is the same for the same request at any time: relative times are excluded."""
         if self._key_base is None:
             self._key_base = msgspec.msgpack.encode((self.terms.target, self._after))
         body = b"\0".join((self._key_base, str(self._at_ms).encode(), payload))
@@ -139,7 +139,7 @@ class Plan:
 
 
 def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
-    """The terms these options make. Checked: what is wrong is said here, before anything is stored."""
+    """The terms of these options. Invalid values are refused here, before anything is stored."""
     guarantee, on_interrupt = _guarantee(options, type(target) is Entity)
     tier, slo_ms = _tier(options, default_tier, guarantee)
     said = _plain(options)
@@ -163,7 +163,7 @@ def make_terms(target: Target, options: Options, default_tier: str) -> Terms:
 
 
 def _plain(options: Options) -> dict[str, Any]:
-    """The options that are carried over to the terms by their name."""
+    """The options that are copied to the terms by name."""
     said: dict[str, Any] = {}
     for field in terms.PLAIN:
         name = short(field.name)
@@ -181,7 +181,7 @@ def _plain(options: Options) -> dict[str, Any]:
 
 
 def _tier(options: Options, default: str, guarantee: Guarantee) -> tuple[Tier, int]:
-    """The tier, and the lateness objective that chose it (0: none)."""
+    """The tier, and the lateness objective from which it was chosen (0: none)."""
     if options.slo is None:
         return choice(Tier, options.tier or default, "tier", UnknownTier), 0
     if options.tier is not None:
@@ -191,7 +191,7 @@ def _tier(options: Options, default: str, guarantee: Guarantee) -> tuple[Tier, i
 
 
 def _claim(options: Options) -> Claim | None:
-    """What the options say of a key that one intent has at a time."""
+    """The claim of the options: `unique` or `collapse_key`."""
     if options.unique is not None:
         if options.collapse_key is not None or options.collapse is not None:
             raise InvalidField(
@@ -219,7 +219,7 @@ def _id_of(parent: Handle[Any] | str) -> str:
 
 
 def _guarantee(options: Options, entity: bool) -> tuple[Guarantee, OnInterrupt]:
-    """An entity's messages run at most once, unless an interrupted one is to be tried again."""
+    """The guarantee: messages to entities are at-most-once, unless interrupted ones are retried."""
     on_interrupt: OnInterrupt | None = None
     if options.on_interrupt is not None:
         on_interrupt = choice(OnInterrupt, options.on_interrupt, "on_interrupt")
@@ -247,7 +247,7 @@ def _priority(priority: int | str | None) -> int:
 
 
 def patch_of(id: str, changes: Changes) -> Patch:
-    """The command that makes these changes."""
+    """The command for these changes."""
     unknown = changes.keys() - Changes.__annotations__.keys()
     if unknown:
         names = ", ".join(Changes.__annotations__)

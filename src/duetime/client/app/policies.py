@@ -1,4 +1,4 @@
-"""Values of options that have parts: the retry policy and the unique key. What is wrong is said at once."""
+"""Options with several parts: the retry policy and the unique key. Invalid values are refused immediately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from duetime.protocol.terms import Backoff, Claim, Redelivery, Until
 
 
 class Retry(Struct, frozen=True, kw_only=True):
-    """How often to try, and how long to wait in between."""
+    """The retry policy: number of attempts, and the delays between them."""
 
     max_attempts: int = 5
     backoff: str = "exponential"
@@ -24,7 +24,7 @@ class Retry(Struct, frozen=True, kw_only=True):
     jitter: bool = True
 
     def __post_init__(self) -> None:
-        self.policy()  # what is wrong is said where it is written
+        self.policy()  # errors are raised where it is written
 
     def policy(self) -> Redelivery:
         initial_ms = delay_ms(self.initial_delay)
@@ -51,14 +51,14 @@ class Retry(Struct, frozen=True, kw_only=True):
 
 class Unique(Struct, frozen=True):
     """No other intent with this key `until` this one starts, until it ends (the default), or `lasting` a time
-    from its making, whatever becomes of it."""
+    from its creation, even if it ends earlier."""
 
     key: str
     until: str | None = None
     lasting: Delay | None = None
 
     def __post_init__(self) -> None:
-        self.claim()  # what is wrong is said where it is written
+        self.claim()  # errors are raised where it is written
 
     def claim(self) -> Claim:
         until = choice(Until, self.until or ("END" if self.lasting is None else "TIME"), "until")
@@ -80,7 +80,7 @@ def checked_claim(claim: Claim) -> Claim:
 def choice(
     kind: Any, name: str, field: str, error: type[InvalidField] | type[UnknownTier] = InvalidField
 ) -> Any:
-    """A member of an enum by its name, in any case, with - or _."""
+    """A member of an enum by its name, in upper or lower case, with - or _."""
     try:
         return kind[str(name).upper().replace("-", "_")]
     except KeyError:
@@ -89,6 +89,6 @@ def choice(
 
 
 def raise_for(problem: str | None) -> None:
-    """A broken bound as the error its caller sees."""
+    """The error for an exceeded bound."""
     if problem is not None:
         raise InvalidField(problem)

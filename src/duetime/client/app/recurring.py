@@ -1,7 +1,7 @@
-"""Schedules of an app: rules put on functions, and all schedules that are registered.
+"""Schedules of an app: rules of functions, and all registered schedules.
 
-Schedules are registered at startup: a new one is created, a changed one replaces the old. One that is no
-longer in the program is not deleted by itself, because another program may own it: it is named in the log and
+Schedules are registered at startup: a new one is created, a changed one replaces the old one. A schedule that
+is no longer in the program is not deleted, because another program may own it: it is reported in the log and
 in `app.orphans`.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Whose schedules an app may miss in its program.
+# The owner of schedules that a program registers.
 SOURCE = "app"
 _ID_CHARS_MAX = 96
 _logger = logging.getLogger("duetime")
@@ -48,7 +48,8 @@ class Recurrence(RuleFields, total=False):
 
 
 class RuleDecorator(Protocol):
-    """Puts a rule on a task, or makes a function a task first: keeps the types of the function."""
+    """Decorates a task with a rule; registers a plain function as a task first. Keeps the types of the
+    function."""
 
     @overload
     def __call__(self, function: Task[P, R], /) -> Task[P, R]: ...
@@ -60,7 +61,7 @@ class RuleDecorator(Protocol):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """When, and what becomes of ticks that overlap or whose time has passed."""
+    """A rule, with its policies for overlapping and missed ticks."""
 
     id: str
     cron: str = ""
@@ -74,7 +75,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     catch_up: int = 1
 
     def schedule(self, task: Task[..., Any], payload: bytes, source: str) -> StoredRule:
-        """The schedule of a function by this rule."""
+        """The schedule of a function with this rule."""
         return StoredRule(
             id=self.id,
             terms=task.terms(),
@@ -93,7 +94,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Schedules:
-    """`app.schedules`: the schedules that are registered, by this program or by others."""
+    """`app.schedules`: all registered schedules, of this program and of others."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -102,7 +103,7 @@ class Schedules:
         """Schedules that a program registered and that are no longer in it, since the last start."""
 
     def decorator(self, fields: dict[str, Any]) -> RuleDecorator:
-        """Registers a schedule for the function that it is put on, when the app is started."""
+        """A decorator that registers a schedule for its function when the app starts."""
         args, kwargs = fields.pop("args", ()), fields.pop("kwargs", None) or {}
 
         def register(function: Any, /) -> Any:
@@ -118,7 +119,7 @@ class Schedules:
         return register
 
     async def register(self, report: bool) -> None:
-        """Register the schedules of the program; name those that are no longer in it."""
+        """Register the schedules of the program; report those that are no longer in it."""
         backend = self._app.backend
         for rule, task, payload in self._rules.values():
             await backend.put_schedule(rule.schedule(task, payload, SOURCE))
@@ -140,33 +141,33 @@ class Schedules:
         kwargs: Mapping[str, Any] | None = None,
         **rule: Unpack[RuleFields],
     ) -> Call[Schedule]:
-        """Run a function by a rule (`cron` or `every`), or change the rule. See `Rule`."""
+        """Create a schedule for a function (`cron` or `every`), or change its rule. See `Rule`."""
         schedule = _rule({"id": id_of(task.name), **rule}).schedule(
             task, task.payload(args, kwargs or {}), ""
         )
         return self._call(lambda backend: backend.put_schedule(schedule))
 
     def list(self) -> Call[Sequence[Schedule]]:
-        """All of them, by id."""
+        """All schedules, by id."""
         return self._call(lambda backend: backend.schedules())
 
     def get(self, id: str) -> Call[Schedule]:
         return self._call(lambda backend: backend.schedule(id))
 
     def pause(self, id: str) -> Call[Schedule]:
-        """No more ticks until it is resumed."""
+        """Pause it: no ticks until it is resumed."""
         return self._call(lambda backend: backend.pause_schedule(id))
 
     def resume(self, id: str) -> Call[Schedule]:
-        """Ticks again, from now on: those of the pause are gone."""
+        """Resume it. Ticks of the pause are skipped."""
         return self._call(lambda backend: backend.resume_schedule(id))
 
     def trigger(self, id: str) -> Call[Intent]:
-        """Make an intent of it now, besides its ticks."""
+        """Create an extra intent of it now."""
         return self._call(lambda backend: backend.trigger_schedule(id))
 
     def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
-        """When it will tick next."""
+        """The next ticks."""
 
         async def moments(backend: Backend) -> Sequence[datetime]:
             return [moment_of(time_ms) for time_ms in await backend.next_ticks(id, count)]
@@ -174,7 +175,7 @@ class Schedules:
         return self._call(moments)
 
     def delete(self, id: str) -> Call[Schedule]:
-        """Forget it. What it made goes on."""
+        """Delete it. Its existing intents are kept."""
         return self._call(lambda backend: backend.drop_schedule(id))
 
     def _call(self, ask: Callable[[Backend], Coroutine[Any, Any, T]]) -> Call[T]:
@@ -185,7 +186,7 @@ class Schedules:
 
 
 def id_of(name: str) -> str:
-    """A schedule's id out of a function's name."""
+    """The id of a schedule, from the name of its function."""
     return re.sub(r"[^A-Za-z0-9_.:-]+", "-", name)[-_ID_CHARS_MAX:]
 
 

@@ -1,4 +1,4 @@
-"""A function that can be scheduled. Its types go through: what it takes is what `schedule` takes."""
+"""A function that can be scheduled. `schedule` has the same parameter types as the function."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Calls of one `schedule_many` that are made ready in one go: some milliseconds of work.
+# Calls of one `schedule_many` that are prepared in one go: some milliseconds of work.
 _SLICE = 1_000
 
 
 class Planned(Generic[P, R]):
-    """A function with options: when, on what terms. Make it once and use it often."""
+    """A function with options. Create it once and use it often."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Planned(Generic[P, R]):
         name: str,
         base: Planned[P, R] | None = None,
     ) -> None:
-        """`base` has the same terms, so that both share one object for them."""
+        """`base` has the same terms: both share one object."""
         self._app = app
         self._base = base
         self._target = target
@@ -50,44 +50,46 @@ class Planned(Generic[P, R]):
         self.name = name
 
     def schedule(self, *args: P.args, **kwargs: P.kwargs) -> Call[Handle[R]]:
-        """Make it happen with these arguments."""
+        """Schedule a call with these arguments."""
         return self._app.call(self._schedule(args, kwargs))
 
     def schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> Call[list[Handle[R]]]:
-        """One intent for each tuple of arguments, written together. Refused ones raise after the rest."""
+        """Schedule a call for each tuple of arguments, all written together. If some are refused, an error is
+        raised after the others were accepted."""
         return self._app.call(self._schedule_many(calls))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
-        """The call without making it happen: for `app.chain` and `app.group`."""
+        """A call that is not scheduled yet, for `app.chain` and `app.group`."""
         return Bound(self, self._signature.encode(args, kwargs), self._signature.returns)
 
     def at(self, moment: Moment) -> Planned[P, R]:
-        """The same at a moment: an aware datetime, ISO-8601 text, or seconds since 1970."""
+        """The same at a time: an aware datetime, ISO-8601 text, or seconds since 1970."""
         return self.options(at=moment, delay=None)
 
     def delay(self, delay: Delay) -> Planned[P, R]:
-        """The same after a while: "30d", "1h30m", a timedelta, or seconds."""
+        """The same after a delay: "30d", "1h30m", a timedelta, or seconds."""
         return self.options(delay=delay, at=None)
 
     def options(self, **options: Unpack[OptionFields]) -> Planned[P, R]:
-        """The same on other terms: see `Options`."""
+        """The same with other options: see `Options`."""
         merged = self._options.merged(**options)
         same_terms = options.keys() <= PER_INTENT
         base = (self._base or self) if same_terms else None
         return Planned(self._app, self._target, self._signature, merged, self.name, base)
 
     def terms(self) -> Terms:
-        """On what terms its intents are made."""
+        """The terms of its intents."""
         return make_terms(self._target, self._options, self._app.default_tier)
 
     def payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
-        """These arguments, as its intents carry them."""
+        """These arguments as the payload of an intent."""
         return self._signature.encode(tuple(args), dict(kwargs))
 
     def prepare(
         self, id: str, args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int
     ) -> tuple[Terms, Item]:
-        """A call that is not sent yet: checked, and ready to be kept. `id`: where the options name none."""
+        """The terms and the item of a call, checked but not submitted. `id` is used if the options have
+        none."""
         plan, payload = self._ready(), self.payload(args, kwargs)
         own = plan.options.id
         return plan.terms, plan.item(id if own is None else own, own is None, now_ms, payload)
@@ -132,7 +134,7 @@ class Planned(Generic[P, R]):
             await _others(len(part))
         if not payloads:
             return []
-        item(new_id(now_ms), True, now_ms, max(payloads, key=len))  # all fit, or none is sent
+        item(new_id(now_ms), True, now_ms, max(payloads, key=len))  # all are checked before the first is sent
         items: list[Item] = []
         for start in range(0, len(payloads), _SLICE):
             made = payloads[start : start + _SLICE]
@@ -144,7 +146,7 @@ class Planned(Generic[P, R]):
 
 
 async def _others(count: int) -> None:
-    """Behind a whole slice, others have their turn."""
+    """After each slice, other tasks get a turn."""
     if count == _SLICE:
         await asyncio.sleep(0)  # tidy: a turn of the loop
 
@@ -163,16 +165,16 @@ class Bound(Generic[R]):
         return f"Bound({self._planned.name!r})"
 
     def with_options(self, **options: Unpack[OptionFields]) -> Bound[R]:
-        """The same on other terms."""
+        """The same call with other options."""
         return Bound(self._planned.options(**options), self.payload, self.returns)
 
     def plan(self) -> Plan:
-        """Its options made ready; the same object for all calls of one function."""
+        """Its prepared options; the same object for all calls of one function."""
         return self._planned._ready()
 
 
 class Task(Planned[P, R]):
-    """A decorated function. Call it to run it here and now; schedule it to have it done."""
+    """A decorated function. Call it to run it directly; schedule it to run it as an intent."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What users say about time, as milliseconds: delays ("30d", a timedelta, seconds) and moments."""
+"""Converts users' times to milliseconds: delays ("30d", a timedelta, seconds) and points in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HINT = 'Write it as "30d", "1h30m", "250ms", a number of seconds, or a timedelt
 
 
 def delay_ms(delay: Delay) -> int:
-    """A length of time in milliseconds."""
+    """A duration in milliseconds."""
     if isinstance(delay, timedelta):
         millis = delay / timedelta(milliseconds=1)
     elif isinstance(delay, str):
@@ -43,7 +43,7 @@ def delay_ms(delay: Delay) -> int:
 
 
 def moment_ms(moment: Moment) -> int:
-    """A moment in milliseconds since 1970."""
+    """A point in time, in milliseconds since 1970."""
     hint = "Give an aware datetime, ISO-8601 text with an offset, or seconds since 1970."
     if isinstance(moment, str):
         try:

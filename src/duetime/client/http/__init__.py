@@ -1,1 +1,1 @@
-"""The typed HTTP client, and the models of a server's answers."""
+"""`Client`, the typed HTTP client."""

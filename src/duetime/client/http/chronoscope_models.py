@@ -1,4 +1,4 @@
-"""What a server tells of itself: the chronoscope and the timeline, as they are sent."""
+"""Responses about the server itself: chronoscope, timeline, functions, health, log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from duetime.wire.shapes import Out
 
 
 class Permits(Out, frozen=True):
-    """A tier's permits: free ones, all, those it has of others, those others have of it."""
+    """The permits of a tier: free, total, borrowed and lent."""
 
     available: int = 0
     max: int = 0
@@ -18,7 +18,7 @@ class Permits(Out, frozen=True):
 
 
 class Lateness(Out, frozen=True):
-    """How late the first hand-overs of the last minutes were; None when there were none."""
+    """Lateness of the first deliveries in the last minutes; None if there were none."""
 
     p50_ms: float | None = None
     p95_ms: float | None = None
@@ -42,7 +42,7 @@ class Tier(Out, frozen=True):
 
 
 class Chronoscope(Out, frozen=True):
-    """The engine from inside."""
+    """Engine internals."""
 
     tiers: list[Tier]
     counts: dict[str, int] = {}
@@ -58,7 +58,7 @@ class Chronoscope(Out, frozen=True):
 
 
 class Slot(Out, frozen=True):
-    """One slot of time, and what will fire in it."""
+    """One time slot with its upcoming intents."""
 
     at: str
     count: int = 0
@@ -77,7 +77,7 @@ class Peak(Out, frozen=True):
 
 
 class Timeline(Out, frozen=True):
-    """What is to come, and whether it will be on time."""
+    """The upcoming intents, and whether they will be on time."""
 
     slots: list[Slot]
     total: int = 0
@@ -90,7 +90,7 @@ class Timeline(Out, frozen=True):
 
 
 class Function(Out, frozen=True):
-    """A function that workers have, with the JSON Schema of its payload."""
+    """A function of the workers, with the JSON Schema of its payload."""
 
     name: str
     queue: str | None = None
@@ -105,7 +105,7 @@ class FunctionList(Out, frozen=True):
 
 
 class Anomaly(Out, frozen=True):
-    """Something that is not as it should be, and what to do."""
+    """A problem, and advice."""
 
     code: str
     severity: str = ""

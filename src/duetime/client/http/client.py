@@ -1,7 +1,7 @@
-"""A typed client of Duetime's HTTP API, for async and plain programs alike.
+"""A typed client of Duetime's HTTP API, for async and plain programs.
 
 `async with Client(url) as client: await client.get(id)`, or `with Client(url) as client:
-client.get(id).wait()`. Errors are those of `duetime.errors`, the same a program that embeds the engine sees.
+client.get(id).wait()`. Errors are those of `duetime.errors`, the same as with an embedded engine.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from duetime.wire.progress import Logs
 
 T = TypeVar("T")
 PAGE_MAX = 500
-# How long a cut stream of events tries to come back before it gives up.
+# How long a lost stream of events tries to reconnect.
 RECONNECT_S = 60.0
 
 
 class Client:
     """One server. Without arguments: DUETIME_URL (or http://localhost:7928) and DUETIME_TOKEN.
 
-    `tries`: how often a request is sent when the connection breaks or the server says "not now";
-    writes are safe to repeat, because each carries an id. `tls`: for https with an authority of your own.
+    `tries`: how often a request is sent if the connection fails or the server asks to retry; writes are safe
+    to repeat, because each has a request id. `tls`: for https with your own certificate authority.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
 
-    # Life.
+    # Lifecycle.
 
     async def __aenter__(self) -> Client:
         await self._open()
@@ -107,122 +107,124 @@ class Client:
     # Intents.
 
     def create(self, **fields: Unpack[NewIntent]) -> Call[Intent]:
-        """A new intent, or the one its idempotency key names."""
+        """Create an intent, or return the one with its idempotency key."""
         return self.ask(Request("POST", "/v1/intents", body=body(fields)), Intent)
 
     def create_many(self, many: Iterable[NewIntent]) -> Call[Batch]:
-        """Many at once: written together, each answered for itself, in order. Nothing is raised for one."""
+        """Create many intents together. Returns a result or an error for each, in order."""
         items = encode([written(each) for each in many], "The request")
         return self.ask(Request("POST", "/v1/intents/batch", body=items), Batch)
 
     def get(self, id: str) -> Call[Intent]:
-        """Everything about one intent."""
+        """An intent with all fields."""
         return self.ask(Request("GET", path("intents", id)), Intent)
 
     def logs(self, id: str) -> Call[Logs]:
-        """What its newest attempt that has ended logged."""
+        """The log lines of the newest attempt that has ended."""
         return self.ask(Request("GET", path("intents", id, "logs")), Logs)
 
     def functions(self) -> Call[FunctionList]:
-        """The functions of the server's workers, with what they take."""
+        """The functions of the server's workers, with their parameters."""
         return self.ask(Request("GET", "/v1/admin/functions"), FunctionList)
 
     def list(
         self, *, order: str = "newest", limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
     ) -> Call[Page]:
-        """A page of intents: the newest first, or `order="due"`."""
+        """A page of intents, newest first, or by due time with `order="due"`."""
         return self.call(self.page("/v1/intents", query(filter, order=order), limit, cursor))
 
     def every(self, *, order: str = "newest", **filter: Unpack[Filter]) -> Stream[Intent]:
-        """All of them, page after page: `async for`, or plain `for`."""
+        """All matching intents, page by page: `async for`, or plain `for`."""
         return self.stream(self.pages("/v1/intents", query(filter, order=order)))
 
     def history(self, id: str) -> Call[History]:
-        """Every step of its life, with times."""
+        """All state transitions, with times."""
         return self.ask(Request("GET", path("intents", id, "history")), History)
 
     def why(self, id: str) -> Call[Why]:
-        """Why it has not run yet, in a sentence."""
+        """Why it has not run yet, or how it ended, as a sentence."""
         return self.ask(Request("GET", path("intents", id, "why")), Why)
 
     def patch(
         self, id: str, *, expected_revision: int | None = None, **changes: Unpack[Changes]
     ) -> Call[Intent]:
-        """Change it while it waits; what is not named stays as it is."""
+        """Change it while it waits. Omitted fields are unchanged."""
         headers = revision(expected_revision)
         request = Request("PATCH", path("intents", id), body=body(changes), headers=headers)
         return self.ask(request, Intent)
 
     def cancel(self, id: str, *, tree: bool = False, expected_revision: int | None = None) -> Call[Intent]:
-        """Stop it, also while it runs. `tree`: with all that waits for it, and a group's members."""
+        """Cancel it, even while it runs. `tree`: also its dependents and, for a callback, the group's
+        members."""
         return self._post(path("intents", id, "cancel"), {"tree": True} if tree else {}, expected_revision)
 
     def parents(self, id: str) -> Call[Sequence[Parent]]:
-        """How those ended that it came after, or the members of its group, in order."""
+        """The dependencies, or the members of its group, with their results, in order."""
         return self.call(self.groups.parents(id))
 
     def fire_now(self, id: str, *, expected_revision: int | None = None) -> Call[Intent]:
-        """Make it due at once."""
+        """Make it due now."""
         return self._post(path("intents", id, "fire-now"), {}, expected_revision)
 
     def revive(
         self, id: str, *, expected_revision: int | None = None, **changes: Unpack[Revival]
     ) -> Call[Intent]:
-        """Try a dead letter again, with a new budget of attempts."""
+        """Retry a dead letter, with a new set of attempts."""
         return self._post(path("intents", id, "revive"), dict(changes), expected_revision)
 
     # The server.
 
     def health(self, *, deep: bool = False) -> Call[Health]:
-        """Whether it is on time. A server that is down says so in its answer, which is no error."""
+        """Whether the server is on time. The state DOWN is a normal response, not an error."""
         return self.ask(Request("GET", "/health/deep" if deep else "/health", welcome=(503,)), Health)
 
     def metrics(self) -> Call[str]:
-        """The counters and histograms, as Prometheus reads them."""
+        """The metrics, as Prometheus text."""
         return self.call(self._metrics())
 
     def chronoscope(self) -> Call[chronoscope_models.Chronoscope]:
-        """The engine from inside: tiers, permits, lateness, log and store."""
+        """Engine internals: tiers, permits, lateness, log and store."""
         return self.ask(Request("GET", "/v1/admin/chronoscope"), chronoscope_models.Chronoscope)
 
     def timeline(
         self, *, since: Moment | None = None, until: Moment | None = None, slots: int | None = None
     ) -> Call[chronoscope_models.Timeline]:
-        """What will fire, slot by slot, and whether it will be on time."""
+        """The upcoming intents by time slot, and whether they will be on time."""
         pairs = query({}, since=since, until=until, slots=slots)
         return self.ask(Request("GET", "/v1/admin/timeline", pairs), chronoscope_models.Timeline)
 
     def predictions(self) -> Call[forecast.Predictions]:
-        """How long functions take, and what an order by that would gain."""
+        """The durations of functions, and the gain of ordering by them."""
         return self.ask(Request("GET", "/v1/admin/predictions"), forecast.Predictions)
 
     def autoscale(
         self, queue: str | None = None, *, target_seconds: int | None = None
     ) -> Call[forecast.Autoscale]:
-        """How many workers each queue needs, or one of them, to be done within a time."""
+        """The number of workers that each queue, or one queue, needs to finish its backlog within a time."""
         pairs = query({}, queue=queue, target_seconds=target_seconds)
         return self.ask(Request("GET", "/v1/admin/autoscale", pairs), forecast.Autoscale)
 
     def resize(self, tier: str, concurrency: int) -> Call[Json]:
-        """Give a tier another number of delivery permits, at once."""
+        """Change the number of permits of a tier immediately."""
         request = Request("PATCH", path("admin", "tiers", tier), body=body({"concurrency": concurrency}))
         return self.ask(request, Json)
 
     def lanes(self, *, entities: bool = True) -> Call[Sequence[Lane]]:
-        """The lanes that hold something or have settings, by name; those of single entities too, or not."""
+        """The lanes with intents, consumers or settings, by name. `entities`: include the lanes of single
+        entities."""
         return self.call(self._lanes(entities))
 
     def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[Lane]:
-        """Give a lane, as `task:default`, other limits, at once; what is not named stays as it is."""
+        """Change the limits of a lane, such as `task:default`, immediately. Omitted fields are unchanged."""
         request = Request("PATCH", path("admin", "lanes", lane), body=body(changes))
         return self.ask(request, Lane)
 
     def pause(self, lane: str) -> Call[Json]:
-        """Hand out nothing more of a lane, as `task:default`."""
+        """Pause deliveries from a lane, such as `task:default`."""
         return self.ask(Request("POST", path("admin", "lanes", lane, "pause")), Json)
 
     def resume(self, lane: str) -> Call[Json]:
-        """Hand out a lane's intents again."""
+        """Resume deliveries from a lane."""
         return self.ask(Request("POST", path("admin", "lanes", lane, "resume")), Json)
 
     def segments(self) -> Call[Sequence[Segment]]:
@@ -230,7 +232,7 @@ class Client:
         return self.call(self._listed("/v1/admin/log/segments", "segments", Segment))
 
     def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[Json]:
-        """The life of an intent, or the state of the system, as of a moment."""
+        """The history of an intent, or the state of the system, at a point in time."""
         pairs = query({}, intent_id=id, at=at)
         return self.ask(Request("GET", "/v1/admin/replay", pairs), Json)
 
@@ -242,16 +244,16 @@ class Client:
         reconnect_s: float = RECONNECT_S,
         **filter: Unpack[Filter],
     ) -> Stream[Transition]:
-        """Transitions as they happen, for as long as you read. A cut connection is taken up where it broke;
-        `after` an `event_id` begins behind an earlier event."""
+        """State transitions as they happen, until you stop reading. After a lost connection it resumes.
+        `after` resumes after an earlier `event_id`."""
         pairs = query(filter, intent_id=intent_id)
         request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         return self.stream(self._events(request, reconnect_s, after or ""))
 
-    # How it is done.
+    # Internal.
 
     def ask(self, request: Request, kind: Any) -> Call[Any]:
-        """Any request; its answer as this type."""
+        """Send any request, and decode the response as this type."""
         return self.call(self._ask(request, kind))
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
@@ -261,7 +263,7 @@ class Client:
         return Stream(generator, self._running_loop)
 
     def read(self, answer: bytes, kind: Any) -> Any:
-        """An answer's body as this type."""
+        """Decode the body of a response as this type."""
         return self._transport.read(answer, kind)
 
     def _post(self, where: str, fields: Json, expected: int | None) -> Call[Intent]:
@@ -280,7 +282,7 @@ class Client:
         return [msgspec.convert(lane, Lane) async for lane in found]
 
     def lanes_as_shown(self, *, entities: bool = True) -> AsyncGenerator[Json, None]:
-        """The lanes with all that the server says of them."""
+        """All pages of the lanes."""
         return lanes_of(self._transport, entities=entities)
 
     async def _listed(self, where: str, name: str, kind: type[T]) -> Sequence[T]:
@@ -290,12 +292,12 @@ class Client:
     async def page(
         self, where: str, pairs: Sequence[tuple[str, str]], limit: int, cursor: str | None
     ) -> Page:
-        """One page. A server looks only so far in one request: ask again until the page is full."""
+        """One page. A server limits the search of one request, so it is repeated until the page is full."""
         items: list[Intent] = []
         while True:
             asked = [*pairs, *query({}, limit=limit - len(items), cursor=cursor)]
             page: Any = await self._ask(Request("GET", where, asked), Page)
-            if not isinstance(page, Page):  # `read` is another's, who takes pages as they were sent
+            if not isinstance(page, Page):  # a subclass may return pages undecoded
                 return page  # type: ignore[no-any-return]
             items += page.items
             cursor = page.next_cursor
@@ -332,7 +334,7 @@ class Client:
 
 
 async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGenerator[Json, None]:
-    """The lanes of a server as it shows them, page after page. An older one knows no pages: it shows all."""
+    """The lanes of a server, page by page. An older server has no pages and returns all."""
     where, cursor = "/v1/admin/lanes", None
     while True:
         asked = query({}, cursor=cursor, entities=None if entities else "false")
@@ -352,7 +354,7 @@ async def lanes_of(transport: Transport, *, entities: bool = True) -> AsyncGener
 
 
 def transition(event: Event) -> Transition | None:
-    """What an event says; None for one this version does not know."""
+    """The transition of an event; None for an unknown kind of event."""
     if event.kind == "transition":
         found = msgspec.json.decode(event.data, type=Transition)
         return replace(found, event_id=event.id)

@@ -1,4 +1,4 @@
-"""A server's dead letters: look through them, try many again, or let go of them."""
+"""The dead letters of a server: list, revive and purge them."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _PATH = "/v1/admin/dead-letters"
 
 
 class DeadLetters:
-    """`client.dead_letters`: the same filters as `client.list`, and many at once."""
+    """`client.dead_letters`: the same filters as `client.list`, and bulk operations."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def list(self, *, limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]) -> Call[Page]:
-        """A page of them, the newest first."""
+        """A page of dead letters, newest first."""
         return self._client.call(self._client.page(_PATH, query(filter), limit, cursor))
 
     def every(self, **filter: Unpack[Filter]) -> Stream[Intent]:
-        """All of them, page after page."""
+        """All dead letters, page by page."""
         return self._client.stream(self._client.pages(_PATH, query(filter)))
 
     def revive(
         self, ids: Iterable[str] | None = None, *, limit: int | None = None, **filter: Unpack[Filter]
     ) -> Call[Bulk]:
-        """Try them again: those named, or at most `limit` that the filter finds."""
+        """Retry dead letters: those with these ids, or at most `limit` that match the filter."""
         return self._many("revive", ids, limit, filter)
 
     def purge(
         self, ids: Iterable[str] | None = None, *, limit: int | None = None, **filter: Unpack[Filter]
     ) -> Call[Bulk]:
-        """Forget them for good: those named, or at most `limit` that the filter finds."""
+        """Delete dead letters permanently: those with these ids, or at most `limit` that match the filter."""
         return self._many("purge", ids, limit, filter)
 
     def _many(self, verb: str, ids: Iterable[str] | None, limit: int | None, filter: Filter) -> Call[Any]:

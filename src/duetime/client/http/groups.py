@@ -1,4 +1,4 @@
-"""Groups on a server: made, filled up, looked at."""
+"""Groups on a server: create, extend and read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ServerGroups:
         size: int | None = None,
         on: str = "SUCCESS",
     ) -> Call[MadeGroup]:
-        """Members, and what happens when all have ended. With an id of your own it may be repeated."""
+        """Create members, and a callback that runs when all have ended. With your own id it can be
+        repeated."""
         fields: Json = {"then": written(then), "on": on, "members": [written(m) for m in members]}
         if group_id is not None:
             fields["groupId"] = group_id
@@ -45,7 +46,7 @@ class ServerGroups:
         return self._client.ask(request, MadeGroup)
 
     def add(self, group_id: str, first: int, members: Iterable[NewIntent]) -> Call[MadeGroup]:
-        """More members; `first` is the number of the first of them."""
+        """Add members; `first` is the number of the first one."""
         fields = {"first": first, "members": [written(each) for each in members]}
         request = Request("POST", path("groups", group_id, "members"), body=encode(fields, "The request"))
         return self._client.ask(request, MadeGroup)
@@ -55,7 +56,7 @@ class ServerGroups:
         return self._client.ask(Request("GET", path("groups", group_id)), Group)
 
     async def parents(self, id: str) -> Sequence[Parent]:
-        """All pages of those an intent came after."""
+        """All pages of an intent's dependencies."""
         found: list[Parent] = []
         cursor: str | None = "0"
         while cursor is not None:

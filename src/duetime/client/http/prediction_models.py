@@ -1,4 +1,4 @@
-"""What a server tells of how long things take, and of how many workers it could use, as it is sent."""
+"""Responses about durations of functions, and the number of workers that queues need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from duetime.wire.shapes import Out
 
 
 class FunctionForecast(Out, frozen=True):
-    """How long one function takes."""
+    """Durations of one function."""
 
     function: str
     count: int = 0
@@ -20,14 +20,14 @@ class FunctionForecast(Out, frozen=True):
 
 
 class Replayed(Out, frozen=True):
-    """How long jobs took from when they were due to their end."""
+    """The time of jobs from due to end."""
 
     mean_ms: float = 0.0
     p99_ms: float = 0.0
 
 
 class Gain(Out, frozen=True):
-    """What the order by prediction gains on the same jobs."""
+    """The gain of ordering the same jobs by prediction."""
 
     jobs: int = 0
     servers: int = 0
@@ -38,7 +38,7 @@ class Gain(Out, frozen=True):
 
 
 class LaneForecast(Out, frozen=True):
-    """A lane whose order is up to predictions, or might be."""
+    """A lane that is ordered by predictions, or could be."""
 
     lane: str
     order: str = ""
@@ -60,7 +60,7 @@ class ModelForecast(Out, frozen=True):
 
 
 class Predictions(Out, frozen=True):
-    """Everything that is known of durations."""
+    """All statistics about durations."""
 
     functions: list[FunctionForecast] = []
     more_functions: int = 0
@@ -70,7 +70,7 @@ class Predictions(Out, frozen=True):
 
 
 class QueueSignal(Out, frozen=True):
-    """One queue, as an autoscaler wants it."""
+    """The values of one queue for an autoscaler."""
 
     queue: str
     lane: str = ""
@@ -90,7 +90,7 @@ class QueueSignal(Out, frozen=True):
 
 
 class Autoscale(Out, frozen=True):
-    """All queues that workers or subscribers ask for."""
+    """All queues that workers or subscribers serve."""
 
     target_seconds: float = 0.0
     queues: list[QueueSignal] = []

@@ -1,4 +1,4 @@
-"""Requests to a server: Python's names and values as the JSON and the queries of its API."""
+"""Converts Python's names and values to the JSON and the queries of the API."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from duetime.json_types import Json
 from duetime.timefmt import iso
 from duetime.wire.names import camel
 
-# Fields with fields of their own, which may be written in Python's names, too.
+# Fields that contain fields, which may have Python's names too.
 _PARTS = ("callback", "task", "entity", "stream", "slo", "redelivery", "unique")
 _TIMES = ("execute_at", "deadline", "start", "end")
 
 
 class Filter(TypedDict, total=False):
-    """Which intents: all conditions hold. `status` may be several; `since` and `until` bound their time."""
+    """A filter: all conditions must match. `status` may have several; `since` and `until` limit the execution
+    time."""
 
     status: str | Iterable[str]
     tier: str
@@ -35,12 +36,12 @@ class Filter(TypedDict, total=False):
 
 
 def body(given: Mapping[str, Any]) -> bytes:
-    """A JSON object of these fields."""
+    """A JSON object with these fields."""
     return encode(written(given), "The request")
 
 
 def written(given: Mapping[str, Any]) -> Json:
-    """The fields in the API's names, times as text."""
+    """The fields with the names of the API, times as text."""
     shown: Json = {}
     for name, value in given.items():
         if name in _TIMES and value is not None:
@@ -54,7 +55,8 @@ def written(given: Mapping[str, Any]) -> Json:
 
 
 def _part(part: Any) -> Any:
-    """A field's own fields in the API's names. Defaults are omitted: a server may have others."""
+    """The fields inside a field, with the names of the API. Defaults are omitted: a server may have
+    others."""
     if isinstance(part, Struct):
         given = [(field, getattr(part, field.name)) for field in fields(part)]
         return {field.encode_name: each for field, each in given if each != _default(field)}
@@ -66,12 +68,12 @@ def _default(field: FieldInfo) -> Any:
 
 
 def moment_text(moment: Moment) -> str:
-    """A moment as the API writes it."""
+    """A time in the form of the API."""
     return iso(moment_ms(moment))
 
 
 def path(*parts: str) -> str:
-    """A path below `/v1`, whatever the parts have in them."""
+    """A path below `/v1`, with escaped parts."""
     if not all(parts):
         raise InvalidField("An id or a name is empty.")
     return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
@@ -95,7 +97,7 @@ def query(filter: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:
 
 
 def filter_body(filter: Mapping[str, Any]) -> Json:
-    """A filter as the JSON object of the same names as in a query."""
+    """A filter as a JSON object, with the names of the query."""
     plain = {name: value for name, value in filter.items() if name != "tags"}
     shown: Json = dict(query(plain))
     if filter.get("tags"):
@@ -104,5 +106,5 @@ def filter_body(filter: Mapping[str, Any]) -> Json:
 
 
 def revision(expected: int | None) -> dict[str, str]:
-    """The header that says which revision a change is for."""
+    """The header with the expected revision of a change."""
     return {} if expected is None else {"X-Duetime-Expected-Revision": str(expected)}

@@ -1,4 +1,4 @@
-"""A server's schedules: make, look at, pause, trigger and drop them."""
+"""The schedules of a server: create, read, pause, trigger and delete them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Next(Struct):
 
 
 class ServerSchedules:
-    """`client.schedules`: rules that make intents again and again."""
+    """`client.schedules`: recurring rules that create intents."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -37,8 +37,9 @@ class ServerSchedules:
     def put(
         self, id: str, *, intent: Mapping[str, Any], expected_revision: int | None = None, **rule: Any
     ) -> Call[Schedule]:
-        """Make a schedule or change its rule: `cron` or `every_ms`, `zone`, `jitter_ms`, `start`, `end`,
-        `overlap`, `misfire`, `catch_up`; `intent` is what each tick makes, in the names of `create`."""
+        """Create a schedule or change its rule: `cron` or `every_ms`, `zone`, `jitter_ms`, `start`, `end`,
+        `overlap`, `misfire`, `catch_up`; `intent` is the intent of each tick, with the arguments of
+        `create`."""
         if ("cron" in rule) == ("every_ms" in rule):
             raise InvalidField("A schedule has exactly one of cron and every_ms.")
         fields = {camel(name): value for name, value in rule.items() if value is not None}
@@ -52,30 +53,30 @@ class ServerSchedules:
         return self._client.ask(request, Schedule)
 
     def list(self) -> Call[Sequence[Schedule]]:
-        """All of them, by id."""
+        """All schedules, by id."""
         return self._client.call(self._list())
 
     def get(self, id: str) -> Call[Schedule]:
         return self._client.ask(Request("GET", path("schedules", id)), Schedule)
 
     def pause(self, id: str) -> Call[Schedule]:
-        """No more ticks until it is resumed."""
+        """Pause it: no ticks until it is resumed."""
         return self._client.ask(Request("POST", path("schedules", id, "pause")), Schedule)
 
     def resume(self, id: str) -> Call[Schedule]:
-        """Ticks again, from now on: those of the pause are gone."""
+        """Resume it. Ticks of the pause are skipped."""
         return self._client.ask(Request("POST", path("schedules", id, "resume")), Schedule)
 
     def trigger(self, id: str) -> Call[Intent]:
-        """Make an intent of it now, besides its ticks."""
+        """Create an extra intent of it now."""
         return self._client.ask(Request("POST", path("schedules", id, "trigger")), Intent)
 
     def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
-        """When it will tick next."""
+        """The next ticks."""
         return self._client.call(self._next(id, count))
 
     def delete(self, id: str) -> Call[Schedule]:
-        """Forget it. What it made goes on."""
+        """Delete it. Its existing intents are kept."""
         return self._client.ask(Request("DELETE", path("schedules", id)), Schedule)
 
     async def _list(self) -> Sequence[Schedule]:

@@ -1,7 +1,7 @@
-"""The backend of `App("http://...")`: the same calls, done by a server.
+"""The backend of `App("http://...")`: the same operations on a server.
 
-Functions registered on such an app are not run in this process: the server hands their intents to workers
-that ask for the queue. Registering them is what gives `schedule` their names and signatures.
+Functions of such an app do not run in this process: the server delivers their intents to workers of the
+queue. They are registered so that `schedule` knows their names and signatures.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from duetime.wire.progress import Logs
 from duetime.wire.views import Ended
 
 _PAGE_MAX = 500
-# Watching goes on for as long as the app does.
+# Observers reconnect while the app runs.
 _FOREVER_S = float("inf")
 _logger = logging.getLogger("duetime")
 
@@ -47,13 +47,13 @@ T = TypeVar("T")
 
 
 class _Result(Struct):
-    """The result of an intent, as it was written."""
+    """The undecoded result of an intent."""
 
     result: Raw
 
 
 class RemoteBackend(RemoteSchedules):
-    """One server, spoken to in the words of the protocol."""
+    """One server, with the types of the protocol."""
 
     def __init__(self, url: str, token: str | None, now_ms: Callable[[], int]) -> None:
         self._transport = Transport(url, token)
@@ -66,7 +66,7 @@ class RemoteBackend(RemoteSchedules):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
-        """Say hello: a wrong address or token is known now and not at the first use."""
+        """Connect, so that a wrong address or token is reported now, not at the first use."""
         await self._transport.open()
         self._loop = asyncio.get_running_loop()
         try:
@@ -85,10 +85,10 @@ class RemoteBackend(RemoteSchedules):
         await self._transport.close()
 
     async def quiet(self) -> None:
-        """Nothing runs here."""
+        """No functions run here."""
 
     def now_ms(self) -> int:
-        """The moment of asking: delays are counted from it until they are sent, in the same step."""
+        """The time of the call. Delays are relative to it until they are sent, in the same step."""
         self._asked_ms = self._clock()
         return self._asked_ms
 
@@ -101,7 +101,7 @@ class RemoteBackend(RemoteSchedules):
         return await self._submits.many(terms, items, self._asked_ms)
 
     async def send_bodies(self, bodies: Sequence[bytes]) -> list[DuetimeError | None]:
-        """Intents that are JSON already, each named by a key; what was said against each, if anything."""
+        """Submit encoded intents, each with a key. Returns the error of each, or None."""
         return await self._submits.bodies(bodies)
 
     # Changes.
@@ -138,7 +138,7 @@ class RemoteBackend(RemoteSchedules):
             return self._transport.read(answer, Intent)
         return None
 
-    # What is there.
+    # Reads.
 
     async def get(self, id: str) -> Intent | None:
         return await self._found(Intent, path("intents", id))
@@ -205,7 +205,7 @@ class RemoteBackend(RemoteSchedules):
         return await self._ends.wait(id)
 
     async def _ended(self, id: str) -> Ended | None:
-        """The intent if it has ended."""
+        """The intent, if it has ended."""
         answer = await self._transport.send(Request("GET", path("intents", id)))
         intent = self._transport.read(answer, Intent)
         if not intent.status.final:
@@ -213,12 +213,12 @@ class RemoteBackend(RemoteSchedules):
         result = bytes(msgspec.json.decode(answer, type=_Result).result)
         return Ended(intent.status, None if result == b"null" else result, intent.result_gone, lambda: intent)
 
-    # Watching.
+    # Observers.
 
     def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]:
-        """Call `observer` with every transition, as the server tells of it."""
+        """Call `observer` with every transition that the server reports."""
         self._observers.append(observer)
-        if self._loop is not None:  # of which the caller's thread need not be
+        if self._loop is not None:  # the caller may be in another thread
             self._loop.call_soon_threadsafe(self._watch_if_wanted)
 
         def stop() -> None:
@@ -253,7 +253,7 @@ class RemoteBackend(RemoteSchedules):
 
 
 def overview_of(shown: Json) -> Overview:
-    """A server's chronoscope as an App's overview. What a server does not tell is 0."""
+    """The chronoscope of a server as an App's overview. Figures that a server does not send are 0."""
     tiers = []
     for tier in shown["tiers"]:
         permits = tier["permits"]
@@ -274,6 +274,6 @@ def overview_of(shown: Json) -> Overview:
 
 
 def _moment(shown: Json, name: str) -> int:
-    """A moment that is shown as text, or in milliseconds."""
+    """A time that is given as text or in milliseconds."""
     text = shown.get(name)
     return moment_ms(text) if isinstance(text, str) else shown.get(f"{name}Ms") or 0

@@ -1,4 +1,4 @@
-"""The schedules of a server, in the words of the protocol: the part of the remote backend that knows them."""
+"""The schedules of a server, with the types of the protocol: a part of the remote backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from duetime.wire.schedule import NextTicks, Schedule, Schedules
 
 
 class RemoteSchedules:
-    """Asks a server. Whoever inherits has the transport."""
+    """The operations on schedules. A subclass has the transport."""
 
     _transport: Transport
 
@@ -56,7 +56,7 @@ class RemoteSchedules:
 
 
 def schedule_fields(schedule: Rule) -> Json:
-    """What the API is told of a schedule."""
+    """The fields of a schedule for the API."""
     fields: Json = {
         "zone": schedule.zone,
         "jitterMs": schedule.jitter_ms,

@@ -192,7 +192,7 @@ class Submits:
             if made.intent is not None:
                 _settle(each, made.intent.intent_id)
                 continue
-            assert made.error is not None, "a batch says of each intent what became of it"
+            assert made.error is not None, "a batch has a result for each intent"
             problem = error_of(made.error)
             if isinstance(problem, IdExists) and each.item.fresh:
                 _settle(each, each.item.id)  # an earlier attempt of this request arrived
@@ -228,7 +228,7 @@ class Submits:
             if made.intent is not None:
                 replies.append(_taken(made.intent.intent_id, terms[item.terms], item))
                 continue
-            assert made.error is not None, "a batch says of each intent what became of it"
+            assert made.error is not None, "a batch has a result for each intent"
             error = error_of(made.error)
             if isinstance(error, IdExists) and item.fresh:
                 replies.append(_taken(item.id, terms[item.terms], item))

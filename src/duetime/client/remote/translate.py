@@ -1,4 +1,4 @@
-"""The words of the protocol as the JSON of the API: how an `App` speaks with a server."""
+"""Converts the types of the protocol to the JSON of the API, for an `App` on a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from duetime.wire.names import camel
 
 
 def terms_fields(terms: Terms) -> Json:
-    """What the API is told of an intent's terms."""
+    """The fields of an intent's terms for the API."""
     if terms.guarantee is Guarantee.AT_LEAST_ONCE and terms.on_interrupt is not OnInterrupt.RETRY:
         raise InvalidField(
             "A server always retries an interrupted at-least-once intent.",
@@ -58,10 +58,10 @@ def terms_fields(terms: Terms) -> Json:
 
 
 def item_fields(item: Item, asked_ms: int) -> Json:
-    """What the API is told of one intent. A delay is sent as such: it is counted by the server's clock."""
+    """The fields of one intent for the API. A delay is sent as a delay, relative to the server's clock."""
     fields: Json = {}
-    # An id of our own makes it safe to send again, even to a server that has forgotten the request. A key
-    # does that too, and then the id must not differ from one asking to the next.
+    # A generated id makes the request safe to repeat, even if the server has forgotten the request id. With a
+    # key the id is omitted: it would differ between two requests.
     if not (item.fresh and item.key is not None):
         fields["intentId"] = item.id
     if item.relative:
@@ -95,7 +95,7 @@ def _claim_fields(claim: Claim) -> Json:
 
 
 def patch_fields(patch: Patch) -> Json:
-    """What is to be changed; what is not named stays as it is."""
+    """The changed fields; omitted fields are unchanged."""
     fields = _change_fields(patch)
     if patch.expired_action is not None:
         fields["expiredAction"] = patch.expired_action.name
@@ -107,7 +107,7 @@ def patch_fields(patch: Patch) -> Json:
 
 
 def revive_fields(revive: Revive) -> Json:
-    """What is to be different when it is tried again."""
+    """The changed fields of a revived intent."""
     fields = _change_fields(revive)
     if revive.target is not None:
         if not isinstance(revive.target, Callback):
@@ -130,7 +130,7 @@ def _change_fields(change: Patch | Revive) -> Json:
 
 
 def lane_fields(settings: LaneSettings) -> Json:
-    """What the API is told of a lane's settings: all of them, for none is left as it was."""
+    """The settings of a lane for the API: all of them, because all are replaced."""
     return {
         "concurrency": settings.concurrency or None,
         "rate": rates.shown(settings.rate, settings.period_ms),

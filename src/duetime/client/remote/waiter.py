@@ -1,7 +1,7 @@
-"""Waiting for intents of a server to end: told by its events, never by asking again and again.
+"""Waits for the end of intents on a server, with its events instead of polling.
 
-A few waits have a stream of their own, which brings only what concerns them. When there are many they share
-one that tells of everything that ends: one connection, however many wait.
+A few waits have their own streams, with only the events of their intent. Many waits share one stream with the
+ends of all intents, and so one connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENDS = ",".join(sorted(status.name for status in FINAL))
 
 
 class Ends:
-    """Who waits for which intent."""
+    """The waits, by intent."""
 
     def __init__(self, transport: Transport, ended: Callable[[str], Awaitable[Ended | None]]) -> None:
         self._transport = transport
@@ -33,7 +33,7 @@ class Ends:
         self._listening: asyncio.Future[None] | None = None
 
     async def wait(self, id: str) -> Ended:
-        """The intent, once it has ended."""
+        """Wait for the end of an intent, and return it."""
         while True:
             ended = await self._ended(id)
             if ended is not None:
@@ -50,7 +50,8 @@ class Ends:
         self._fail(Closed("The app was closed while waiting for an intent; the intent itself continues."))
 
     async def _told_alone(self, id: str) -> None:
-        """Until an event says that it ended, or a look does: it may have ended before we listened."""
+        """Wait until an event reports the end, or a read shows it: it may have ended before the stream was
+        open."""
         pairs = [("intentId", id), ("status", _ENDS)]
         request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         self._own += 1
@@ -103,11 +104,11 @@ class Ends:
         except DuetimeError as error:
             if not listening.done():
                 listening.set_exception(error)
-                listening.exception()  # perhaps nobody waits for it any more
+                listening.exception()  # there may be no other wait
             self._fail(error)
 
     def _tell(self, id: str | None) -> None:
-        """Wake who waits for this one; after a gap, everybody: any of them may have ended in it."""
+        """Wake the waits for this intent. After a gap, wake all: their intents may have ended in it."""
         for each in [id] if id is not None else list(self._waiting):
             for told in self._waiting.pop(each, ()):
                 if not told.done():
