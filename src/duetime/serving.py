@@ -105,7 +105,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     def ready(engine: Engine) -> None:
         library.follow(engine)
         service.engine = engine
-        engine.planner.charge = service.quotas.charge
+        engine.schedules.charge = service.quotas.charge
 
     return Server(
         Parts(

@@ -59,7 +59,7 @@ def test_flaw_11_what_was_acknowledged_is_not_delivered_again(checkpoint):
             world.clock.set_ms(T0 + DAY_MS)
             await engine.advance()
             await engine.quiet()
-            view = engine.get("i7")
+            view = engine.reads.get("i7")
             assert view is not None and view.status is Status.ACKED
         assert (len(first.ran), second.ran) == (50, [])
 
@@ -146,7 +146,7 @@ def test_flaw_14_what_was_refused_never_runs_and_a_depth_of_ten_is_ten():
             assert {type(error) for error in refused} == {LaneFull}
         handler = Handler(None)
         async with world.life(handler, settings=settings) as engine:
-            assert engine.overview().counts["SCHEDULED"] == 10
+            assert engine.reads.overview().counts["SCHEDULED"] == 10
             world.clock.set_ms(T0 + 60_000)
             await engine.advance()
             await engine.quiet()
@@ -232,7 +232,7 @@ def test_flaw_17_a_handler_that_fails_in_one_life_is_tried_again_in_the_next():
         async with world.life(Handler(fails)) as engine:
             await submit(engine, "a", "b", on=entity())
             await engine.quiet()
-            view = engine.get("a")
+            view = engine.reads.get("a")
             assert view is not None and view.status is Status.SCHEDULED
         handler = Handler(None)
         async with world.life(handler) as engine:

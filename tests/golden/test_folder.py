@@ -228,11 +228,11 @@ def test_everything_continues(kept):
         return set(ran[before:])
 
     def waiting(engine: Engine) -> set[str]:
-        views = [engine.get(id) for id in kept.answers["intents"]]
+        views = [engine.reads.get(id) for id in kept.answers["intents"]]
         return {view.id for view in views if view is not None and view.status not in FINAL}
 
     def status(engine: Engine, id: str) -> Status:
-        view = engine.get(id)
+        view = engine.reads.get(id)
         assert view is not None
         return view.status
 
@@ -269,14 +269,14 @@ def test_everything_continues(kept):
                 item = Item(f"group-open.{number}", 0, clock.now_ms(), ties=Ties(group="group-open"))
                 await engine.submit_one(terms, item, AckLevel.DURABLE)
             for id in ("every", "ending", "tail"):
-                await engine.drop_schedule(id)
-            await engine.resume_schedule("paused")
+                await engine.schedules.drop(id)
+            await engine.schedules.resume("paused")
             await until(engine, HOUR_MS + 2 * MINUTE_MS)
             assert {"due-paused", "dead-callback", "group-open.1", "group-open.2", "group-open"} <= set(ran)
             later = await until(engine, 3 * HOUR_MS)
             assert "collapse-DEBOUNCE-2" in later
             assert any(id.startswith("paused@") for id in later)
-            await engine.drop_schedule("paused")
+            await engine.schedules.drop("paused")
             assert "scheduled-far" in await until(engine, 401 * DAY_MS)
             assert not waiting(engine)
 

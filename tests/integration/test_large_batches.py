@@ -35,7 +35,7 @@ def test_each_intent_on_terms_of_its_own(tmp_path):
             made = [reply.id for reply in replies if type(reply) is Intent]
             assert made == [item.id for item in items]
             for number in (0, 1_234, 4_999):
-                found = engine_of(app).get(f"i{number}")
+                found = engine_of(app).reads.get(f"i{number}")
                 assert found is not None and found.terms == terms[number]
 
     asyncio.run(main())
@@ -76,15 +76,15 @@ def test_a_disk_that_fills_in_the_middle(tmp_path, monkeypatch, room_for):
                 with pytest.raises(errors.NoSpace):
                     await engine.submit((stream(1),), items, AckLevel.DURABLE)
                 disk.before_write = lambda: None
-                assert all(engine.get(item.id) is None for item in items)
+                assert all(engine.reads.get(item.id) is None for item in items)
                 return
             replies = await engine.submit((stream(1),), items, AckLevel.DURABLE)
             disk.before_write = lambda: None
             taken = [item.id for item, reply in zip(items, replies, strict=True) if type(reply) is Intent]
             refused = [item.id for item, reply in zip(items, replies, strict=True) if type(reply) is NoSpace]
             assert taken and refused and len(taken) + len(refused) == 8
-            assert all(engine.get(id) is not None for id in taken)
-            assert all(engine.get(id) is None for id in refused)
+            assert all(engine.reads.get(id) is not None for id in taken)
+            assert all(engine.reads.get(id) is None for id in refused)
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

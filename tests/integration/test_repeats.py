@@ -58,12 +58,12 @@ def test_a_schedule_put_again_as_it_is_takes_no_room(app):
     async def main() -> None:
         async with app:
             engine = engine_of(app)
-            (table,) = await engine.schedules()
+            (table,) = engine.schedules.all()
             before = position(app)
             for _ in range(100):
-                assert await engine.put_schedule(table.schedule) == table
+                assert await engine.schedules.put(table.schedule) == table
             with pytest.raises(errors.NoSuchSchedule):
-                await engine.drop_schedule("none")
+                await engine.schedules.drop("none")
             assert position(app) == before
 
     asyncio.run(main())

@@ -119,10 +119,10 @@ def test_a_path_that_hangs_does_not_starve_the_others_on_its_host():
                 assert (await rig.ended(f"i{n}")).status is Status.ACKED
             called = [each.path for each in receiver.requests]
             assert called.count("/hang") == 32, "four fifths of the 40 that the host gets of the tier"
-            views = [rig.engine.get(id) for id in hanging]
+            views = [rig.engine.reads.get(id) for id in hanging]
             held = [view for view in views if view is not None and view.status is Status.SCHEDULED]
             assert held and all(view.attempts == 0 for view in held), "their attempts are given back"
-            why = rig.engine.why(held[0].id)
+            why = rig.engine.reads.why(held[0].id)
             assert why is not None and why.code == "snoozed"
             assert "/hang has 32 calls under way and has answered none for" in why.sentence
             assert "the rest of the 40 calls of its host is left to others" in why.sentence

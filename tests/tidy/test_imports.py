@@ -38,7 +38,7 @@ def test_who_reaches_a_server_brings_what_reads_its_answers(extra):
     assert any(need.startswith("httptools") for need in needs), needs
 
 
-# What only the engine reads. Others ask `engine.reader`, `engine.gauges` or a named method of `Engine`.
+# What only the engine reads. Others ask `engine.reads`, `engine.reads.gauges` or a named method of `Engine`.
 ENGINE_ROOMS = ("engine", "kernel", "testing/sim", "testing/laws")
 ENGINE_NAMES = {"engine", "_engine", "running"}
 

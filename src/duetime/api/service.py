@@ -105,7 +105,7 @@ class Service:
         recovering = self.engine is None
         view = await self.library.get(id)
         if view is None and recovering:
-            view = self.running.get(id)  # it may be on the log but not in the checkpoint: unknown yet
+            view = self.running.reads.get(id)  # it may be on the log but not in the checkpoint: unknown yet
         if view is None:
             raise no_such(id)
         return view
@@ -115,7 +115,7 @@ class Service:
         return await self.library.page(filter, order, cursor, limit)
 
     def history(self, id: str) -> History:
-        entries = self.running.history(id)
+        entries = self.running.reads.history(id)
         if entries is None:
             raise no_such(id)
         return History(
@@ -133,13 +133,13 @@ class Service:
 
     def logs(self, id: str) -> Logs:
         """The log lines of the newest attempt."""
-        if self.running.intent(id) is None:
+        if self.running.reads.intent(id) is None:
             raise no_such(id)
-        return Logs(intent_id=id, lines=(self.running.log(id) or "").splitlines())
+        return Logs(intent_id=id, lines=(self.running.reads.log(id) or "").splitlines())
 
     def why(self, id: str) -> Why:
         engine = self.running
-        intent, why = engine.intent(id), engine.why(id)
+        intent, why = engine.reads.intent(id), engine.reads.why(id)
         if intent is None or why is None:
             raise no_such(id)
         return Why(
@@ -259,12 +259,12 @@ class Service:
 
     def _check_payload(self, id: str, payload: bytes | None) -> None:
         """Check a changed payload against its function."""
-        intent = None if payload is None else self.running.intent(id)
+        intent = None if payload is None else self.running.reads.intent(id)
         if intent is not None and payload is not None:
             self.functions.check(intent.terms.target, payload)
 
     def _priority_of(self, lane: str) -> int:
-        settings = self.running.settled_lanes.get(lane)
+        settings = self.running.reads.settled_lanes().get(lane)
         return 0 if settings is None else settings.priority
 
     def view_of(self, intent: Intent) -> View:
@@ -273,7 +273,7 @@ class Service:
 
     async def _ask(self, command: Patch | Cancel | FireNow | Revive) -> View:
         if is_bound():
-            intent = self.running.intent(command.id)
+            intent = self.running.reads.intent(command.id)
             if intent is None:
                 raise no_such(command.id)
             check_target(intent.terms.target)

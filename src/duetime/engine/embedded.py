@@ -62,11 +62,11 @@ class Embedded:
     # Reads. None: the intent does not exist.
 
     async def get(self, id: str) -> Intent | None:
-        view = self.engine.get(id)
+        view = self.engine.reads.get(id)
         return None if view is None else _intent(view)
 
     async def why(self, id: str) -> Why | None:
-        intent, why = self.engine.intent(id), self.engine.why(id)
+        intent, why = self.engine.reads.intent(id), self.engine.reads.why(id)
         if intent is None or why is None:
             return None
         return Why(
@@ -78,7 +78,7 @@ class Embedded:
         )
 
     async def history(self, id: str) -> list[Entry] | None:
-        entries = self.engine.history(id)
+        entries = self.engine.reads.history(id)
         if entries is None:
             return None
         return [
@@ -92,10 +92,11 @@ class Embedded:
         ]
 
     async def logs(self, id: str) -> list[str] | None:
-        return None if self.engine.intent(id) is None else (self.engine.log(id) or "").splitlines()
+        reads = self.engine.reads
+        return None if reads.intent(id) is None else (reads.log(id) or "").splitlines()
 
     async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
-        found = self.engine.parents(id, first, limit)
+        found = self.engine.reads.parents(id, first, limit)
         if found is None:
             return None
         return [
@@ -121,42 +122,42 @@ class Embedded:
         """The position of an intent in the order of acceptance."""
         if before is None:
             return SEQ_MAX
-        view = self.engine.get(before)
+        view = self.engine.reads.get(before)
         if view is None:
             raise NoSuchIntent(f"There is no intent with the id {before!r}.")
         return view.seq
 
     async def overview(self) -> Overview:
-        return self.engine.overview()
+        return self.engine.reads.overview()
 
     async def lanes(self) -> list[LaneView]:
-        return self.engine.lanes()
+        return self.engine.reads.lanes()
 
     # Schedules. Returned is the state after the change.
 
     async def put_schedule(self, schedule: Rule) -> Schedule:
-        return _schedule(await self.engine.put_schedule(schedule))
+        return _schedule(await self.engine.schedules.put(schedule))
 
     async def drop_schedule(self, id: str) -> Schedule:
-        return _schedule(await self.engine.drop_schedule(id))
+        return _schedule(await self.engine.schedules.drop(id))
 
     async def pause_schedule(self, id: str) -> Schedule:
-        return _schedule(await self.engine.pause_schedule(id))
+        return _schedule(await self.engine.schedules.pause(id))
 
     async def resume_schedule(self, id: str) -> Schedule:
-        return _schedule(await self.engine.resume_schedule(id))
+        return _schedule(await self.engine.schedules.resume(id))
 
     async def trigger_schedule(self, id: str) -> Intent:
-        return _intent(await self.engine.trigger_schedule(id))
+        return _intent(await self.engine.schedules.trigger(id))
 
     async def schedule(self, id: str) -> Schedule:
-        return _schedule(await self.engine.schedule(id))
+        return _schedule(self.engine.schedules.get(id))
 
     async def schedules(self) -> list[Schedule]:
-        return [_schedule(table) for table in await self.engine.schedules()]
+        return [_schedule(table) for table in self.engine.schedules.all()]
 
     async def next_ticks(self, id: str, count: int) -> list[int]:
-        return await self.engine.next_ticks(id, count)
+        return self.engine.schedules.next_ticks(id, count)
 
 
 _KERNEL = {shown.value: status for status, shown in views.STATUSES.items()}

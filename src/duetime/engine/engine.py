@@ -37,9 +37,8 @@ from duetime.engine.waiters import Observer, Waiters
 from duetime.errors import Closed, DuetimeError, Fatal, NoSuchIntent
 from duetime.kernel.kernel import Kernel
 from duetime.log.log import Log, Position
-from duetime.protocol.command import Advance, Drain, LaneSettings
+from duetime.protocol.command import Advance, Drain
 from duetime.protocol.outcome import Settlement
-from duetime.protocol.schedule import Timetable
 from duetime.protocol.terms import AckLevel
 from duetime.protocol.view import Progress, View, view_of
 from duetime.store.store import ReadStore, Store
@@ -56,7 +55,7 @@ class Engine:
     """One kernel, its log, its store, and the channels out.
 
     Its parts: `reads` (views of the state), `submissions` (new intents), `commands` (everything else that
-    callers ask for), `planner` (schedules), `predictor`.
+    callers ask for), `schedules`, `predictor`.
     """
 
     def __init__(
@@ -99,28 +98,12 @@ class Engine:
         self.submissions = Submissions(
             kernel.state, phase, clock, commands, self._inbox, guard, self._checkpointer, predictor
         )
-        self.planner = Planner(kernel.state, phase, clock, commands)
+        self.schedules = Planner(kernel.state, phase, clock, commands)
         # Called for every request, so without a call in between.
         self.submit = self.submissions.submit
         self.submit_one = self.submissions.submit_one
         self.request = commands.request
         self.ask = commands.ask
-        self.get = self.reads.get
-        self.why = self.reads.why
-        self.intent = self.reads.intent
-        self.history = self.reads.history
-        self.parents = self.reads.parents
-        self.log = self.reads.log
-        self.lanes = self.reads.lanes
-        self.lane = self.reads.lane
-        self.lane_settings = self.reads.lane_settings
-        self.lane_names = self.reads.lane_names
-        self.overview = self.reads.overview
-        self.put_schedule = self.planner.put
-        self.drop_schedule = self.planner.drop
-        self.pause_schedule = self.planner.pause
-        self.resume_schedule = self.planner.resume
-        self.trigger_schedule = self.planner.trigger
         self._busy = False
         self._wake_up: asyncio.Future[None] | None = None
         self._pump_task: asyncio.Task[None] | None = None
@@ -310,7 +293,7 @@ class Engine:
         self._set_alarm()
         self._window.plan()
         self._pulse.plan()
-        self.planner.rewind(turn)
+        self.schedules.rewind(turn)
         self._guard.after()
         if self.meter is not None:
             self.meter.turn(turn)
@@ -318,7 +301,7 @@ class Engine:
     def _ring(self) -> None:
         """The alarm rang: time must advance."""
         if not self._phase.closing and self._phase.failure is None:
-            self.planner.look()
+            self.schedules.look()
         self._inbox.time()
 
     def _set_alarm(self) -> None:
@@ -361,7 +344,7 @@ class Engine:
 
     async def advance(self) -> None:
         """Write that time has passed, and wait until everything that follows at once is done."""
-        self.planner.look()
+        self.schedules.look()
         await self.ask(Advance(), AckLevel.ASYNC)
 
     def report(self, consumer: str, words: Mapping[tuple[str, int], Progress]) -> int:
@@ -372,19 +355,6 @@ class Engine:
     def stalled_lately(self) -> bool:
         """Whether the event loop stood still just now: connections may have broken for that reason alone."""
         return self._pulse.stalled_lately()
-
-    @property
-    def settled_lanes(self) -> Mapping[str, LaneSettings]:
-        return self.reads.settled_lanes()
-
-    async def schedule(self, id: str) -> Timetable:
-        return self.planner.get(id)
-
-    async def schedules(self) -> list[Timetable]:
-        return self.planner.all()
-
-    async def next_ticks(self, id: str, count: int) -> list[int]:
-        return self.planner.next_ticks(id, count)
 
     async def checkpoint(self) -> None:
         """Bring the store up to the log now."""

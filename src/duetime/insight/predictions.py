@@ -69,7 +69,7 @@ class Predictions(Struct, rename="camel"):
 
 def predictions(engine: Engine) -> Predictions:
     """The statistics now. The simulation of each ordered lane takes some milliseconds."""
-    predictor = engine.predictor
+    predictor, settings = engine.predictor, engine.reads.lane_settings
     durations, model = predictor.durations, predictor.model
     names = sorted(durations.functions, key=lambda name: (-durations.functions[name].added, name))
     known = [name for name in names if durations.functions[name].count]
@@ -77,7 +77,7 @@ def predictions(engine: Engine) -> Predictions:
         functions=[_function(name, durations.functions[name], model) for name in known[:_SHOWN_MAX]],
         more_functions=max(0, len(known) - _SHOWN_MAX),
         lanes=[
-            LaneForecast(lane, engine.lane_settings(lane).order.name, predictor.source(lane), gain_of(recent))
+            LaneForecast(lane, settings(lane).order.name, predictor.source(lane), gain_of(recent))
             for lane, recent in sorted(durations.watched.items())
         ],
         model=_model(model),

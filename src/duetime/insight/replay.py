@@ -76,7 +76,7 @@ class Replay:
 
     def life(self, id: str, at_ms: int | None = None) -> Life | None:
         """All steps of an intent; None if it does not exist."""
-        entries, view = self._engine.history(id), self._engine.get(id)
+        entries, view = self._engine.reads.history(id), self._engine.reads.get(id)
         if entries is None or view is None:
             return None
         then = None if at_ms is None else status_at(entries, at_ms)

@@ -96,7 +96,7 @@ class World:
         return {(channel, kind): count for (_, channel, kind), count in self.meter.deliveries.items()}
 
     def status(self, id: str) -> Status:
-        view = self.engine.get(id)
+        view = self.engine.reads.get(id)
         assert view is not None
         return view.status
 

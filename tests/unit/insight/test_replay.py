@@ -55,7 +55,7 @@ def test_everything_as_it_stood_and_where_the_log_was(tmp_path):
             seen = {}
             for number in range(5):
                 await w.many(f"{number}-", 200, 2_000)
-                seen[w.clock.now_ms()] = (w.engine.overview().counts, w.engine.overview().records)
+                seen[w.clock.now_ms()] = (w.engine.reads.overview().counts, w.engine.reads.overview().records)
                 await w.pass_ms(1_000)
                 await w.end()
             for at_ms, (counts, records) in seen.items():
@@ -69,7 +69,7 @@ def test_everything_as_it_stood_and_where_the_log_was(tmp_path):
             assert before.log is None
             assert not any(before.counts.values())
             now = await replay.system(NOW + 10**9)
-            assert now.counts == w.engine.overview().counts
+            assert now.counts == w.engine.reads.overview().counts
             assert now.at == "2030-01-01T00:00:05.000Z"
 
     run(main())

@@ -166,7 +166,7 @@ class Events:
 
     def _observe(self, change: Change) -> None:
         engine = self._service.running
-        intent = engine.intent(change.id)
+        intent = engine.reads.intent(change.id)
         if intent is None:
             return
         position = engine.position

@@ -138,7 +138,7 @@ class Admin:
         if entities not in ("true", "false"):
             raise BadQuery("entities must be true or false.", parameter="entities")
         engine = self._service.running
-        names = engine.lane_names(entities=entities == "true")
+        names = engine.reads.lane_names(entities=entities == "true")
         page = await asyncio.to_thread(_behind, names, call.query.get("cursor", ""), limit + 1)
         lanes = [_lane_out(engine, name) for name in page[:limit]]
         more = page[limit - 1] if len(page) > limit else None
@@ -153,8 +153,8 @@ class Admin:
         """Change the limits of a lane immediately. They are stored on the log."""
         lane, patch = _lane(call), call.read(_lane_patch)
         engine = self._service.running
-        settings = _patched(engine.lane_settings(lane), patch)
-        if settings != engine.lane_settings(lane):
+        settings = _patched(engine.reads.lane_settings(lane), patch)
+        if settings != engine.reads.lane_settings(lane):
             await engine.ask(SetLane(lane, settings))
         if patch.paused is not UNSET:
             await engine.ask(Pause(lane) if patch.paused else Resume(lane))
@@ -180,7 +180,7 @@ def _behind(sources: list[list[str]], cursor: str, limit: int) -> list[str]:
 
 
 def _lane_out(engine: Engine, name: str) -> Lane:
-    lane, settings = engine.lane(name), engine.lane_settings(name)
+    lane, settings = engine.reads.lane(name), engine.reads.lane_settings(name)
     return Lane(
         name=name,
         paused=lane.paused,

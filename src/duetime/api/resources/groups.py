@@ -58,7 +58,7 @@ class Groups:
         )
         batch = _Batch(self._service, request)
         batch.add(then, "$.then")
-        known = self._service.running.intent(group)
+        known = self._service.running.reads.intent(group)
         if known is None or (known.rare is not None and known.rare.fingerprint == batch.items[0].fingerprint):
             batch.add_members(group, 0, new.members)
         made = await batch.submit(group)
@@ -95,7 +95,7 @@ class Groups:
         limit = number_from(call.query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
         first = number_from(call.query, "cursor", 0, 0, GROUP_MEMBERS_MAX)
         id, engine = call.params["id"], self._service.running
-        found, intent = engine.parents(id, first, limit), engine.intent(id)
+        found, intent = engine.reads.parents(id, first, limit), engine.reads.intent(id)
         if found is None or intent is None:
             raise no_such(id)
         many = 0 if intent.rare is None else max(len(intent.rare.after), intent.rare.joined)

@@ -48,11 +48,11 @@ class Schedules:
 
     async def page(self, call: Call) -> Answer:
         check_names(call.query, ())
-        tables = await self._service.running.schedules()
+        tables = self._service.running.schedules.all()
         return Answer(encode(wire.Schedules(schedules=[self._shown(table) for table in tables])))
 
     async def get(self, call: Call) -> Answer:
-        return self._answer(await self._service.running.schedule(call.params["id"]))
+        return self._answer(self._service.running.schedules.get(call.params["id"]))
 
     async def put(self, call: Call) -> Answer:
         new, id = call.read(_new), call.params["id"]
@@ -81,7 +81,7 @@ class Schedules:
             source=new.source,
         )
         schedule = await self._owned(schedule)
-        return self._answer(await self._service.running.put_schedule(schedule, expected_revision(call)))
+        return self._answer(await self._service.running.schedules.put(schedule, expected_revision(call)))
 
     async def _owned(self, schedule: Schedule) -> Schedule:
         """Refuse a schedule if all schedules of its token together would exceed the token's rate."""
@@ -91,7 +91,7 @@ class Schedules:
         owner, quota = asking
         others = [
             table.schedule
-            for table in await self._service.running.schedules()
+            for table in self._service.running.schedules.all()
             if table.schedule.owner == owner and table.id != schedule.id
         ]
         now_ms = self._service.running.now_ms()
@@ -109,23 +109,23 @@ class Schedules:
         """The id of a schedule that the caller may change."""
         id = call.params["id"]
         if is_bound():
-            check_target((await self._service.running.schedule(id)).schedule.terms.target)
+            check_target((self._service.running.schedules.get(id)).schedule.terms.target)
         return id
 
     async def delete(self, call: Call) -> Answer:
         no_body(call)
         id, revision = await self._own(call), expected_revision(call)
-        return self._answer(await self._service.running.drop_schedule(id, revision))
+        return self._answer(await self._service.running.schedules.drop(id, revision))
 
     async def pause(self, call: Call) -> Answer:
         no_body(call)
         id, revision = await self._own(call), expected_revision(call)
-        return self._answer(await self._service.running.pause_schedule(id, revision))
+        return self._answer(await self._service.running.schedules.pause(id, revision))
 
     async def resume(self, call: Call) -> Answer:
         no_body(call)
         id, revision = await self._own(call), expected_revision(call)
-        return self._answer(await self._service.running.resume_schedule(id, revision))
+        return self._answer(await self._service.running.schedules.resume(id, revision))
 
     async def trigger(self, call: Call) -> Answer:
         no_body(call)
@@ -134,7 +134,7 @@ class Schedules:
         engine, id = self._service.running, await self._own(call)
         paid = self._service.quotas.take(1)
         try:
-            view = await engine.trigger_schedule(id, name)
+            view = await engine.schedules.trigger(id, name)
         except DuetimeError:
             if paid is not None:
                 paid.keep(0)
@@ -144,7 +144,7 @@ class Schedules:
     async def next(self, call: Call) -> Answer:
         check_names(call.query, ("count",))
         count = number_from(call.query, "count", _NEXT_DEFAULT, 1, _NEXT_MAX)
-        times = await self._service.running.next_ticks(call.params["id"], count)
+        times = self._service.running.schedules.next_ticks(call.params["id"], count)
         return Answer(encode(wire.NextTicks(times=[written(time_ms) for time_ms in times])))
 
     def _answer(self, table: Timetable) -> Answer:

@@ -19,7 +19,7 @@ from tests.unit.insight.rig import World, run, world
 
 async def took(w: World, ms: int, count: int, target: Any, outcome: Any = None, prefix: str = "i") -> None:
     """So many that take so long."""
-    await w.many(f"{prefix}{w.engine.overview().records}-", count, target=target)
+    await w.many(f"{prefix}{w.engine.reads.overview().records}-", count, target=target)
     await w.pass_ms(ms)
     await w.end(outcome)
 

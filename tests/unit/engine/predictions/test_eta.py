@@ -26,13 +26,13 @@ def test_an_expected_start_is_part_of_the_reason(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await busy(w)
-            last, first = w.engine.why("now11"), w.engine.why("now2")
+            last, first = w.engine.reads.why("now11"), w.engine.reads.why("now2")
             assert last is not None and first is not None
             assert last.code == "workers-busy" and last.data["ahead"] == 9
             assert last.data["eta_ms"] == pytest.approx(5_000, rel=0.05)
             assert "9 others are ahead of it in its lane; its turn comes in about" in last.sentence
             assert first.data["ahead"] == 0 and "Nobody is ahead of it" in first.sentence
-            running = w.engine.why("now0")
+            running = w.engine.reads.why("now0")
             assert running is not None and "eta_ms" not in running.data
 
     run(main())
@@ -44,7 +44,7 @@ def test_who_is_expected_to_take_longer_has_more_ahead(tmp_path):
             await w.engine.ask(SetLane("stream:news", LaneSettings(order=Order.EXPECTED)))
             await busy(w)
             lane = w.engine._kernel.state.lanes["stream:news"]
-            intent = w.engine.intent("now2")
+            intent = w.engine.reads.intent("now2")
             assert intent is not None
             assert eta.ahead_of(lane, intent) == 0
 
@@ -56,7 +56,7 @@ def test_in_a_long_line_the_order_of_acceptance_tells(tmp_path, monkeypatch):
         monkeypatch.setattr(eta, "_COUNTED_MAX", 5)
         async with world(tmp_path) as w:
             await busy(w)
-            last = w.engine.why("now11")
+            last = w.engine.reads.why("now11")
             assert last is not None and last.data["ahead"] == 9
 
     run(main())
@@ -66,10 +66,10 @@ def test_an_unknown_start_time_is_left_out(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 3, target=NEWS)
-            why = w.engine.why("a2")
+            why = w.engine.reads.why("a2")
             assert why is not None and why.code == "no-worker" and "eta_ms" not in why.data
             await w.engine.ask(Demand("w1", "stream:news", 1))
-            why = w.engine.why("a2")
+            why = w.engine.reads.why("a2")
             assert why is not None and why.code == "workers-busy" and "eta_ms" not in why.data
 
     run(main())

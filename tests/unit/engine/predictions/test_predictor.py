@@ -42,7 +42,7 @@ async def order(w: World, order: Order, lane: str = "task:default") -> None:
 
 
 def expected(w: World, id: str) -> int:
-    intent = w.engine.intent(id)
+    intent = w.engine.reads.intent(id)
     assert intent is not None
     return intent.expected_ms
 

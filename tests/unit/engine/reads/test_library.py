@@ -158,7 +158,7 @@ def test_an_intent_found_twice_is_shown_once_and_hides_no_other(tmp_path, monkey
             assert await everything(w.library) == wanted
             assert await everything(w.library, None, "due", 3) == await everything(w.library, None, "due", 50)
             twice = await w.library.as_of(w.clock.now_ms())
-            assert twice.counts == w.engine.overview().counts
+            assert twice.counts == w.engine.reads.overview().counts
 
     run(main())
 
@@ -269,7 +269,7 @@ def test_while_the_engine_recovers_the_last_checkpoint_is_served(tmp_path):
                 assert found is not None
                 assert found.status is SCHEDULED
                 assert await alone.get("b3") is None
-                assert (await w.library.get("b3")) == w.engine.get("b3")
+                assert (await w.library.get("b3")) == w.engine.reads.get("b3")
                 assert len(await alone.slots(NOW, NOW + 2 * HOUR, HOUR)) == 1
                 assert (await alone.as_of(NOW)).counts["SCHEDULED"] == 5
             finally:
@@ -326,7 +326,7 @@ def test_how_it_stood_is_how_it_was_seen(tmp_path):
             seen: dict[int, dict[str, int]] = {}
 
             async def look() -> None:
-                seen[w.clock.now_ms()] = w.engine.overview().counts
+                seen[w.clock.now_ms()] = w.engine.reads.overview().counts
                 await w.pass_ms(1_000)
 
             await look()

@@ -114,7 +114,7 @@ def test_the_call_counts_and_what_is_held_back_is_seen_meanwhile(tmp_path):
             assert (late.total().count, late.total().sum) == (1, 8_500)
             assert w.meter.held_back() == []
             await w.engine.advance()
-            view = w.engine.get("a0")
+            view = w.engine.reads.get("a0")
             assert view is not None and view.late_ms == 8_500, "the kernel and the meter say the same"
 
     run(main())
@@ -252,7 +252,7 @@ def test_a_stale_outcome_is_no_delivery(tmp_path):
             await w.end()
             w.channel.settle([Settlement("nobody", 1, Done())])
             await w.end()
-            assert w.engine.overview().stale_outcomes == 2
+            assert w.engine.reads.overview().stale_outcomes == 2
             # The second came before the first was written, so only the kernel could tell.
             assert sum(w.meter.deliveries.values()) == 2
 
@@ -345,7 +345,7 @@ def test_the_tally_says_how_many_of_a_tier_have_a_status_also_after_a_restart(tm
             expected[Tier.FAST][DISPATCHING], expected[Tier.FAST][SCHEDULED] = 0, 3
             assert found == expected
             assert found[Tier.ULTRA][SCHEDULED], found[Tier.ULTRA][CANCELED] == (4, 1)
-            counts = again.engine.overview().counts
+            counts = again.engine.reads.overview().counts
             assert [sum(tier[s] for tier in found) for s in Status] == [counts[s.name] for s in Status]
             assert again.engine.reads.tally().moves_to(ACKED) == 0
 

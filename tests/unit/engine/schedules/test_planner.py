@@ -16,9 +16,9 @@ def test_the_ticks_of_an_owner_are_charged(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             charged: list[tuple[str, int]] = []
-            w.engine.planner.charge = lambda owner, count: charged.append((owner, count))
-            await w.engine.put_schedule(Schedule("mine", TERMS, every_ms=1_000, owner="token"))
-            await w.engine.put_schedule(Schedule("free", TERMS, every_ms=1_000))
+            w.engine.schedules.charge = lambda owner, count: charged.append((owner, count))
+            await w.engine.schedules.put(Schedule("mine", TERMS, every_ms=1_000, owner="token"))
+            await w.engine.schedules.put(Schedule("free", TERMS, every_ms=1_000))
             await w.pass_ms(1_000)
             await w.pass_ms(1_000)
             assert charged == [("token", 1), ("token", 1)]
