@@ -133,9 +133,9 @@ def states_page() -> str:
 FIELDS: Final = """\
 # Fields of an intent
 
-One field has one meaning at every door. HTTP and gRPC have long names; Python and the command line have
-short ones, and their durations have units (`lease="30s"`, `--lease 30s`). Every field can be sent with a new
-intent, also with a member of a group.
+A field has the same meaning in HTTP, gRPC, Python and the command line. HTTP and gRPC have long names;
+Python and the command line have short ones, and their durations have units (`lease="30s"`,
+`--lease 30s`). Every field can be sent with a new intent, also with a member of a group.
 
 *schedule*: also in the intent of a schedule. *patch*: can be changed while the intent waits. *revive*: can be
 changed when a dead letter is revived. *shown*: in the intent that `GET /v1/intents/{id}`, `handle.view()` and

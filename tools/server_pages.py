@@ -49,9 +49,9 @@ the status DEGRADED. One `DOWN` anomaly makes the status DOWN and the HTTP statu
 CLI: Final = f"""\
 # Commands
 
-`duetime COMMAND --help` shows the same text and the default of every option. Commands that use a server
-take its address from `--url`, `DUETIME_URL` or http://localhost:{HTTP_PORT}, in this order, and the token
-from `--token` or `DUETIME_TOKEN`. Data goes to stdout, messages go to stderr. `--json` prints JSON for
+`duetime COMMAND --help` shows the same text, with defaults. Commands that use a server take its
+address from `--url`, `DUETIME_URL` or http://localhost:{HTTP_PORT}, in this order, and the token from
+`--token` or `DUETIME_TOKEN`. Data goes to stdout, messages go to stderr. `--json` prints JSON for
 programs.
 
 {main.EXIT_CODES}"""
@@ -149,7 +149,7 @@ def _shown(parameter: Any) -> str:
     value = parameter.metavar or parameter.name.upper()
     if parameter.param_type_name == "argument":
         return str(value)
-    names = ", ".join(sorted(parameter.opts, key=len, reverse=True))
+    names = ", ".join([*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts])
     return names if parameter.is_flag else f"{names} {value}"
 
 

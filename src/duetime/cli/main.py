@@ -31,7 +31,8 @@ EXIT_CODES: Final = (
     "Exit codes: 0 success; 1 refused or failed (reason and hint are on stderr); "
     "2 invalid command line; 3 stored data is damaged; 4 the server is unreachable; "
     "5 may work later: the disk is full or failed, too few file handles or memory, or another process holds "
-    "the folder; 6 this program cannot use the data folder: no permission, not a folder, or a newer version."
+    "the folder; 6 this program cannot use the data folder: no permission, not a folder, or written by a "
+    "newer version."
 )
 
 

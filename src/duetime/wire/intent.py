@@ -91,7 +91,8 @@ GuaranteeName = Annotated[
     Meta(description="Delivery guarantee: retried until acknowledged, or never run twice."),
 ]
 ExpiredActionName = Annotated[
-    Literal["DISCARD", "DEAD_LETTER"], Meta(description="What happens at the deadline.")
+    Literal["DISCARD", "DEAD_LETTER"],
+    Meta(description="At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."),
 ]
 AfterOnName = Annotated[
     Literal["SUCCESS", "END"],
@@ -246,7 +247,7 @@ class Redelivery(Out, frozen=True):
     max_delay_ms: Annotated[
         int, Meta(ge=0, le=limits.RETRY_DELAY_MS_MAX, description="Longest delay between two attempts.")
     ] = limits.RETRY_MAX_MS
-    multiplier: Annotated[int | float, Meta(description="Growth of the delay: from 1 to 1000.")] = (
+    multiplier: Annotated[int | float, Meta(description="Factor between two delays: 1 to 1000.")] = (
         limits.RETRY_MULTIPLIER
     )
     jitter: Annotated[bool, Meta(description="Vary the delays, so that retries do not come together.")] = True
@@ -343,7 +344,7 @@ class NewIntent(PlannedIntent, frozen=True):
                 min_length=1,
                 max_length=limits.ID_CHARS_MAX,
                 pattern=forms.ID,
-                description="The group (the id of its callback). The member's id is GROUP.n.",
+                description="The group to join (the id of its callback). The id of a member must be GROUP.n.",
             ),
         ]
         | None
@@ -366,7 +367,7 @@ class NewIntent(PlannedIntent, frozen=True):
     on_duplicate: (
         Annotated[
             Literal["return", "reject"],
-            Meta(description="If the key exists: return its intent even if finished, or refuse."),
+            Meta(description="If the key exists: return its intent even if it has ended, or reject."),
         ]
         | None
     ) = None

@@ -57,7 +57,7 @@ _HELP: Final = {
     "execute_at": 'Time: 2030-01-31T09:00+01:00, "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00".',
     "deadline": "Do not run after this: a time, or a duration after the intent's own time.",
     "after": "Dependency: wait for this intent; may be repeated.",
-    "tags": "Tag to filter by; may be repeated.",
+    "tags": "Tag, to find the intent later; may be repeated.",
     "limits": "Limit by a key: starts per period, concurrent runs, or both; may be repeated.",
     "unique": "If an intent with this key is active, print its id instead of creating one.",
 }

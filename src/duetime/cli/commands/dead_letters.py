@@ -18,7 +18,7 @@ from duetime.wire.admin import Bulk
 app = typer.Typer(help="List, revive and purge dead letters.", no_args_is_help=True)
 
 IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="ID...", help="Ids (default: by filter).", show_default=False)
+    list[str] | None, typer.Argument(metavar="ID...", help="Ids (instead of filters).", show_default=False)
 ]  # fmt: skip
 LimitOption = Annotated[
     int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of results.")

@@ -264,7 +264,7 @@ def patch(
     *,
     ask: server.Ask,
 ) -> None:
-    """Change intents that wait. Options that are not given stay as they are.
+    """Change intents that wait. Omitted options do not change.
 
     Examples:
 

@@ -14,7 +14,7 @@ from duetime.client.http.prediction_models import Autoscale, Gain, ModelForecast
 
 @server.asks
 def predictions(ask: server.Ask) -> None:
-    """Show the duration of each function, the accuracy of predictions, and the gain of ordering by them.
+    """Show the duration of each function, its predictions, and the gain of `queues set --order expected`.
 
     Examples:
 

@@ -81,7 +81,10 @@ def set_(
     order: Annotated[
         str | None,
         typer.Option(
-            "--order", metavar="fifo|expected|shadow", help="Order of arrival, or shortest expected first."
+            "--order",
+            metavar="fifo|expected|shadow",
+            help="fifo: by arrival. expected: shortest predicted duration first. "
+            "shadow: fifo, and show the gain of expected.",
         ),
     ] = None,
     *,

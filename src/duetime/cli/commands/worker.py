@@ -37,7 +37,7 @@ ServersOption = Annotated[
 ]
 QueuesOption = Annotated[
     str | None,
-    typer.Option("--queues", metavar="A,B", help="Serve only these queues (default: all with functions)."),
+    typer.Option("--queues", metavar="A,B", help="Serve only these queues (default: all queues of the App)."),
 ]
 EntitiesOption = Annotated[
     str | None,
@@ -91,7 +91,8 @@ def worker(
     `async def` functions run on the event loop, `def` in threads, CPU-bound functions in processes.
 
     On SIGTERM or Ctrl-C the worker takes no new work, finishes running functions within --drain, returns the
-    rest to the server and exits with 0. A second signal stops it immediately. It reconnects by itself.
+    rest to the server and exits with 0. A second signal stops it immediately. When the server restarts, the
+    worker reconnects by itself.
 
     Examples:
 

@@ -35,7 +35,7 @@ class OptionFields(TypedDict, total=False):
     guarantee: str | None
     """Delivery guarantee: retried until acknowledged, or never run twice."""
     expired_action: str | None
-    """What happens at the deadline."""
+    """At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."""
     priority: int | str | None
     """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
     retry: Retry | None
@@ -63,7 +63,7 @@ class OptionFields(TypedDict, total=False):
     key: str | None
     """Idempotency key: a repeated request returns the same intent."""
     on_duplicate: str | None
-    """If the key exists: return its intent even if finished, or refuse."""
+    """If the key exists: return its intent even if it has ended, or reject."""
     collapse_key: str | None
     """Replaces a waiting intent with this key."""
     collapse: str | None
@@ -135,7 +135,7 @@ class Changes(TypedDict, total=False):
     deadline: Moment | None
     """The intent does not run after this time; null removes the deadline."""
     expired_action: str
-    """What happens at the deadline."""
+    """At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."""
     retry: Retry
     """Retry policy: number of attempts and delays."""
     tags: Mapping[str, str]

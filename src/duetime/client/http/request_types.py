@@ -43,7 +43,7 @@ class NewIntent(TypedDict, total=False):
     guarantee: str
     """Delivery guarantee: retried until acknowledged, or never run twice."""
     expired_action: str
-    """What happens at the deadline."""
+    """At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."""
     priority: int | str
     """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
     redelivery: Redelivery | Fields
@@ -77,13 +77,13 @@ class NewIntent(TypedDict, total=False):
     after_on: str
     """SUCCESS: run if all dependencies succeed. END: run when all have ended."""
     group: str
-    """The group (the id of its callback). The member's id is GROUP.n."""
+    """The group to join (the id of its callback). The id of a member must be GROUP.n."""
     members: int
     """Makes the intent the callback of a group with this number of members."""
     idempotency_key: str
     """Idempotency key: a repeated request returns the same intent."""
     on_duplicate: str
-    """If the key exists: return its intent even if finished, or refuse."""
+    """If the key exists: return its intent even if it has ended, or reject."""
     collapse_key: str
     """Replaces a waiting intent with this key."""
     collapse: str
@@ -116,7 +116,7 @@ class PlannedIntent(TypedDict, total=False):
     guarantee: str
     """Delivery guarantee: retried until acknowledged, or never run twice."""
     expired_action: str
-    """What happens at the deadline."""
+    """At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."""
     priority: int | str
     """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
     redelivery: Redelivery | Fields
@@ -147,7 +147,7 @@ class Changes(TypedDict, total=False):
     deadline: Moment | None
     """The intent does not run after this time; null removes the deadline."""
     expired_action: str
-    """What happens at the deadline."""
+    """At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."""
     redelivery: Redelivery | Fields
     """Retry policy: number of attempts and delays."""
     tags: Mapping[str, str]
