@@ -21,7 +21,7 @@ IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="ID...", help="Ids (instead of filters).", show_default=False)
 ]  # fmt: skip
 LimitOption = Annotated[
-    int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of results.")
+    int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of dead letters.")
 ]
 AllFlag = Annotated[bool, typer.Option("--all", help="All dead letters, without a filter.")]
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
