@@ -1,4 +1,4 @@
-# Everything one does with this repository. `make` alone lists it.
+# The tasks of this repository. `make` alone lists them.
 # Needs make and Python 3.11 or newer; everything else is installed into .venv.
 
 PYTHON ?= python3
@@ -17,7 +17,7 @@ STAMP := $(VENV)/.installed
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## make .venv with Duetime and the tools of its developers
+setup: $(STAMP) ## create .venv with Duetime and the development tools
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -36,35 +36,35 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## start the server: http://localhost:7928, data in ./duetime-data; ARGS="--port 7930"
 	@$(BIN)/duetime serve $(ARGS)
 
-demo: $(STAMP) ## watch an engine work, then a server with webhooks, with an account at the end of each
+demo: $(STAMP) ## run the demos of an embedded engine and of a server with webhooks
 	@$(BIN)/duetime demo
 	@$(BIN)/duetime demo --server
 
-test: lint unit ## all that a change must pass: lint, then every test that is not slow
+test: lint unit ## run what every change must pass: lint, then all tests that are not slow
 
-unit: $(STAMP) ## the tests alone
+unit: $(STAMP) ## run only the tests
 	@$(BIN)/pytest -q -n $(JOBS)
 
-lint: $(STAMP) ## style, format, types, direction of imports
+lint: $(STAMP) ## check style, format, types and the direction of imports
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "Some files are not formatted: run make format." >&2; exit 1; }
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo --no-cache
 
-format: $(STAMP) ## format the code and put its imports in order
+format: $(STAMP) ## format the code and sort its imports
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-# Without the contract of channels: CPython 3.11 loses what is thrown into a generator that is traced.
-# Not by pytest-cov: the pytest plugin imports Duetime before pytest-cov begins to look.
-coverage: $(STAMP) ## branch coverage of kernel/, log/ and the engine's shell, which must be complete
+# Without the contract of channels: CPython 3.11 loses exceptions thrown into a generator that is traced.
+# Does not use pytest-cov: the pytest plugin imports Duetime before pytest-cov starts to measure.
+coverage: $(STAMP) ## check that every branch of kernel/, log/ and the engine's shell is covered
 	@$(BIN)/coverage run --source=duetime.kernel,duetime.log,duetime.engine.shell -m pytest -q tests/unit/kernel \
 	  tests/unit/log tests/unit/protocol tests/unit/engine/shell tests/contract/test_log.py \
 	  tests/contract/test_stores.py tests/scenarios tests/flaws tests/sim/test_found.py \
 	  tests/sim/test_checkers_can_fail.py tests/sim/test_claims_can_fail.py
 	@$(BIN)/coverage report --fail-under=100
 
-slow: $(STAMP) ## the long tests: many seeds, KILL_ROUNDS=50 rounds of kill -9
+slow: $(STAMP) ## run the long tests: many seeds, KILL_ROUNDS=50 rounds of kill -9
 	@SEEDS=$(SEEDS) KILL_ROUNDS=$(KILL_ROUNDS) $(BIN)/pytest -q -n $(JOBS) --timeout=7200 -m slow
 
 simulate: $(STAMP) ## run the simulator over SEEDS=1..1000
@@ -73,22 +73,22 @@ simulate: $(STAMP) ## run the simulator over SEEDS=1..1000
 bench: $(STAMP) ## run the benchmarks, print a table, save bench/results/<date>.json
 	@$(BIN)/python -m bench $(BENCH)
 
-bench-peers: $(STAMP) ## measure Duetime beside other job systems, write the tables of bench/README.md
+bench-peers: $(STAMP) ## compare Duetime with other job systems, write the tables of bench/README.md
 	@$(BIN)/python -m bench.peers --write
 
-docs: $(STAMP) ## write the generated pages of docs/ again
+docs: $(STAMP) ## generate the reference pages in docs/
 	@$(BIN)/python -m tools.generate_docs
 
-proto: $(STAMP) ## make the gRPC messages of src/duetime/v1 out of proto/ again
+proto: $(STAMP) ## generate the gRPC messages in src/duetime/v1 from proto/
 	@$(BIN)/python -m tools.generate_proto
 
-options: $(STAMP) ## write the keyword options of Python from src/duetime/wire again
+options: $(STAMP) ## generate the keyword options of Python from src/duetime/wire
 	@$(BIN)/python -m tools.generate_options
 
 build: $(STAMP) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --outdir dist .
 
-clean: ## remove everything made by the targets above
+clean: ## remove everything that the other targets created
 	@rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov
 	@rm -f .coverage .coverage.*
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

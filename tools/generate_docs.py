@@ -1,7 +1,7 @@
-"""The pages of docs/ that are written from the code, so that they cannot say something else.
+"""Generates pages of docs/ from the code, so that they are always correct.
 
-`make docs` writes them; tests/tidy/test_docs.py fails while a page is not what the code says. To add
-a page, write a function that returns its text and give it a line in `PAGES`.
+`make docs` writes them; tests/tidy/test_docs.py fails if a page is not current. To add a page, write a
+function that returns its text, and add it to `PAGES`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ DOCS: Final = Path(__file__).parent.parent / "docs"
 CONFIGURATION: Final = """\
 # Configuration
 
-Settings are laid over each other: the defaults, then `duetime.toml` of the current folder (or the
-file named by `--config`), then the environment, then flags. `duetime config show` prints every value
-and where it came from; `duetime config check FILE` checks a file. A name Duetime does not know is an
-error that names the nearest one it does; so is a value of the wrong type or out of its range.
+Later sources override earlier ones: the defaults, `duetime.toml` in the current folder (or the file in
+`--config`), the environment, flags. `duetime config show` prints every value and its source;
+`duetime config check FILE` checks a file. An unknown name is an error that shows the nearest known name. A
+value with a wrong type or out of its range is an error too.
 
 ```toml
 [log]
@@ -46,12 +46,12 @@ is the same as `DUETIME_LOG__FLUSH_MS=200`, and in code as `Config(log=LogSettin
 ERRORS: Final = """\
 # Errors
 
-Every error Duetime raises is a `duetime.errors.DuetimeError` with a `code`, an HTTP `status`, whether
-sending the same request again can help (`retryable`), and a `hint` that says what to do. The base class
-says who acts next: after `Refused` the caller changes the request, after `Unavailable` the caller sends the
-same request again later, after `Fatal` a person must look.
+All errors of Duetime are subclasses of `duetime.errors.DuetimeError`. They have a `code`, an HTTP `status`,
+`retryable` (whether the same request may succeed later), and a `hint`. The base class shows what must happen
+next. `Refused`: the caller must change the request. `Unavailable`: the caller can send the same request again
+later. `Fatal`: an operator must find the cause.
 
-Every class has a code of its own: the HTTP status and two digits. A code never changes and is never used for
+Every class has its own code: the HTTP status and two digits. A code never changes and is never used for
 another class. The Python client chooses the class by the code alone.
 
 A newer server may send a code that your client does not know. Fall back on the HTTP status, as the Python
@@ -64,11 +64,10 @@ client does: it raises `Unavailable` for 429, 502, 503 and 504, `Refused` for ev
 STATES: Final = """\
 # States
 
-Where an intent can be in its life, and every way from one state to another. Written from the table
-`TRANSITIONS` of `duetime.protocol.transitions`, which is also what the engine obeys: a move that is not here
-cannot happen."""
+The states of an intent, and all transitions between them. Generated from the table `TRANSITIONS` in
+`duetime.protocol.transitions`. The engine uses the same table: no other transition is possible."""
 
-# What is true of an intent in each state.
+# The meaning of each state.
 MEANINGS: Final = {
     Status.SCHEDULED: "It waits for its time, or for its next attempt.",
     Status.DUE: "It is due and waits in its lane for delivery.",
@@ -138,8 +137,8 @@ Python and the command line have short ones, and their durations have units (`le
 `--lease 30s`). Every field can be sent with a new intent, also with a member of a group.
 
 *schedule*: also in the intent of a schedule. *patch*: can be changed while the intent waits. *revive*: can be
-changed when a dead letter is revived. *shown*: in the intent that `GET /v1/intents/{id}`, `handle.view()` and
-`app.find()` give.
+changed when a dead letter is revived. *shown*: part of the intent that `GET /v1/intents/{id}`,
+`handle.view()` and `app.find()` return.
 """
 
 
