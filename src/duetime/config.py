@@ -90,7 +90,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         """Whether its value must not be shown."""
         return self.key == "secret"
 
-    def value_in(self, config: Config) -> Any:
+    def value_in(self, config: Config) -> object:
         return getattr(getattr(config, self.section), self.key)
 
     def check(self, value: Any, origin: str) -> None:
@@ -168,7 +168,7 @@ def load(
     path: str | Path | None = None,
     *,
     environ: Mapping[str, str] | None = None,
-    flags: Mapping[str, Any] | None = None,
+    flags: Mapping[str, object] | None = None,
 ) -> Loaded:
     """Combine defaults, file, environment and flags.
 
@@ -197,7 +197,7 @@ def _build(values: Mapping[str, Any]) -> Config:
     return Config(**sections)
 
 
-Given = tuple[str, Any, str]  # the name of the setting, its value, its origin
+Given = tuple[str, object, str]  # the name of the setting, its value, its origin
 
 
 def _from_file(path: str | Path | None) -> Iterator[Given]:
@@ -233,7 +233,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
         yield name, SETTINGS[name].parse(text), variable
 
 
-def _from_flags(flags: Mapping[str, Any]) -> Iterator[Given]:
+def _from_flags(flags: Mapping[str, object]) -> Iterator[Given]:
     for name, value in flags.items():
         if name not in SETTINGS:
             raise _unknown(name, name, "a flag")

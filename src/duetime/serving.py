@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from duetime.api.access import tokens
 from duetime.api.access.admission import Admission, held_budget, make_room, troubles
@@ -124,7 +123,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     )
 
 
-async def serve(config: Config, *, insecure: bool, started: Callable[[Listening], Any]) -> None:
+async def serve(config: Config, *, insecure: bool, started: Callable[[Listening], object]) -> None:
     """Run a server until a signal stops it."""
     server = make(config, insecure=insecure)
     on_signals(server.stop)

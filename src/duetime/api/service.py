@@ -177,7 +177,7 @@ class Service:
         self,
         news: Sequence[NewIntent | DuetimeError],
         request: str | None = None,
-        show: Callable[[Intent], Any] | None = None,
+        show: Callable[[Intent], object] | None = None,
     ) -> Batch:
         """Submit all intents in one append. Returns a result for each, in order; an unreadable intent has its
         error."""

@@ -20,7 +20,7 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]
 
 def lifespan(
     app: App, inner: Lifespan | None = None, *, relays: tuple[Relay, ...] | list[Relay] = ()
-) -> Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any]]]:
+) -> Callable[[object], AbstractAsyncContextManager[Mapping[str, object]]]:
     """A lifespan that starts the app, then the relays, then `inner`, and stops them in reverse order.
 
     `inner` is your own lifespan; it can use the app. In a request, the app is `request.state.duetime`, beside
@@ -28,7 +28,7 @@ def lifespan(
     """
 
     @asynccontextmanager
-    async def living(asgi: Any) -> AsyncIterator[Mapping[str, Any]]:
+    async def living(asgi: object) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(app)
             for relay in relays:

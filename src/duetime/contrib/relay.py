@@ -12,7 +12,6 @@ import logging
 import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import Any
 
 from duetime.client.app.app import App
 from duetime.client.app.call import Call
@@ -241,5 +240,5 @@ def _pause_s(failures: int) -> float:
 
 def _wait_ms(error: DuetimeError) -> int:
     """The delay that the server asked for, within bounds."""
-    wait: Any = error.details.get("retryAfterMs")
+    wait: object = error.details.get("retryAfterMs")
     return min(max(int(wait), 100), 60_000) if isinstance(wait, int | float) else 1_000

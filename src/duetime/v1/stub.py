@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import grpc.aio
+from google.protobuf.message import Message
 
 from duetime.v1 import deliveries_pb2, intents_pb2
 
 SERVICE = "duetime.v1.Duetime"
 
-Unary = grpc.aio.UnaryUnaryMultiCallable[Any, Any]
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
 
 
 class DuetimeStub:
@@ -19,7 +21,9 @@ class DuetimeStub:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         pb = intents_pb2
 
-        def unary(name: str, request: Any, response: Any) -> Unary:
+        def unary(
+            name: str, request: type[Request], response: type[Response]
+        ) -> grpc.aio.UnaryUnaryMultiCallable[Request, Response]:
             return channel.unary_unary(
                 f"/{SERVICE}/{name}",
                 request_serializer=request.SerializeToString,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -86,7 +86,7 @@ class Composer:
         """`priority_of` returns the default priority of a lane. It may change at any time."""
         self._defaults = defaults
         self._priority_of = priority_of
-        self._terms: dict[tuple[Any, ...], Terms] = {}
+        self._terms: dict[tuple[object, ...], Terms] = {}
         self._terms_bytes = 0
         self._ids = Ids()
 
@@ -260,7 +260,7 @@ def _id_for(request: str) -> str:
     return f"req-{blake2b(request.encode(), digest_size=16).hexdigest()}"
 
 
-def _target_key(new: NewIntent) -> tuple[Any, ...]:
+def _target_key(new: NewIntent) -> tuple[object, ...]:
     callback = new.callback
     if callback is None:
         return (new.task, new.entity, new.stream)
@@ -376,7 +376,7 @@ def _fingerprint(new: NewIntent, payload: bytes) -> int:
     return int.from_bytes(blake2b(body, digest_size=6).digest(), "big")
 
 
-def _meaning(raw: bytes | Raw) -> Any:
+def _meaning(raw: bytes | Raw) -> object:
     """Decode JSON. A number that is too large is kept as text."""
     try:
         return msgspec.json.decode(raw)

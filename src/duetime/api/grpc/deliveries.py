@@ -127,7 +127,7 @@ class DeliveryCalls:
             session.go_away(round(1000 * within_s))
         waiting = [asyncio.ensure_future(session.quiet.wait()) for session in sessions]
         everybody: asyncio.Future[Any] = asyncio.gather(*waiting, return_exceptions=True)
-        nobody: asyncio.Future[Any] = asyncio.ensure_future(self._nobody.wait())
+        nobody: asyncio.Future[object] = asyncio.ensure_future(self._nobody.wait())
         await asyncio.wait({everybody, nobody}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         everybody.cancel()
         for session in list(self._sessions):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import grpc
 import grpc.aio
@@ -18,7 +18,7 @@ from duetime.errors import DuetimeError
 from duetime.v1 import intents_pb2 as pb
 from duetime.wire.problem import Problem
 
-Context = grpc.aio.ServicerContext[Any, Any]
+Context = grpc.aio.ServicerContext[object, object]
 
 CODE: Final = "duetime-error-code"
 PROBLEM: Final = "duetime-problem-bin"

@@ -34,6 +34,10 @@ from duetime.limits import (
 )
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+
+RpcHandler = grpc.RpcMethodHandler[Any, Any]
+"""What grpc calls. It gets no request: the messages are read from the context."""
 
 
 class Reading:
@@ -53,7 +57,7 @@ class Reading:
             own = self._of[name] = asyncio.Semaphore(GRPC_READING_PER_TOKEN)
         try:
             async with own, self._all, asyncio.timeout(within_ms / 1000):
-                body: Any = await context.read()
+                body = await context.read()
         except TimeoutError:
             raise InvalidField(f"The message was not complete within {within_ms // 1000} seconds.") from None
         return _whole(body)
@@ -70,7 +74,7 @@ class Reading:
                         oldest.reschedule(0)
                 waiting[own] = None
                 try:
-                    body: Any = await context.read()
+                    body = await context.read()
                 finally:
                     waiting.pop(own, None)
         except TimeoutError:
@@ -86,21 +90,16 @@ class OpenCalls:
         self._open = Counter[str]()
         """Counted by kind, so that open streams do not block unary calls."""
 
-    def unary(
-        self, kind: type[Message], method: Callable[[Any, Context], Awaitable[Message]]
-    ) -> grpc.RpcMethodHandler[Any, Any]:
+    def unary(self, kind: type[M], method: Callable[[M, Context], Awaitable[Message]]) -> RpcHandler:
         async def call(requests: object, context: Context) -> bytes:
             async def answer() -> bytes:
                 return (await method(await self._read(kind, context), context)).SerializeToString()
 
-            answered: bytes = await self._counted("one", answer, context)
-            return answered
+            return await self._counted("one", answer, context)
 
         return grpc.stream_unary_rpc_method_handler(call)
 
-    def stream(
-        self, kind: type[Message], method: Callable[[Any, Context], Awaitable[None]]
-    ) -> grpc.RpcMethodHandler[Any, Any]:
+    def stream(self, kind: type[M], method: Callable[[M, Context], Awaitable[None]]) -> RpcHandler:
         """A server-streaming call."""
 
         async def call(requests: object, context: Context) -> None:
@@ -112,8 +111,8 @@ class OpenCalls:
         return grpc.stream_stream_rpc_method_handler(call, response_serializer=_serialize)
 
     def both(
-        self, kind: type[Message], method: Callable[[Any, Context], AsyncIterator[Message]]
-    ) -> grpc.RpcMethodHandler[Any, Any]:
+        self, kind: type[M], method: Callable[[AsyncIterator[M], Context], AsyncIterator[Message]]
+    ) -> RpcHandler:
         """A bidirectional call."""
 
         async def call(requests: object, context: Context) -> None:
@@ -125,7 +124,7 @@ class OpenCalls:
 
         return grpc.stream_stream_rpc_method_handler(call, response_serializer=_serialize)
 
-    async def _counted(self, kind: str, answer: Callable[[], Awaitable[Any]], context: Context) -> Any:
+    async def _counted(self, kind: str, answer: Callable[[], Awaitable[T]], context: Context) -> T:
         if self._open[kind] >= GRPC_OPEN_CALLS_MAX:
             await refuse(context, Busy(f"{GRPC_OPEN_CALLS_MAX} such calls are open.", waitMs=1_000), "open")
         self._open[kind] += 1
@@ -136,10 +135,10 @@ class OpenCalls:
         finally:
             self._open[kind] -= 1
 
-    async def _read(self, kind: type[Message], context: Context) -> Message:
+    async def _read(self, kind: type[M], context: Context) -> M:
         return read(kind, await self._reading.stranger(context))
 
-    async def _each(self, kind: type[Message], context: Context) -> AsyncIterator[Message]:
+    async def _each(self, kind: type[M], context: Context) -> AsyncIterator[M]:
         while True:
             try:
                 yield await self._read(kind, context)
@@ -147,10 +146,10 @@ class OpenCalls:
                 return
 
 
-def _whole(body: Any) -> bytes:
-    if body is grpc.aio.EOF:
+def _whole(body: object) -> bytes:
+    if not isinstance(body, bytes):  # grpc.aio.EOF
         raise InvalidField("There is no message in the call.")
-    return bytes(body)
+    return body
 
 
 def read(kind: type[M], body: bytes) -> M:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import grpc
 import grpc.aio
@@ -14,7 +13,7 @@ from duetime.api.grpc.calls import Door
 from duetime.api.grpc.deliveries import DeliveriesParts, DeliveryCalls
 from duetime.api.grpc.intents import IntentCalls
 from duetime.api.grpc.options import GrpcParts
-from duetime.api.grpc.reading import OpenCalls
+from duetime.api.grpc.reading import OpenCalls, RpcHandler
 from duetime.api.grpc.watch import Watches
 from duetime.errors import BadConfig
 from duetime.limits import GRPC_STREAMS_PER_CONNECTION
@@ -76,7 +75,7 @@ class GrpcSide:
         self._deliveries = DeliveryCalls(
             DeliveriesParts(parts.service, parts.channel, door, parts.revocations, parts.result_bytes_max)
         )
-        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        handlers: dict[str, RpcHandler] = {
             unary.name: grpc.stream_unary_rpc_method_handler(door.behaviour(unary))
             for unary in IntentCalls(parts.service, parts.narrator).table()
         }
@@ -96,7 +95,7 @@ class GrpcSide:
         )
         about = reflection.aio.ReflectionServicer(names)
         asked = health_pb2.HealthCheckRequest
-        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {
+        services: dict[str, dict[str, RpcHandler]] = {
             health.SERVICE_NAME: {
                 "Check": calls.unary(asked, self._health.Check),
                 "Watch": calls.stream(asked, self._health.Watch),

@@ -10,8 +10,6 @@ import asyncio
 import logging
 from typing import Any
 
-import grpc.aio
-
 from duetime.api.access.auth import check_lanes
 from duetime.api.access.revocations import revoked
 from duetime.api.grpc import delivery_codec
@@ -165,7 +163,7 @@ class Session:
         await self._demand(credits)
         while True:
             body = await self._context.read()
-            if body is grpc.aio.EOF:
+            if not isinstance(body, bytes):  # grpc.aio.EOF
                 return
             await self._hear(read(pb.ClientMessage, body))
 

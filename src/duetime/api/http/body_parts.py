@@ -8,7 +8,6 @@ stops at the limit.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -51,7 +50,7 @@ def check_lines(body: bytes) -> None:
 
 
 @cache
-def _counters() -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+def _counters() -> tuple[msgspec.json.Decoder[object], msgspec.json.Decoder[object]]:
     """Types for counting: an array with a maximum length, and an object with such arrays."""
     names = [(f"part{number}", Raw, Raw()) for number in range(BATCH_CREATE_MAX)]
     many: type[Struct] = msgspec.defstruct("Many", names, array_like=True, forbid_unknown_fields=True)

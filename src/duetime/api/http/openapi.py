@@ -136,7 +136,7 @@ class OpenApi:
         return Answer(self._body)
 
 
-def _schemas(routes: list[Route]) -> tuple[dict[Any, Json], Json]:
+def _schemas(routes: list[Route]) -> tuple[dict[object, Json], Json]:
     """The schemas of all types in requests and responses, and the named ones."""
     types: list[Any] = [KnownId, Problem]
     for route in routes:
@@ -166,7 +166,7 @@ def _complete(schema: Json | None, kind: type[Struct]) -> None:
         field.pop("default", None)
 
 
-def _plain(schema: Any) -> Any:
+def _plain(schema: object) -> Any:
     """Convert patterns to JSON Schema: Python's \\Z becomes $."""
     if isinstance(schema, dict):
         return {
@@ -176,12 +176,12 @@ def _plain(schema: Any) -> Any:
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def _one_of(kind: Any) -> tuple[Any, ...]:
+def _one_of(kind: Any) -> tuple[object, ...]:
     """The alternatives of a union, which msgspec describes only one by one."""
     return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
-def _schema(kind: Any, schemas: dict[Any, Json]) -> Json:
+def _schema(kind: Any, schemas: dict[object, Json]) -> Json:
     found = [schemas[_key(each)] for each in _one_of(kind)]
     return found[0] if len(found) == 1 else {"anyOf": found}
 
@@ -191,7 +191,7 @@ def _key(kind: Any) -> str:
     return repr(kind)
 
 
-def _operation(route: Route, schemas: dict[Any, Json]) -> Json:
+def _operation(route: Route, schemas: dict[object, Json]) -> Json:
     operation: Json = {
         "operationId": route.name,
         "summary": route.summary,
@@ -214,7 +214,7 @@ def _needs(route: Route) -> str:
     return f"Needs {_NEEDS[route.role]}, if the server has tokens."
 
 
-def _parameters(route: Route, schemas: dict[Any, Json]) -> list[Json]:
+def _parameters(route: Route, schemas: dict[object, Json]) -> list[Json]:
     found: list[Json] = [
         {"name": name, "in": "path", "required": True, "schema": _path_schema(name, schemas)}
         for name in _PATH_PARAMETER.findall(route.path)
@@ -232,11 +232,11 @@ def _parameters(route: Route, schemas: dict[Any, Json]) -> list[Json]:
     return found
 
 
-def _path_schema(name: str, schemas: dict[Any, Json]) -> Json:
+def _path_schema(name: str, schemas: dict[object, Json]) -> Json:
     return schemas[_key(KnownId)] if name == "id" else {"type": "string", "minLength": 1}
 
 
-def _body(route: Route, schemas: dict[Any, Json]) -> Json:
+def _body(route: Route, schemas: dict[object, Json]) -> Json:
     media: Json = {"schema": _schema(route.body, schemas)}
     examples = EXAMPLES.get(route.name)
     if examples:
@@ -251,7 +251,7 @@ def _body(route: Route, schemas: dict[Any, Json]) -> Json:
     return {"required": route.body_required, "content": content}
 
 
-def _responses(route: Route, schemas: dict[Any, Json]) -> Json:
+def _responses(route: Route, schemas: dict[object, Json]) -> Json:
     answers: Json = {}
     for status, kind in route.answers.items():
         answers[str(status)] = {

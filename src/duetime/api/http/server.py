@@ -96,7 +96,7 @@ class Server:
         )
         self._stop.set()
 
-    async def run(self, started: Callable[[Listening], Any] | None = None) -> None:
+    async def run(self, started: Callable[[Listening], object] | None = None) -> None:
         """Serve until stopped."""
         parts = self._parts
         tls = _tls_context(parts.settings)
@@ -114,7 +114,7 @@ class Server:
         if self.failure is not None:
             raise self.failure
 
-    async def _until_stop(self, sock: socket.socket, started: Callable[[Listening], Any] | None) -> None:
+    async def _until_stop(self, sock: socket.socket, started: Callable[[Listening], object] | None) -> None:
         parts = self._parts
         scheme = "https" if parts.settings.tls_cert else "http"
         failing: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from heapq import nsmallest
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -45,7 +44,7 @@ _TOGETHER = 500
 # The prefixes of lane names.
 _KINDS = ("callback", "task", "entity", "entities", "stream")
 
-Verb = Callable[[list[str]], Awaitable[list[Any]]]
+Verb = Callable[[list[str]], Awaitable[list[object]]]
 
 
 class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,7 +101,7 @@ class DeadLetters:
                 break
         return ids
 
-    async def _revive(self, ids: list[str]) -> list[Any]:
+    async def _revive(self, ids: list[str]) -> list[object]:
         engine = self._service.running
         asked = [engine.ask(Revive(id)) for id in ids]
         answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -111,7 +110,7 @@ class DeadLetters:
                 raise answer
         return list(answers)
 
-    async def _purge(self, ids: list[str]) -> list[Any]:
+    async def _purge(self, ids: list[str]) -> list[object]:
         replies: list[Reply] = await self._service.running.ask(Purge(tuple(ids)))
         return [error_of(reply) if isinstance(reply, Refusal) else reply for reply in replies]
 
@@ -200,7 +199,7 @@ def _lane_out(engine: Engine, name: str) -> Lane:
 
 def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
     """The settings with a patch applied."""
-    changes: dict[str, Any] = {
+    changes: dict[str, object] = {
         name: value or 0
         for name in ("concurrency", "pending_max", "burst", "priority")
         if (value := getattr(patch, name)) is not UNSET

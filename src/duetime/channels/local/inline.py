@@ -38,9 +38,9 @@ class Handler(Protocol):
 
     def run(self, delivery: Deliver) -> Coroutine[Any, Any, Outcome]: ...
 
-    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
+    def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]: ...
 
-    def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome: ...
+    def outcome(self, delivery: Deliver, value: object, error: BaseException | None) -> Outcome: ...
 
 
 Finder = Callable[[Deliver], Handler | None]
@@ -197,7 +197,7 @@ class InlineChannel:
             await runner.idle
 
     async def _suspended(
-        self, runner: _Runner, handler: Handler, delivery: Deliver, call: _Call, waits_for: Any
+        self, runner: _Runner, handler: Handler, delivery: Deliver, call: _Call, waits_for: object
     ) -> Outcome:
         """The function waits: watch its time limit, and let another runner continue in the meantime."""
         self._report()

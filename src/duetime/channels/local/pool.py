@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from duetime.protocol.effect import Deliver, DeliveryKey
 from duetime.protocol.outcome import Failed, Outcome
@@ -28,16 +28,16 @@ _logger = logging.getLogger("duetime")
 class Work(Protocol):
     """The part of a handler that a pool needs."""
 
-    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
+    def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]: ...
 
-    def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome: ...
+    def outcome(self, delivery: Deliver, value: object, error: BaseException | None) -> Outcome: ...
 
 
 @runtime_checkable
 class KillingExecutor(Protocol):
     """Optional: an executor that can stop a call while it runs."""
 
-    def kill(self, future: concurrent.futures.Future[Any], /) -> None:
+    def kill(self, future: concurrent.futures.Future[object], /) -> None:
         """Stop the call of this future. The future ends with an error, and its worker is replaced."""
 
 
@@ -49,7 +49,7 @@ class _Started(NamedTuple):
     waited_ms: int
     """How long it waited for a free worker."""
     limit: asyncio.TimerHandle
-    future: concurrent.futures.Future[Any]
+    future: concurrent.futures.Future[object]
 
 
 class Pool:
@@ -62,7 +62,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[Deliver, Work, float]] = deque()
         self._started: dict[DeliveryKey, _Started] = {}
-        self._left: dict[DeliveryKey, concurrent.futures.Future[Any]] = {}
+        self._left: dict[DeliveryKey, concurrent.futures.Future[object]] = {}
         self._kill = executor.kill if isinstance(executor, KillingExecutor) else None
         thread = "its thread keeps running (result ignored)"
         self._fate = "was killed" if self._kill is not None else thread
@@ -124,11 +124,11 @@ class Pool:
             self._started[place] = _Started(delivery, work, waited_ms, limit, future)
             future.add_done_callback(lambda done, place=place: self._from_worker(place, done))  # type: ignore[misc]
 
-    def _from_worker(self, place: DeliveryKey, done: concurrent.futures.Future[Any]) -> None:
+    def _from_worker(self, place: DeliveryKey, done: concurrent.futures.Future[object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(self._ended, place, done)
 
-    def _ended(self, place: DeliveryKey, done: concurrent.futures.Future[Any]) -> None:
+    def _ended(self, place: DeliveryKey, done: concurrent.futures.Future[object]) -> None:
         self._free += 1
         started = self._started.pop(place, None)
         if started is not None:  # otherwise it was given up before

@@ -247,7 +247,7 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-def _constant(values: Sequence[Any]) -> Callable[[str], str]:
+def _constant(values: Sequence[object]) -> Callable[[str], str]:
     lower = any(str(each).islower() for each in values)
 
     def read(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 Command = Callable[..., None]
 
 
-def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+def option(name: str, annotation: object, default: object = None) -> inspect.Parameter:
     """A parameter with an option: `annotation` is the type with its `typer.Option`."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -18,7 +18,7 @@ def replaced(
     command: Command,
     name: str,
     parameters: Iterable[inspect.Parameter],
-    make: Callable[[Mapping[str, Any]], Any],
+    make: Callable[[Mapping[str, Any]], object],
 ) -> Command:
     """The command with these parameters instead of the named one, which is made from their values."""
     own = inspect.signature(command, eval_str=True)
@@ -28,7 +28,7 @@ def replaced(
     for each in own.parameters.values():
         shown += new if each.name == name else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
 
-    def run(**arguments: Any) -> None:
+    def run(**arguments: object) -> None:
         command(**{name: make({each: arguments.pop(each) for each in names})}, **arguments)
 
     run.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]  # typer reads it

@@ -157,7 +157,7 @@ class Demo(Board):
                 demo.deposited(self.id, number)
                 return number
 
-        self.tasks: dict[str, Planned[[str, int], Any]] = {
+        self.tasks: dict[str, Planned[[str, int], object]] = {
             "plain": app.task(name="plain")(plain),
             "flaky": app.task(name="flaky", retry=soon)(flaky),
             "once": app.task(name="once", guarantee="at-most-once")(once),

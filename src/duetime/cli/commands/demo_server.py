@@ -76,7 +76,7 @@ class ServerDemo(Board):
         self._seen: set[tuple[str, int]] = set()
         self._ended: set[str] = set()
         self._all_ended = asyncio.Event()
-        self._revivals: set[asyncio.Task[Any]] = set()
+        self._revivals: set[asyncio.Task[object]] = set()
 
     async def run(self, *, quiet: bool) -> Figures:
         async with (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -161,7 +161,7 @@ def _change(name: str, changes: LaneChanges, ask: server.Ask) -> None:
 
 
 def _table(lanes: list[Lane]) -> None:
-    rows: list[tuple[Any, ...]] = [
+    rows: list[tuple[object, ...]] = [
         (
             lane.name.removeprefix("task:"), "paused" if lane.paused else "", lane.pending, lane.ready,
             lane.running, lane.concurrency or "", _rate(lane), lane.pending_max or "", lane.priority or "",

@@ -145,7 +145,7 @@ def _arrival(request: BaseHTTPRequestHandler, body: bytes) -> Arrival:
     )
 
 
-def _decoded(body: bytes) -> Any:
+def _decoded(body: bytes) -> object:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

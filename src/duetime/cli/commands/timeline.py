@@ -6,7 +6,7 @@ import itertools
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -64,7 +64,7 @@ def show(found: Json) -> None:
     names = ("start", "end", "total", "risk")
     output.facts({name: render.cell(found[name]) for name in names if name in found})
     late_ms = found.get("predictedLatenessMs", {})
-    capacity: list[Mapping[str, Any]] = [
+    capacity: list[Mapping[str, object]] = [
         {"name": each["name"], "per second": each["perSecond"], "late ms": late_ms.get(each["name"])}
         for each in found.get("capacity", [])
     ]

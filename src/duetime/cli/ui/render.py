@@ -141,7 +141,7 @@ def document(value: Mapping[str, Any], heading: str = "") -> None:
             objects(rows)
 
 
-def _rows(value: Any) -> list[Mapping[str, Any]] | None:
+def _rows(value: Any) -> list[Mapping[str, object]] | None:
     """A list of objects, or an object of objects by name, as rows of a table."""
     if isinstance(value, list):
         return value
@@ -166,7 +166,7 @@ def objects(rows: list[Mapping[str, Any]]) -> None:
     output.table(list(titles.values()), cells, right=[titles[name] for name in numbers])
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, object]]:
     for name, value in row.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{name} ")

@@ -152,7 +152,7 @@ class App:
         if function is not None and not inspect.isroutine(function):
             raise InvalidField(f"{function!r} is not a function.", hint="Write @app.task(name=...).")
 
-        def register(function: Callable[..., Any]) -> Task[..., Any]:
+        def register(function: Callable[..., object]) -> Task[..., Any]:
             title = name or f"{_module_of(function)}.{function.__qualname__}"
             if title in self.functions.tasks:
                 raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
@@ -225,7 +225,7 @@ class App:
         order."""
         return self.handle(current().intent_id).parents()
 
-    def schedule(self, payload: Any = None, **options: Unpack[OptionFields]) -> Call[Handle[Any]]:
+    def schedule(self, payload: object = None, **options: Unpack[OptionFields]) -> Call[Handle[Any]]:
         """Schedule a bare intent: the default handler gets the payload when it is due."""
         return self.call(self._schedule_bare(payload, Options().merged(**options)))
 
@@ -344,7 +344,7 @@ class App:
         check_process(self._pid)
         return self._loop
 
-    async def _schedule_bare(self, payload: Any, options: Options) -> Handle[Any]:
+    async def _schedule_bare(self, payload: object, options: Options) -> Handle[Any]:
         if self.functions.bare is None and not self._wired.remote:  # a server reports it itself
             raise UnknownTask("There is no default handler.", hint="Register one with @app.default.")
         terms = make_terms(Bare(), options, self.default_tier)
@@ -367,11 +367,11 @@ class App:
     async def _overview(self) -> Overview:
         return await self.backend.overview()
 
-    async def _ask(self, command: Command) -> Any:
+    async def _ask(self, command: Command) -> object:
         return await self.backend.ask(command)
 
 
-def _module_of(function: Callable[..., Any]) -> str:
+def _module_of(function: Callable[..., object]) -> str:
     """The module of the function, by the name for imports, even if it runs as a script."""
     module = function.__module__
     if module != "__main__":

@@ -19,7 +19,7 @@ class Background:
         self._ready = threading.Event()
         self._failed: BaseException | None = None
 
-    def start(self, first: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def start(self, first: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Start the loop with this coroutine. If it fails, its error is raised here and the loop ends."""
         self._first = first
         self._thread.start()
@@ -28,7 +28,7 @@ class Background:
             self._thread.join()
             raise self._failed
 
-    def stop(self, last: Coroutine[Any, Any, Any]) -> None:
+    def stop(self, last: Coroutine[Any, Any, object]) -> None:
         """End with this."""
         try:
             asyncio.run_coroutine_threadsafe(last, self._loop).result()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from duetime.client.app.call import Call
 from duetime.client.app.handle import Handle
+from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature
 from duetime.client.app.plan import Options
 from duetime.client.app.task import Planned
@@ -38,11 +39,11 @@ class EntityType:
             raise InvalidField(f"The id {id!r} of {self.name} is not text.", hint="Use str(id).")
         return EntityRef(self, id)
 
-    def method(self, id: str, message: str) -> Callable[..., Any]:
+    def method(self, id: str, message: str) -> Callable[..., object]:
         """The handler of one message. It creates the entity for each call; the constructor may fail like any
         function."""
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             return getattr(self.cls(id), message)(*args, **kwargs)
 
         return call
@@ -64,11 +65,11 @@ class EntityRef:
         self._type = type
         self.id = id
 
-    def tell(self, message: str, *args: Any, **kwargs: Any) -> Call[Handle[Any]]:
+    def tell(self, message: str, *args: object, **kwargs: object) -> Call[Handle[Any]]:
         """Send a message. It runs after all messages that were accepted before it."""
         return self._type.planned(self.id, message).schedule(*args, **kwargs)
 
-    def message(self, message: str, **options: Any) -> Planned[..., Any]:
+    def message(self, message: str, **options: Unpack[OptionFields]) -> Planned[..., Any]:
         """A message with options (delay, key, deadline ...), to be scheduled."""
         return self._type.planned(self.id, message, self._type._options.merged(**options))
 

@@ -60,7 +60,7 @@ class Group(Handle[R], Generic[R]):
 
     __slots__ = ("size",)
 
-    def __init__(self, app: App, id: str, returns: Any, size: int) -> None:
+    def __init__(self, app: App, id: str, returns: object, size: int) -> None:
         super().__init__(app, id, returns)
         self.size = size
 
@@ -142,7 +142,7 @@ class Groups:
         return Group(app, group, then.returns, size)
 
 
-def _check_bound(what: str, calls: Sequence[Any]) -> None:
+def _check_bound(what: str, calls: Sequence[object]) -> None:
     """Raise unless all are bound calls. The error shows what to write."""
     for each in calls:
         if not isinstance(each, Bound):

@@ -31,7 +31,7 @@ class Handle(Generic[R]):
 
     __slots__ = ("_app", "_returns", "id")
 
-    def __init__(self, app: App, id: str, returns: Any = Any) -> None:
+    def __init__(self, app: App, id: str, returns: object = Any) -> None:
         self._app = app
         self._returns = returns
         self.id = id

@@ -31,7 +31,7 @@ _ALLOWED: Mapping[type, frozenset[type]] = {
     type(None): frozenset({type(None)}),
 }
 # Their types in JSON. `bool` is an `int` in Python.
-PLAIN_SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
+PLAIN_SCHEMAS: Mapping[object, Mapping[str, object]] = {
     int: {"type": ["integer", "boolean"]},
     float: {"type": ["number", "boolean"]},
     str: {"type": "string"},
@@ -46,14 +46,14 @@ _NOTHING: frozenset[type] = frozenset()
 _FINE_MAX = 64
 
 
-def _encode_other(value: Any) -> Any:
+def _encode_other(value: object) -> object:
     dump = getattr(value, "model_dump", None)  # a pydantic model
     if dump is not None:
         return dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _decode_other(kind: type, value: Any) -> Any:
+def _decode_other(kind: type, value: object) -> object:
     if kind is object:
         return value
     validate = getattr(kind, "model_validate", None)
@@ -66,7 +66,7 @@ _encode = msgspec.json.Encoder(enc_hook=_encode_other).encode
 _decode = msgspec.json.Decoder().decode
 
 
-def encode(value: Any, what: str) -> bytes:
+def encode(value: object, what: str) -> bytes:
     """A value as JSON; `what` names it in the error."""
     try:
         encoded = _encode(value)
@@ -93,11 +93,11 @@ def decode(body: bytes, kind: Any = Any) -> Any:
     return value if kind in _PLAIN else convert(value, kind)
 
 
-def convert(value: Any, kind: Any) -> Any:
+def convert(value: object, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_decode_other)
 
 
-def _has_no_number(value: Any) -> bool:
+def _has_no_number(value: object) -> bool:
     """Whether the data contains a NaN or infinite float, which msgspec writes as null. Needs a second
     encoding, so it is called only if the JSON contains a null."""
     try:
@@ -110,7 +110,7 @@ def _has_no_number(value: Any) -> bool:
 class Signature:
     """Encodes and decodes the arguments of one function."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., object], name: str) -> None:
         self._name = name
         self.signature = inspect.signature(function)
         try:
@@ -118,7 +118,7 @@ class Signature:
         except Exception:  # a name cannot be resolved: arguments are not converted
             hints = {}
         self.returns = hints.pop("return", Any)
-        self.hints: dict[str, Any] = hints
+        self.hints: dict[str, object] = hints
         parameters = list(self.signature.parameters.values())
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._required = sum(p.default is p.empty for p in positional)
@@ -137,7 +137,7 @@ class Signature:
         # The types of arguments that were already checked: most calls have the same types.
         self._fine: set[tuple[type, ...]] = set()
 
-    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+    def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
         """The arguments as a payload. A call that does not fit the signature is refused here."""
         if kwargs or not (self._simple and self._required <= len(args) <= self._most):
             try:
@@ -161,13 +161,13 @@ class Signature:
             raise _no_number(f"The arguments of {self._name}")
         return payload
 
-    def decode(self, payload: bytes) -> tuple[list[Any], dict[str, Any]]:
+    def decode(self, payload: bytes) -> tuple[list[object], dict[str, object]]:
         """The arguments, with the types in the function's signature."""
         if not payload:
             return [], {}
         parts = _decode(payload)
-        args: list[Any] = parts[0]
-        kwargs: dict[str, Any] = parts[1] if len(parts) > 1 else {}
+        args: list[object] = parts[0]
+        kwargs: dict[str, object] = parts[1] if len(parts) > 1 else {}
         for place, kind in self._by_place:
             if place < len(args):
                 args[place] = convert(args[place], kind)
@@ -177,7 +177,7 @@ class Signature:
                     kwargs[name] = convert(kwargs[name], kind)
         return args, kwargs
 
-    def _check_types(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _check_types(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """Refuse an argument of an obviously wrong type; remember the accepted types."""
         for name, value in self.signature.bind(*args, **kwargs).arguments.items():
             if type(value) in self._wrong_by_name.get(name, _NOTHING):
@@ -191,14 +191,14 @@ class Signature:
         if not kwargs and len(self._fine) < _FINE_MAX:
             self._fine.add(tuple(map(type, args)))
 
-    def _name_the_culprit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _name_the_culprit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         for place, value in enumerate(args, 1):
             encode(value, f"Argument {place} of {self._name}")
         for name, value in kwargs.items():
             encode(value, f"Argument {name!r} of {self._name}")
 
 
-def wrong_for(kind: Any, default: Any) -> frozenset[type]:
+def wrong_for(kind: Any, default: object) -> frozenset[type]:
     """The plain types that are wrong for this type; empty if only the function can decide."""
     parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     allowed: set[type] = {type(default)}  # the type of the default is accepted too
@@ -210,6 +210,6 @@ def wrong_for(kind: Any, default: Any) -> frozenset[type]:
     return _CHECKED - allowed
 
 
-def _needs(hints: Mapping[str, Any], name: str) -> bool:
+def _needs(hints: Mapping[str, object], name: str) -> bool:
     """Whether a parameter has a type that must be converted from JSON."""
     return name in hints and hints[name] not in _PLAIN

@@ -266,7 +266,7 @@ def patch_of(id: str, changes: Changes) -> Patch:
     )
 
 
-def stored_limits(given: Iterable[Limit | Mapping[str, Any]]) -> tuple[StoredLimit, ...] | None:
+def stored_limits(given: Iterable[Limit | Mapping[str, object]]) -> tuple[StoredLimit, ...] | None:
     """As the engine stores them. Their bounds are checked with the rest of an intent's terms."""
     found = []
     for each in given:

@@ -43,8 +43,8 @@ _logger = logging.getLogger("duetime")
 class Recurrence(RuleFields, total=False):
     """The options of `@app.cron` and `@app.every`: a rule, and the arguments of the function."""
 
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
+    args: Sequence[object]
+    kwargs: Mapping[str, object]
 
 
 class RuleDecorator(Protocol):
@@ -98,7 +98,7 @@ class Schedules:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._rules: dict[str, tuple[Rule, Task[..., Any], bytes]] = {}
+        self._rules: dict[str, tuple[Rule, Task[..., object], bytes]] = {}
         self.orphans: tuple[str, ...] = ()
         """Schedules that a program registered and that are no longer in it, since the last start."""
 
@@ -137,8 +137,8 @@ class Schedules:
     def put(
         self,
         task: Task[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
         **rule: Unpack[RuleFields],
     ) -> Call[Schedule]:
         """Create a schedule for a function (`cron` or `every`), or change its rule. See `Rule`."""

@@ -52,7 +52,7 @@ class Stream(Generic[T]):
     async def _end(self) -> None:
         await self._generator.aclose()
 
-    def _elsewhere(self, step: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
+    def _elsewhere(self, step: Callable[[], Coroutine[Any, Any, object]]) -> Future[Any]:
         """Run a step on the client's event loop, from outside of it."""
         loop = self._loop()
         return asyncio.run_coroutine_threadsafe(step(), loop)

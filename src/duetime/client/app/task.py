@@ -53,7 +53,7 @@ class Planned(Generic[P, R]):
         """Schedule a call with these arguments."""
         return self._app.call(self._schedule(args, kwargs))
 
-    def schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> Call[list[Handle[R]]]:
+    def schedule_many(self, calls: Iterable[tuple[object, ...]]) -> Call[list[Handle[R]]]:
         """Schedule a call for each tuple of arguments, all written together. If some are refused, an error is
         raised after the others were accepted."""
         return self._app.call(self._schedule_many(calls))
@@ -81,12 +81,12 @@ class Planned(Generic[P, R]):
         """The terms of its intents."""
         return make_terms(self._target, self._options, self._app.default_tier)
 
-    def payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+    def payload(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
         """These arguments as the payload of an intent."""
         return self._signature.encode(tuple(args), dict(kwargs))
 
     def prepare(
-        self, id: str, args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int
+        self, id: str, args: Sequence[object], kwargs: Mapping[str, object], now_ms: int
     ) -> tuple[Terms, Item]:
         """The terms and the item of a call, checked but not submitted. `id` is used if the options have
         none."""
@@ -106,7 +106,7 @@ class Planned(Generic[P, R]):
             plan = self._plan = Plan(terms, self._options, app.payload_bytes_max)
         return plan
 
-    async def _schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
+    async def _schedule(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Handle[R]:
         plan = self._plan or self._ready()
         app, signature, terms = self._app, self._signature, plan.terms
         payload = signature.encode(args, kwargs)
@@ -117,14 +117,14 @@ class Planned(Generic[P, R]):
         reply = await backend.submit_one(terms, item, terms.ack)
         return Handle(app, id_of(reply), signature.returns)
 
-    async def _schedule_many(self, calls: Iterable[tuple[Any, ...]]) -> list[Handle[R]]:
+    async def _schedule_many(self, calls: Iterable[tuple[object, ...]]) -> list[Handle[R]]:
         plan = self._ready()
         said = plan.options
         if any(each is not None for each in (said.id, said.key, said.unique, said.collapse_key)):
             raise InvalidField("Many intents cannot share one id or key.", hint="Schedule them one by one.")
         app, encode, item = self._app, self._signature.encode, plan.item
         new_id, now_ms = app.new_id, app.backend.now_ms()
-        nothing: dict[str, Any] = {}
+        nothing: dict[str, object] = {}
         payloads: list[bytes] = []
         source = iter(calls)
         while part := list(islice(source, _SLICE)):
@@ -156,7 +156,7 @@ class Bound(Generic[R]):
 
     __slots__ = ("_planned", "payload", "returns")
 
-    def __init__(self, planned: Planned[..., R], payload: bytes, returns: Any) -> None:
+    def __init__(self, planned: Planned[..., R], payload: bytes, returns: object) -> None:
         self._planned = planned
         self.payload = payload
         self.returns = returns

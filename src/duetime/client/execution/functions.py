@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from duetime.client.app.payload import Signature
 from duetime.client.execution.handlers import BareHandler, Decision, FunctionHandler, ProcessHandler
@@ -45,7 +45,7 @@ class Functions:
         self,
         name: str,
         queue: str,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         signature: Signature,
         decide: Decision | None,
         cpu_bound: bool,
@@ -54,7 +54,7 @@ class Functions:
         self.tasks[name] = self._handler(function, signature, decide, cpu_bound)
         self.queues[name] = queue
 
-    def set_bare(self, function: Callable[..., Any]) -> None:
+    def set_bare(self, function: Callable[..., object]) -> None:
         """Set the handler of intents without a target."""
         pool = None if inspect.iscoroutinefunction(function) else self._pool
         self.bare = BareHandler(
@@ -110,7 +110,7 @@ class Functions:
         return FunctionHandler(method, signature, pool, None, limit, threads, self.reports)
 
     def _handler(
-        self, function: Callable[..., Any], signature: Signature, decide: Decision | None, cpu_bound: bool
+        self, function: Callable[..., object], signature: Signature, decide: Decision | None, cpu_bound: bool
     ) -> FunctionHandler:
         limit, reports = self.bounds.result_bytes_max, self.reports
         if cpu_bound:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoo
 # Decides about an error: None for the delay of the retry policy, or an exception such as RetryAfter or
 # Reject.
 Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | None]
+
+T = TypeVar("T")
 
 _DONE = Done()
 _logger = logging.getLogger("duetime")
@@ -73,10 +75,10 @@ class FunctionHandler:
             return self.outcome(delivery, None, error)
         return _DONE if value is None else self._done(delivery, value)
 
-    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]:
         return self._run_in_thread, (delivery,)
 
-    def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome:
+    def outcome(self, delivery: Deliver, value: object, error: BaseException | None) -> Outcome:
         if error is None:
             return _DONE if value is None else self._done(delivery, value)
         outcome = self._outcome_of(delivery, error)
@@ -113,7 +115,7 @@ class FunctionHandler:
         except Exception as broken:  # an invalid delay, or an error that cannot be converted to text
             return Failed(type(broken).__name__, clean(f"{type(error).__name__} could not be read: {broken}"))
 
-    def _done(self, delivery: Deliver, value: Any) -> Outcome:
+    def _done(self, delivery: Deliver, value: object) -> Outcome:
         return self._bounded(_done_with(value, f"The result of {delivery.id}"))
 
     def _bounded(self, outcome: Outcome) -> Outcome:
@@ -123,17 +125,17 @@ class FunctionHandler:
             return Rejected("result", f"the result has {size} bytes; {self._result_bytes_max} are kept")
         return outcome
 
-    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(self, delivery: Deliver) -> tuple[list[object], dict[str, object]]:
         try:
             return self.signature.decode(delivery.payload)
         except Exception as error:
             raise Reject(f"the payload does not fit the function: {error}") from error
 
-    def _run_in_thread(self, delivery: Deliver) -> Any:
+    def _run_in_thread(self, delivery: Deliver) -> object:
         # In a separate context, so that the next function in this thread does not see its changes.
         return contextvars.Context().run(self._call, delivery)
 
-    def _call(self, delivery: Deliver) -> Any:
+    def _call(self, delivery: Deliver) -> object:
         current_context.set(running(delivery, self._reports))
         args, kwargs = self._arguments(delivery)
         return self._function(*args, **kwargs)
@@ -179,7 +181,7 @@ def _tell_newest(reports: Reports) -> None:
         tell(msgspec.msgpack.encode(word))
 
 
-def _in_context(context: Context, call: Callable[[], Any]) -> Any:
+def _in_context(context: Context, call: Callable[[], T]) -> T:
     current_context.set(context)
     return call()
 
@@ -187,7 +189,7 @@ def _in_context(context: Context, call: Callable[[], Any]) -> Any:
 class ProcessHandler(FunctionHandler):
     """A function in another process. Its outcome is returned as data."""
 
-    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]:
         function, reports = self._function, self._reports
         job = _Job(
             function.__module__,
@@ -216,7 +218,7 @@ class ProcessHandler(FunctionHandler):
 class BareHandler(FunctionHandler):
     """The default handler. It takes the payload as one value, and the context."""
 
-    def _arguments(self, delivery: Deliver) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(self, delivery: Deliver) -> tuple[list[object], dict[str, object]]:
         payload = decode(delivery.payload) if delivery.payload else None
         return [payload, context_of(delivery)], {}
 
@@ -245,7 +247,7 @@ def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, st
     )
 
 
-def _done_with(value: Any, what: str) -> Outcome:
+def _done_with(value: object, what: str) -> Outcome:
     """The outcome for a return value. A value that cannot be stored is rejected: a retry would not help."""
     try:
         return Done(encode(value, what))

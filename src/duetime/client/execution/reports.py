@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -177,7 +177,7 @@ def progress(done: float, total: float | None = None, note: str = "") -> None:
         context.reports.progress((context.intent_id, context.delivery), word)
 
 
-def _number(value: Any, what: str) -> float:
+def _number(value: object, what: str) -> float:
     if isinstance(value, int | float) and abs(value) < 2**53:  # also false for values that are not numbers
         return value
     raise InvalidField(f"progress: {what}={value!r} is not a finite number.")

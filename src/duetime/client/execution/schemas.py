@@ -59,7 +59,7 @@ def _listed(name: str, signature: Signature, queue: str | None, entity: str | No
 def schema_of(signature: Signature) -> Json:
     """The schema of a payload: `[[1, 2], {"name": 3}]` are the positional and the keyword arguments."""
     defs: Json = {}
-    places: list[Any] = []
+    places: list[object] = []
     names: Json = {}
     rules: list[Json] = []
     more_places = more_names = False
@@ -106,7 +106,7 @@ def _rules(p: inspect.Parameter, place: int) -> Iterator[Json]:
         yield {"description": f"the argument {p.name!r} is given twice", "not": twice}
 
 
-def _parameter(kind: Any, default: Any, defs: Json) -> Any:
+def _parameter(kind: Any, default: object, defs: Json) -> object:
     """The schema of one parameter; `True` if any value is allowed."""
     try:
         plain = PLAIN_SCHEMAS.get(kind)

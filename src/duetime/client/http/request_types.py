@@ -17,7 +17,7 @@ from duetime.wire.intent import (
     UniqueKey,
 )
 
-Fields = Mapping[str, Any]
+Fields = Mapping[str, object]
 """A part as a mapping, in the names of Python or of the API."""
 
 

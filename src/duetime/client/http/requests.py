@@ -35,7 +35,7 @@ class Filter(TypedDict, total=False):
     until: Moment
 
 
-def body(given: Mapping[str, Any]) -> bytes:
+def body(given: Mapping[str, object]) -> bytes:
     """A JSON object with these fields."""
     return encode(written(given), "The request")
 
@@ -54,7 +54,7 @@ def written(given: Mapping[str, Any]) -> Json:
     return shown
 
 
-def _part(part: Any) -> Any:
+def _part(part: object) -> Any:
     """The fields inside a field, with the names of the API. Defaults are omitted: a server may have
     others."""
     if isinstance(part, Struct):
@@ -63,7 +63,7 @@ def _part(part: Any) -> Any:
     return {camel(key): each for key, each in part.items()} if isinstance(part, Mapping) else part
 
 
-def _default(field: FieldInfo) -> Any:
+def _default(field: FieldInfo) -> object:
     return field.default if field.default_factory is NODEFAULT else field.default_factory()
 
 
@@ -79,7 +79,7 @@ def path(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
 
 
-def query(filter: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:
+def query(filter: Mapping[str, Any], **more: object) -> list[tuple[str, str]]:
     """A filter and other parameters as a query."""
     pairs: list[tuple[str, str]] = []
     for name, value in {**filter, **more}.items():

@@ -27,7 +27,7 @@ class Unpacker:
     def __init__(self) -> None:
         self.lease_ms = 0
         """The shortest lease so far; 0 before the first."""
-        self._known: dict[tuple[Any, ...], Terms] = {}
+        self._known: dict[tuple[object, ...], Terms] = {}
 
     def unpack(self, message: pb.Deliveries) -> list[Deliver]:
         known, found = self._known, []

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
 
 from duetime.client.execution.handlers import clean
 from duetime.protocol.effect import Deliver
@@ -70,8 +69,8 @@ class Strangers:
         _logger.error("Intent %s: %s.", id, text)
         return Rejected("no-handler", clean(text))
 
-    def job(self, delivery: Deliver) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]:
         raise AssertionError("it runs on the loop")
 
-    def outcome(self, delivery: Deliver, value: Any, error: BaseException | None) -> Outcome:
+    def outcome(self, delivery: Deliver, value: object, error: BaseException | None) -> Outcome:
         return Failed("no-handler", clean(str(error)))

@@ -88,7 +88,9 @@ class Rows(Protocol):
     async def close(self) -> None: ...
 
 
-def of_task(task: Planned[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any], now_ms: int) -> NewRow:
+def of_task(
+    task: Planned[Any, Any], args: Sequence[object], kwargs: Mapping[str, object], now_ms: int
+) -> NewRow:
     """The row of a function call, validated as by `schedule`."""
     made = new_id(now_ms)
     terms, item = task.prepare(made, args, kwargs, now_ms)

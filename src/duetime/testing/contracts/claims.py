@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -52,7 +51,7 @@ class ClaimContract(CheckpointContract):
         ],
     )
     def test_a_claim_goes_with_the_life_of_its_intent(
-        self, store: Store, claim: Claim, changes: dict[str, Any], kept: bool, saved: str
+        self, store: Store, claim: Claim, changes: dict[str, object], kept: bool, saved: str
     ) -> None:
         put(store, make(1, 50_000, claim=claim))
         if saved == "before":
