@@ -189,7 +189,7 @@ def load(
     return Loaded(_build(values), origins)
 
 
-def _build(values: Mapping[str, Any]) -> Config:
+def _build(values: Mapping[str, object]) -> Config:
     sections: dict[str, Any] = {}
     for section, model in SECTIONS.items():
         names = [setting for setting in SETTINGS.values() if setting.section == section]

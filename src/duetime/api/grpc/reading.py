@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import grpc
@@ -36,7 +36,7 @@ from duetime.limits import (
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
-RpcHandler = grpc.RpcMethodHandler[Any, Any]
+RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 """What grpc calls. It gets no request: the messages are read from the context."""
 
 

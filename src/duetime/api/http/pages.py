@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Answer
 from duetime.api.http.openapi import OpenApi
 from duetime.api.http.router import Route
+from duetime.json_types import Json
 
 _FOLDER: Final = Path(__file__).parent / "html"
 _HTML: Final = "text/html"
@@ -39,19 +41,19 @@ class Page:
 def document_routes(routes: Sequence[Route]) -> list[Route]:
     """The routes of the OpenAPI document and of the pages. The document contains them too."""
     described: list[Route] = list(routes)
-    own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Pages"}
+    own = partial(Route, method="GET", role=None, tag="Pages")
     found = [
-        Route(
+        own(
             path="/openapi.json", handler=OpenApi(described), name="getOpenApi",
-            summary="This document", answers={200: dict[str, Any]}, **own,
+            summary="This document", answers={200: Json},
         ),
-        Route(
+        own(
             path="/docs", handler=Page("docs.html"), name="getDocs", media_type=_HTML,
-            summary="This document as a page", answers={200: str}, **own,
+            summary="This document as a page", answers={200: str},
         ),
-        Route(
+        own(
             path="/", handler=Page("home.html"), name="getHome", media_type=_HTML,
-            summary="Status page with links", answers={200: str}, **own,
+            summary="Status page with links", answers={200: str},
         ),
     ]  # fmt: skip
     described += found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ class Parameter(Struct, frozen=True):
 
     name: str
     description: str
-    schema: Mapping[str, Any] = MappingProxyType({"type": "string"})
+    schema: Mapping[str, object] = MappingProxyType({"type": "string"})
     place: str = "query"
     required: bool = False
 
@@ -42,12 +42,12 @@ class Route(Struct, frozen=True, kw_only=True):
     about: str = ""
     """A description in addition to the summary and the parameters."""
     tag: str
-    body: Any = None
+    body: object = None
     body_required: bool = True
     ndjson: bool = False
     bulk: bool = False
     """A batch: the request may have the maximum size."""
-    answers: dict[int, Any]
+    answers: Mapping[int, object]
     parameters: tuple[Parameter, ...] = ()
     errors: tuple[type[DuetimeError], ...] = ()
     write: bool = False

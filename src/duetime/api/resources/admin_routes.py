@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from duetime import errors as e
 from duetime.api.access.auth import Role
@@ -29,71 +31,73 @@ _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
 
 
 def dead_letter_routes(letters: DeadLetters) -> list[Route]:
-    many: dict[str, Any] = {
-        "method": "POST",
-        "role": Role.admin,
-        "tag": "Dead letters",
-        "body": ManyDeadLetters,
-        "bulk": True,
-        "answers": {200: Bulk},
-        "parameters": (REQUEST_ID,),
-        "errors": (e.NotJson, e.InvalidField, e.UnknownTier, e.BadQuery, e.KeyReused, *_NOT_NOW),
-        "write": True,
-    }
+    many = partial(
+        Route,
+        method="POST",
+        role=Role.admin,
+        tag="Dead letters",
+        body=ManyDeadLetters,
+        bulk=True,
+        answers={200: Bulk},
+        parameters=(REQUEST_ID,),
+        errors=(e.NotJson, e.InvalidField, e.UnknownTier, e.BadQuery, e.KeyReused, *_NOT_NOW),
+        write=True,
+    )
     return [
         Route(
             method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
             name="listDeadLetters", summary="Dead letters with their errors", about=BY_TAGS,
             tag="Dead letters", answers={200: Page}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
         ),
-        Route(
+        many(
             path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",
-            summary="Revive many dead letters", **many,
+            summary="Revive many dead letters",
         ),
-        Route(
+        many(
             path="/v1/admin/dead-letters/purge", handler=letters.purge, name="purgeDeadLetters",
-            summary="Delete many dead letters now", **many,
+            summary="Delete many dead letters now",
         ),
     ]  # fmt: skip
 
 
 def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
-    lane: dict[str, Any] = {
-        "method": "POST",
-        "role": Role.admin,
-        "tag": "Operation",
-        "body": Nothing,
-        "body_required": False,
-        "answers": {200: Nothing},
-        "parameters": (REQUEST_ID,),
-        "errors": (e.NotJson, e.NoSuchRoute, e.InvalidField, e.KeyReused, *_NOT_NOW),
-        "write": True,
-    }
-    read: dict[str, Any] = {"method": "GET", "role": Role.read, "tag": "Operation"}
+    lane = partial(
+        Route,
+        method="POST",
+        role=Role.admin,
+        tag="Operation",
+        body=Nothing,
+        body_required=False,
+        answers={200: Nothing},
+        parameters=(REQUEST_ID,),
+        errors=(e.NotJson, e.NoSuchRoute, e.InvalidField, e.KeyReused, *_NOT_NOW),
+        write=True,
+    )
+    read = partial(Route, method="GET", role=Role.read, tag="Operation")
     return [
-        Route(
+        read(
             path="/v1/admin/chronoscope", handler=insights.chronoscope, name="getChronoscope",
             summary="Figures of every tier: waiting, running, permits, lateness",
-            answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady), **read,
+            answers={200: Chronoscope}, errors=(e.BadQuery, e.NotReady),
         ),
         _functions(admin),
-        Route(
+        read(
             path="/v1/admin/lanes", handler=admin.lanes, name="listLanes",
             summary="Figures and limits of the lanes, by name", parameters=_LANES,
-            answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady), **read,
+            answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady),
         ),
-        Route(
+        lane(
             path="/v1/admin/lanes/{lane:path}", handler=admin.set_lane, name="setLane",
             summary="Change the limits of a lane immediately",
-            **lane | {"method": "PATCH", "body": LanePatch, "body_required": True, "answers": {200: Lane}},
+            method="PATCH", body=LanePatch, body_required=True, answers={200: Lane},
         ),
-        Route(
+        lane(
             path="/v1/admin/lanes/{lane:path}/pause", handler=admin.pause, name="pauseLane",
-            summary="Pause deliveries from a lane", **lane,
+            summary="Pause deliveries from a lane",
         ),
-        Route(
+        lane(
             path="/v1/admin/lanes/{lane:path}/resume", handler=admin.resume, name="resumeLane",
-            summary="Resume deliveries from a lane", **lane,
+            summary="Resume deliveries from a lane",
         ),
         Route(
             method="PATCH", path="/v1/admin/tiers/{tier}", handler=admin.resize, role=Role.admin,
@@ -110,9 +114,9 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
     ]  # fmt: skip
 
 
-def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route]:
+def _insight_routes(insights: InsightRoutes, read: Callable[..., Route]) -> list[Route]:
     return [
-        Route(
+        read(
             path="/v1/admin/timeline", handler=insights.timeline, name="getTimeline",
             summary="Upcoming intents and expected lateness", answers={200: Timeline},
             parameters=(
@@ -120,14 +124,14 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
                 Parameter("to", "End time (default: an hour later)."),
                 Parameter("slots", "Number.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
             ),
-            errors=(e.BadQuery, e.NotReady), **read,
+            errors=(e.BadQuery, e.NotReady),
         ),
-        Route(
+        read(
             path="/v1/admin/predictions", handler=insights.predictions, name="getPredictions",
             summary="Durations of functions, and the gain of ordering by them",
-            answers={200: Predictions}, errors=(e.BadQuery, e.NotReady), **read,
+            answers={200: Predictions}, errors=(e.BadQuery, e.NotReady),
         ),
-        Route(
+        read(
             path="/v1/admin/autoscale", handler=insights.autoscale, name="getAutoscale",
             summary="Number of workers each queue needs", answers={200: Autoscale},
             parameters=(
@@ -137,19 +141,18 @@ def _insight_routes(insights: InsightRoutes, read: dict[str, Any]) -> list[Route
                     {"type": "integer", "minimum": 1, "maximum": AUTOSCALE_TARGET_S_MAX},
                 ),
             ),
-            errors=(e.BadQuery, e.NotReady), **read,
+            errors=(e.BadQuery, e.NotReady),
         ),
-        Route(
+        read(
             path="/v1/admin/replay", handler=insights.replay, name="getReplay",
             summary="An intent or the whole system at a point in time",
             answers={200: Life | Past},
             parameters=(Parameter("intentId", "One intent."), Parameter("at", "The moment.")),
-            errors=(e.BadQuery, e.MissingParameter, e.NoSuchIntent, e.NotReady), **read,
+            errors=(e.BadQuery, e.MissingParameter, e.NoSuchIntent, e.NotReady),
         ),
-        Route(
+        read(
             path="/v1/admin/log/segments", handler=insights.segments, name="listSegments",
             summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery, e.NotReady),
-            **read,
         ),
     ]  # fmt: skip
 
@@ -169,22 +172,22 @@ def _functions(admin: Admin) -> Route:
 
 
 def health_routes(health: HealthRoutes) -> list[Route]:
-    own: dict[str, Any] = {"method": "GET", "role": None, "tag": "Health"}
+    own = partial(Route, method="GET", role=None, tag="Health")
     return [
-        Route(
+        own(
             path="/health", handler=health.health, name="getHealth", summary="Whether the server is on time",
-            answers={200: Health, 503: Health}, **own,
+            answers={200: Health, 503: Health},
         ),
-        Route(
+        own(
             path="/health/live", handler=health.live, name="getLive", summary="Liveness",
-            answers={200: dict[str, str]}, **own,
+            answers={200: dict[str, str]},
         ),
-        Route(
+        own(
             path="/health/ready", handler=health.ready, name="getReady", summary="Readiness",
-            answers={200: Readiness, 503: Readiness}, **own,
+            answers={200: Readiness, 503: Readiness},
         ),
-        Route(
+        own(
             path="/health/deep", handler=health.deep, name="getDeepHealth",
-            summary="Whether every tier is on time", answers={200: Health, 503: Health}, **own,
+            summary="Whether every tier is on time", answers={200: Health, 503: Health},
         ),
     ]  # fmt: skip

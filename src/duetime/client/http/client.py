@@ -270,7 +270,7 @@ class Client:
         said = body(fields) if fields else None
         return self.ask(Request("POST", where, body=said, headers=revision(expected)), Intent)
 
-    async def _ask(self, request: Request, kind: Any) -> Any:
+    async def _ask(self, request: Request, kind: type[T]) -> T:
         return self.read(await self._transport.send(request), kind)
 
     async def _metrics(self) -> str:

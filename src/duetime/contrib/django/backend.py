@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
@@ -23,6 +25,7 @@ from duetime.client.app.plan import Options
 from duetime.clock import SystemClock
 from duetime.contrib.django.compat import (
     Backend,
+    Task,
     TaskError,
     TaskResult,
     TaskResultDoesNotExist,
@@ -51,7 +54,7 @@ class DuetimeBackend(Backend):
     supports_get_result = True
     supports_priority = True
 
-    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+    def __init__(self, alias: str, params: dict[str, object]) -> None:
         super().__init__(alias, params)
         if unknown := set(self.options) - OPTIONS:
             raise ImproperlyConfigured(
@@ -72,7 +75,7 @@ class DuetimeBackend(Backend):
             where, sorted(self.queues), type(self), self.registry, token=self.options.get("token")
         )
 
-    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+    def enqueue(self, task: Task, args: Sequence[object], kwargs: Mapping[str, object]) -> TaskResult:
         """Write the intent in the open transaction. Without the outbox, send it immediately."""
         self.validate_task(task)
         now_ms = SystemClock().now_ms()
@@ -94,7 +97,7 @@ class DuetimeBackend(Backend):
         task_enqueued.send(type(self), task_result=result)
         return result
 
-    def get_result(self, result_id: str) -> Any:
+    def get_result(self, result_id: str) -> TaskResult:
         """The current state, from Duetime, or from the outbox while the row waits there."""
         app = self._running()
         try:
@@ -105,7 +108,7 @@ class DuetimeBackend(Backend):
                 raise TaskResultDoesNotExist(result_id) from None
             return found
 
-    def _timed(self, task: Any, now: Any) -> Any:
+    def _timed(self, task: Task, now: datetime) -> Task:
         """The task with `run_after` as a datetime in the future, or None."""
         after = task.run_after
         if after is None:
@@ -131,7 +134,7 @@ class DuetimeBackend(Backend):
                 self._started = (os.getpid(), app)
             return self._started[1]
 
-    def _shown(self, intent: Intent) -> Any:
+    def _shown(self, intent: Intent) -> TaskResult:
         target = intent.task
         task = None if target is None else self.registry.find(target.name)
         if task is None or target is None:
@@ -160,7 +163,7 @@ class DuetimeBackend(Backend):
             object.__setattr__(result, "_return_value", intent.result)
         return result
 
-    def _waiting(self, id: str) -> Any:
+    def _waiting(self, id: str) -> TaskResult | None:
         from duetime.contrib.django.models import OutboxRow
 
         found = OutboxRow.objects.using(self.database or "default").filter(key=id).first()
@@ -186,8 +189,10 @@ class DuetimeBackend(Backend):
             )
         return result
 
-    def _result(self, task: Any, id: str, args: Any, kwargs: Any, **said: Any) -> Any:
-        fields: dict[str, Any] = {
+    def _result(
+        self, task: Task, id: str, args: Sequence[object], kwargs: Mapping[str, object], **said: object
+    ) -> TaskResult:
+        fields: dict[str, object] = {
             "status": TaskResultStatus.READY,
             "enqueued_at": None,
             "started_at": None,
@@ -202,7 +207,7 @@ class DuetimeBackend(Backend):
         )
 
 
-def _status(status: Status) -> Any:
+def _status(status: Status) -> TaskResultStatus:
     if status in _WAITING:
         return TaskResultStatus.READY
     if status is Status.DISPATCHING:

@@ -34,7 +34,7 @@ class Registry:
         self._modules = modules
         self._loaded = False
 
-    def find(self, path: str) -> Any:
+    def find(self, path: str) -> Task | None:
         """The task at this import path, or None."""
         found = _loaded(path)
         if found is None and not self._loaded:
@@ -67,7 +67,7 @@ def exception_path(kind: str) -> str:
     return path if issubclass(type(found), type) and issubclass(found, BaseException) else _UNKNOWN
 
 
-def _is_task(found: Any) -> bool:
+def _is_task(found: object) -> bool:
     """Whether it is a task. Uses `type`, because `isinstance` would evaluate a lazy object."""
     return issubclass(type(found), Task)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from django.db import close_old_connections
 
 from duetime.client.app.app import App
 from duetime.client.app.control import Reject, RetryAfter, Snooze, current
+from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, decode, encode
 from duetime.client.app.plan import Options
 from duetime.client.app.task import Planned
@@ -20,6 +21,7 @@ from duetime.client.execution.functions import Functions
 from duetime.client.execution.handlers import FunctionHandler
 from duetime.clock import SystemClock
 from duetime.contrib.django.compat import (
+    Task,
     TaskContext,
     TaskError,
     TaskResult,
@@ -88,9 +90,9 @@ class DjangoApp(App):
         named = self._task_queues or {DEFAULT_QUEUE, *self._registry.queues()}
         return sorted({*super().queues(), *named})
 
-    def planned(self, task: Any, defaults: Options) -> Planned[Any, Any]:
+    def planned(self, task: Task, defaults: Options) -> Planned[Any, Any]:
         """A task of the project, as a task of Duetime."""
-        options: dict[str, Any] = {}
+        options: OptionFields = {}
         if task.priority:
             options["priority"] = PRIORITY_S * task.priority
         if task.run_after is not None:
@@ -109,11 +111,11 @@ def enqueued_at(id: str, otherwise: datetime | None = None) -> datetime | None:
 class Run:
     """Calls one task and sends its signals."""
 
-    def __init__(self, task: Any, sender: type) -> None:
+    def __init__(self, task: Task, sender: type) -> None:
         self._task = task
         self._sender = sender
 
-    def here(self, *args: Any, **kwargs: Any) -> Any:
+    def here(self, *args: object, **kwargs: object) -> object:
         """Call it in a thread; close stale database connections before and after, as Django does for a
         request."""
         close_old_connections()
@@ -126,7 +128,7 @@ class Run:
             close_old_connections()
         return self._done(result, value)
 
-    async def on_loop(self, *args: Any, **kwargs: Any) -> Any:
+    async def on_loop(self, *args: object, **kwargs: object) -> object:
         # Receivers may use the database, and Django's connections must not be used in the event loop's
         # thread.
         result = await sync_to_async(self._started)(args, kwargs)
@@ -138,7 +140,7 @@ class Run:
             await sync_to_async(close_old_connections)()
         return await sync_to_async(self._done)(result, value)
 
-    def _started(self, args: Any, kwargs: Any) -> Any:
+    def _started(self, args: Sequence[object], kwargs: Mapping[str, object]) -> TaskResult:
         me, now = current(), moment_of(SystemClock().now_ms())
         result = TaskResult(
             task=self._task,
@@ -157,11 +159,11 @@ class Run:
         task_started.send(sender=self._sender, task_result=result)
         return result
 
-    def _args(self, result: Any) -> list[Any]:
+    def _args(self, result: TaskResult) -> list[object]:
         context = [TaskContext(task_result=result)] if self._task.takes_context else []
         return [*context, *result.args]
 
-    def _failed(self, result: Any, error: BaseException) -> BaseException:
+    def _failed(self, result: TaskResult, error: BaseException) -> BaseException:
         """The error as Duetime stores it: its import path, and the end of the traceback."""
         if isinstance(error, Snooze):
             return error
@@ -177,7 +179,7 @@ class Run:
         named: type[Exception] = type(path, (Exception,), {})
         return named(text)
 
-    def _done(self, result: Any, value: Any) -> Any:
+    def _done(self, result: TaskResult, value: object) -> object:
         try:
             kept = None if value is None else decode(encode(value, "The return value"))
         except DuetimeError as error:  # the handler finds this error too and dead-letters the intent
@@ -189,7 +191,7 @@ class Run:
         self._end(result, TaskResultStatus.SUCCESSFUL)
         return kept
 
-    def _end(self, result: Any, status: Any) -> None:
+    def _end(self, result: TaskResult, status: TaskResultStatus) -> None:
         object.__setattr__(result, "finished_at", moment_of(SystemClock().now_ms()))
         object.__setattr__(result, "status", status)
         task_finished.send(sender=self._sender, task_result=result)
