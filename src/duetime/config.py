@@ -93,7 +93,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     def value_in(self, config: Config) -> object:
         return getattr(getattr(config, self.section), self.key)
 
-    def check(self, value: Any, origin: str) -> None:
+    def check(self, value: object, origin: str) -> None:
         """Raise `BadConfig` unless the value has the right type and is in its range."""
         of_kind = type(value) is self.kind  # not isinstance: `threads = true` is a mistake
         if of_kind and self._in_range(value):

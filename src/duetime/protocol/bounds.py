@@ -135,7 +135,7 @@ def claim(claim: Claim) -> str | None:
     return None
 
 
-def unreadable(thing: object, kind: Any) -> str | None:
+def unreadable(thing: object, kind: object) -> str | None:
     """Why an object could be written on the log but not read again: a wrong type, or invalid text."""
     try:
         msgspec.msgpack.decode(msgspec.msgpack.encode(thing), type=kind)

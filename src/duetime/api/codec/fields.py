@@ -6,14 +6,13 @@ import difflib
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 import msgspec.inspect as types
 
 _STEP = re.compile(r"\.([A-Za-z]+)|\[")
 
 
-def nearest(kind: Any, place: str, name: str) -> str | None:
+def nearest(kind: object, place: str, name: str) -> str | None:
     """The field that was probably meant at a path (`$.callback`) of a body of this type."""
     names = {each.lower(): each for each in _names(kind, place)}
     said = name[:64].lower().replace("_", "").replace("-", "")
@@ -22,7 +21,7 @@ def nearest(kind: Any, place: str, name: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _names(kind: Any, place: str) -> tuple[str, ...]:
+def _names(kind: object, place: str) -> tuple[str, ...]:
     here = list(_structs(types.type_info(kind)))
     for step in _STEP.finditer(place):
         name = step.group(1)

@@ -69,7 +69,7 @@ _ENTITY: Final = {"delayMs": 0, "entity": {"type": "cart", "id": "17", "message"
 _STREAM: Final = {"executeAt": "2030-01-31T09:00:00+01:00", "stream": {"name": "orders"}, "priority": "HIGH"}
 
 # Bodies that can be sent unchanged. By operation: a name, a summary, and the body.
-EXAMPLES: Final[Mapping[str, Mapping[str, tuple[str, Any]]]] = {
+EXAMPLES: Final[Mapping[str, Mapping[str, tuple[str, object]]]] = {
     "createIntent": {
         "callback": ("Call a URL in a minute", _CALLBACK),
         "task": ("Run a function on a worker", _TASK),
@@ -138,7 +138,7 @@ class OpenApi:
 
 def _schemas(routes: list[Route]) -> tuple[dict[object, Json], Json]:
     """The schemas of all types in requests and responses, and the named ones."""
-    types: list[Any] = [KnownId, Problem]
+    types: list[object] = [KnownId, Problem]
     for route in routes:
         for kind in (route.body, *route.answers.values()):
             types += [each for each in _one_of(kind) if each is not None and each not in types]
@@ -176,17 +176,17 @@ def _plain(schema: object) -> Any:
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def _one_of(kind: Any) -> tuple[object, ...]:
+def _one_of(kind: object) -> tuple[object, ...]:
     """The alternatives of a union, which msgspec describes only one by one."""
     return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
-def _schema(kind: Any, schemas: dict[object, Json]) -> Json:
+def _schema(kind: object, schemas: dict[object, Json]) -> Json:
     found = [schemas[_key(each)] for each in _one_of(kind)]
     return found[0] if len(found) == 1 else {"anyOf": found}
 
 
-def _key(kind: Any) -> str:
+def _key(kind: object) -> str:
     """Annotated types need not be hashable."""
     return repr(kind)
 
@@ -271,7 +271,7 @@ def _responses(route: Route, schemas: dict[object, Json]) -> Json:
     return dict(sorted(answers.items()))
 
 
-def _headers(route: Route, status: int, kind: Any) -> Json:
+def _headers(route: Route, status: int, kind: object) -> Json:
     headers: Json = {}
     if kind is Intent:
         headers["ETag"] = _header("The intent's revision, for If-Match.", required=True)

@@ -98,14 +98,14 @@ def _next_states(state: object) -> list[str]:
     return [status.name for status in TRANSITIONS[Status[state]]]
 
 
-def unreadable(error: Exception, kind: Any = Any) -> DuetimeError:
+def unreadable(error: Exception, kind: object = Any) -> DuetimeError:
     """The error for a body that cannot be decoded: it is not JSON, or has wrong values."""
     if not isinstance(error, msgspec.ValidationError):
         return errors.NotJson(f"The body is not JSON: {error}.", hint="Send a JSON object in UTF-8.")
     return invalid(str(error), kind=kind)
 
 
-def invalid(text: str, prefix: str = "$", kind: Any = Any, *, suggest: bool = True) -> DuetimeError:
+def invalid(text: str, prefix: str = "$", kind: object = Any, *, suggest: bool = True) -> DuetimeError:
     """Duetime's error for an error of msgspec about a wrong value of this type."""
     found = _PLACE.search(text)
     inside = found.group(1) if found else "$"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from duetime import errors as e
 from duetime.api.access.auth import Role
@@ -156,7 +156,7 @@ def intent_routes(intents: Intents) -> list[Route]:
 
 
 def _verb(
-    verb: str, handler: Handler, name: str, summary: str, body: Any, *errors: type[DuetimeError]
+    verb: str, handler: Handler, name: str, summary: str, body: object, *errors: type[DuetimeError]
 ) -> Route:
     """The route of an action on one intent."""
     return Route(

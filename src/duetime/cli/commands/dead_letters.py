@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -70,7 +70,7 @@ def revive(
     """
     _check(ids, filter, every)
 
-    async def run(client: Client) -> Any:
+    async def run(client: Client) -> Bulk:
         if ids:
             return await client.dead_letters.revive(ids)
         return await client.dead_letters.revive(limit=limit, **filter)
@@ -105,7 +105,7 @@ def purge(
         which = f"these {len(ids)}" if ids else f"up to {limit}"
         typer.confirm(f"Permanently delete {which} dead letters?", abort=True, err=True)
 
-    async def run(client: Client) -> Any:
+    async def run(client: Client) -> Bulk:
         if ids:
             return await client.dead_letters.purge(ids)
         return await client.dead_letters.purge(limit=limit, **filter)

@@ -12,7 +12,7 @@ import logging
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,8 @@ from duetime.wire.intent import Intent
 
 if TYPE_CHECKING:
     from duetime.cli.commands.demo_server import ServerDemo
+    from duetime.client.app.options import OptionFields
+    from duetime.protocol.view import Overview
 
 ACCOUNTS = 5
 CLOSED_QUEUE = "closed"
@@ -226,12 +228,14 @@ class Demo(Board):
             planned = self.accounts(account).message("deposit", id=id, tier=tier)
             await planned.schedule(self._deposits[account])
             return
-        times: dict[str, Any] = {"at": moment_of(at_ms)}
+        options: OptionFields = {"id": id, "tier": tier}
+        if kind == "cancelled":
+            options["delay"] = "1h"
+        else:
+            options["at"] = moment_of(at_ms)
         if kind == "missed":
-            times["deadline"] = moment_of(at_ms + 200)
-        elif kind == "cancelled":
-            times = {"delay": "1h"}
-        handle = await self.tasks[kind].options(id=id, tier=tier, **times).schedule(tier, number)
+            options["deadline"] = moment_of(at_ms + 200)
+        handle = await self.tasks[kind].options(**options).schedule(tier, number)
         if kind == "cancelled":
             await handle.cancel()
 
@@ -275,7 +279,7 @@ class Demo(Board):
         return intent.task.name
 
 
-def _live(overview: Any) -> int:
+def _live(overview: Overview) -> int:
     return sum(number for name, number in overview.counts.items() if not Status[name].final)
 
 

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from duetime.client.app.times import moment_ms
 from duetime.client.http.client import Client
 from duetime.client.http.request_types import NewIntent
 from duetime.errors import BadConfig
+from duetime.json_types import Json
 from duetime.limits import TIER_NAMES
 from duetime.timefmt import moment_of
 from duetime.wire.intent import Intent
@@ -223,7 +224,7 @@ async def _revive(client: Client, id: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _receiving(answer: Any) -> AsyncIterator[str]:
+async def _receiving(answer: Callable[[str, list[Json]], int]) -> AsyncIterator[str]:
     """A receiver of webhooks on a free port, while the demo runs."""
 
     async def arrive(request: web.Request) -> web.Response:

@@ -9,7 +9,7 @@ import contextlib
 import socketserver
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -36,7 +36,7 @@ class Arrival(Struct, rename="camel"):
     delivery: str | None
     batch_size: str | None
     headers: dict[str, str]
-    body: Any
+    body: object
     """The body, decoded if it is JSON; otherwise as text."""
 
 
@@ -115,7 +115,7 @@ class Receiver:
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = take
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, format: str, *args: object) -> None:
                 """Handles requests; `_show` prints them."""
 
         return Handler

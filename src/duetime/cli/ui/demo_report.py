@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 from rich.console import Console, Group
@@ -96,7 +95,7 @@ def screen(board: Board) -> Iterator[None]:
         output.words(_line(board, start_ms))
 
 
-async def _refresh(every_s: float, show: Any) -> None:
+async def _refresh(every_s: float, show: Callable[[], object]) -> None:
     while True:
         show()
         await asyncio.sleep(every_s)

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 import msgspec
 import typer
@@ -47,7 +47,7 @@ def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
 
 
-def json(value: Any) -> None:
+def json(value: object) -> None:
     """One JSON document on stdout: indented on a terminal, otherwise on one line."""
     encoded = msgspec.json.encode(value)
     if sys.stdout.isatty():
@@ -55,7 +55,7 @@ def json(value: Any) -> None:
     sys.stdout.write(plain_json(encoded) + "\n")
 
 
-def json_line(value: Any) -> None:
+def json_line(value: object) -> None:
     """One of several JSON documents on stdout, each on its own line."""
     json_part(msgspec.json.encode(value) + b"\n")
     sys.stdout.flush()  # a reader may wait for it at the other end of a pipe

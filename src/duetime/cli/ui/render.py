@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -150,13 +150,13 @@ def _rows(value: Any) -> list[Mapping[str, object]] | None:
     return None
 
 
-def _large(value: Any) -> bool:
+def _large(value: object) -> bool:
     if isinstance(value, Mapping):
         return bool(value)
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
-def objects(rows: list[Mapping[str, Any]]) -> None:
+def objects(rows: Sequence[Mapping[str, object]]) -> None:
     """A table with the fields of its rows as columns."""
     flat = [dict(_flat(row)) for row in rows]
     columns = list(dict.fromkeys(name for row in flat for name in row))

@@ -43,7 +43,7 @@ class EntityType:
         """The handler of one message. It creates the entity for each call; the constructor may fail like any
         function."""
 
-        def call(*args: object, **kwargs: object) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             return getattr(self.cls(id), message)(*args, **kwargs)
 
         return call
@@ -74,7 +74,7 @@ class EntityRef:
         return self._type.planned(self.id, message, self._type._options.merged(**options))
 
 
-def _unbound(method: Any) -> Any:
+def _unbound(method: Callable[..., object]) -> Callable[..., object]:
     """The parameters of the method, without `self`."""
 
     def shown() -> None: ...

@@ -87,13 +87,13 @@ def _no_number(what: str) -> InvalidField:
     )
 
 
-def decode(body: bytes, kind: Any = Any) -> Any:
+def decode(body: bytes, kind: object = Any) -> Any:
     """JSON as a value of this type."""
     value = _decode(body)
     return value if kind in _PLAIN else convert(value, kind)
 
 
-def convert(value: object, kind: Any) -> Any:
+def convert(value: object, kind: object) -> Any:
     return msgspec.convert(value, kind, dec_hook=_decode_other)
 
 
@@ -198,7 +198,7 @@ class Signature:
             encode(value, f"Argument {name!r} of {self._name}")
 
 
-def wrong_for(kind: Any, default: object) -> frozenset[type]:
+def wrong_for(kind: object, default: object) -> frozenset[type]:
     """The plain types that are wrong for this type; empty if only the function can decide."""
     parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     allowed: set[type] = {type(default)}  # the type of the default is accepted too

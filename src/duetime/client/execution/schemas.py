@@ -106,7 +106,7 @@ def _rules(p: inspect.Parameter, place: int) -> Iterator[Json]:
         yield {"description": f"the argument {p.name!r} is given twice", "not": twice}
 
 
-def _parameter(kind: Any, default: object, defs: Json) -> object:
+def _parameter(kind: object, default: object, defs: Json) -> object:
     """The schema of one parameter; `True` if any value is allowed."""
     try:
         plain = PLAIN_SCHEMAS.get(kind)
@@ -133,7 +133,7 @@ def _parameter(kind: Any, default: object, defs: Json) -> object:
     return schema
 
 
-def _clean(schema: Any) -> Any:
+def _clean(schema: object) -> Any:
     """A schema with only the keywords that have the same meaning for both."""
     if not isinstance(schema, dict):
         return schema

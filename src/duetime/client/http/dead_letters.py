@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from duetime.client.app.call import Call
 from duetime.client.app.stream import Stream
@@ -46,7 +46,7 @@ class DeadLetters:
         """Delete dead letters permanently: those with these ids, or at most `limit` that match the filter."""
         return self._many("purge", ids, limit, filter)
 
-    def _many(self, verb: str, ids: Iterable[str] | None, limit: int | None, filter: Filter) -> Call[Any]:
+    def _many(self, verb: str, ids: Iterable[str] | None, limit: int | None, filter: Filter) -> Call[Bulk]:
         if ids is not None and (filter or limit is not None):
             raise InvalidField("Both ids and a filter are given.", hint="Give one of them.")
         said: Json = {"filter": filter_body(filter)} if ids is None else {"intentIds": [*ids]}

@@ -35,7 +35,7 @@ class ServerSchedules:
         self._client = client
 
     def put(
-        self, id: str, *, intent: Mapping[str, Any], expected_revision: int | None = None, **rule: Any
+        self, id: str, *, intent: Mapping[str, object], expected_revision: int | None = None, **rule: Any
     ) -> Call[Schedule]:
         """Create a schedule or change its rule: `cron` or `every_ms`, `zone`, `jitter_ms`, `start`, `end`,
         `overlap`, `misfire`, `catch_up`; `intent` is the intent of each tick, with the arguments of

@@ -97,7 +97,7 @@ def of_task(
     return _row({**translate.terms_fields(terms), **translate.item_fields(item, now_ms)}, made, now_ms)
 
 
-def of_fields(intent: Mapping[str, Any], now_ms: int) -> NewRow:
+def of_fields(intent: Mapping[str, object], now_ms: int) -> NewRow:
     """The row of an intent with the fields of `Client.create`, validated as by a server."""
     fields = requests.written(intent)
     if fields.keys().isdisjoint(("executeAt", "delayMs")):

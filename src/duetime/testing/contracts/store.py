@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from duetime.protocol.checkpoint import Marks
-from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED
+from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Status
 from duetime.store.store import SEQ_MAX, Store
 from duetime.testing.contracts.checkpoint import OpenStore
 from duetime.testing.contracts.claims import ClaimContract
@@ -74,7 +74,7 @@ class StoreContract(ClaimContract):
         assert got(store, "i1").payload == b"new"
 
     @pytest.mark.parametrize("status", [DUE, DISPATCHING])
-    def test_what_the_kernel_holds_stays_the_same_object(self, store: Store, status: Any) -> None:
+    def test_what_the_kernel_holds_stays_the_same_object(self, store: Store, status: Status) -> None:
         intent = make(1, status=status)
         put(store, intent)
         save(store, 1)

@@ -8,7 +8,7 @@ import msgspec
 
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.command import Settings
-from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Ties
+from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Status, Ties
 from duetime.protocol.terms import Claim, Task, Terms
 from duetime.store.store import Store
 
@@ -57,7 +57,7 @@ def _defer(store: Store, intent: Intent) -> None:
         store.defer(intent)
 
 
-def end(store: Store, intent: Intent, ended: int, at_ms: int, status: Any = ACKED) -> Intent:
+def end(store: Store, intent: Intent, ended: int, at_ms: int, status: Status = ACKED) -> Intent:
     return change(store, intent, status=status, ended=ended, finished_at_ms=at_ms, wake_at_ms=0)
 
 

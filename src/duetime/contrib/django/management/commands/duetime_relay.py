@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from argparse import ArgumentParser
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -19,7 +21,7 @@ class Command(BaseCommand):
 
     help = "Send committed rows of the outbox to Duetime. Several relays can run at the same time."
 
-    def add_arguments(self, parser: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--app", metavar="MODULE:VARIABLE", help="an App; if it uses a folder, it also runs the functions"
         )
@@ -46,7 +48,7 @@ class Command(BaseCommand):
             relay.run(once=options["once"])
             self.stdout.write(f"{relay.relayed} relayed, {relay.refused} refused.")
 
-    async def _prepare(self, relay: Relay, options: dict[str, Any]) -> None:
+    async def _prepare(self, relay: Relay, options: Mapping[str, Any]) -> None:
         if options["retry_refused"]:
             self.stdout.write(f"{await relay.rows.reopen()} refused rows are sent again.")
         if options["status"]:
@@ -54,7 +56,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{count.waiting} waiting, {count.refused} refused.")
         await relay.rows.close()
 
-    def _app(self, options: dict[str, Any]) -> tuple[App, str | None]:
+    def _app(self, options: Mapping[str, Any]) -> tuple[App, str | None]:
         if options["app"]:
             return app_loader.load(options["app"]), None
         if options["url"]:
