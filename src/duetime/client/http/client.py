@@ -252,7 +252,7 @@ class Client:
 
     # Internal.
 
-    def ask(self, request: Request, kind: Any) -> Call[Any]:
+    def ask(self, request: Request, kind: type[T]) -> Call[T]:
         """Send any request, and decode the response as this type."""
         return self.call(self._ask(request, kind))
 
@@ -262,7 +262,7 @@ class Client:
     def stream(self, generator: AsyncGenerator[T, None]) -> Stream[T]:
         return Stream(generator, self._running_loop)
 
-    def read(self, answer: bytes, kind: Any) -> Any:
+    def read(self, answer: bytes, kind: type[T]) -> T:
         """Decode the body of a response as this type."""
         return self._transport.read(answer, kind)
 
