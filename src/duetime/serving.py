@@ -23,13 +23,13 @@ from duetime.api.http.request_ids import Repeats
 from duetime.api.http.router import Route, Router
 from duetime.api.http.server import Listening, Parts, Server, Side, check_exposure, on_signals
 from duetime.api.http.sse import Events, EventStream
-from duetime.api.resources.admin import Admin, DeadLetters
+from duetime.api.resources.admin import Admin, DeadLetterRoutes
 from duetime.api.resources.admin_routes import admin_routes, dead_letter_routes, health_routes
-from duetime.api.resources.groups import Groups, group_routes
+from duetime.api.resources.groups import GroupRoutes, group_routes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.intents import Intents
 from duetime.api.resources.routes import event_routes, intent_routes
-from duetime.api.resources.schedules import Schedules, schedule_routes
+from duetime.api.resources.schedules import ScheduleRoutes, schedule_routes
 from duetime.api.service import Service
 from duetime.channels.channel import Channel
 from duetime.channels.pull import StreamChannel
@@ -75,9 +75,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     routes: list[Route] = [
         *intent_routes(Intents(service)),
         *event_routes(EventStream(events, revocations)),
-        *group_routes(Groups(service)),
-        *schedule_routes(Schedules(service)),
-        *dead_letter_routes(DeadLetters(service)),
+        *group_routes(GroupRoutes(service)),
+        *schedule_routes(ScheduleRoutes(service)),
+        *dead_letter_routes(DeadLetterRoutes(service)),
         *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),
         *health_routes(HealthRoutes(narrator, gate)),
     ]

@@ -25,7 +25,7 @@ from duetime.engine.durability.backup import Backup
 from duetime.engine.durability.backup import backup as make_backup
 from duetime.engine.embedded import Embedded
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.errors import BadConfig, DuetimeError
 from duetime.log.file import FileLog
 from duetime.log.log import Log
@@ -210,10 +210,10 @@ def revoke_token(folder: Path, name: str) -> bool:
     return tokens.revoke(folder, name)
 
 
-def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> Options:
+def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> EngineOptions:
     """The options of the engine, from the configuration."""
     intents, limit, tiers = config.intents, config.limits, config.tiers
-    return Options(
+    return EngineOptions(
         settings=Settings(
             pending_max=limit.pending_max,
             lane_pending_max=limit.lane_pending_max,

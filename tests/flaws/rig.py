@@ -11,7 +11,7 @@ from typing import Any
 from duetime.channels.local.inline import InlineChannel
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.errors import Fatal
 from duetime.log.file import FileLog
 from duetime.protocol.effect import Deliver
@@ -69,7 +69,7 @@ class World:
         log = FileLog("log", disk=self.disk, allocate_bytes=1 << 16, inline_sync=True)
         channel = InlineChannel(lambda delivery: handler)
         dispatcher = Dispatcher({Task: channel, Entity: channel})
-        engine = Engine(log, self.store, self.clock, dispatcher, Options(**options))
+        engine = Engine(log, self.store, self.clock, dispatcher, EngineOptions(**options))
         await engine.start()
         try:
             yield engine

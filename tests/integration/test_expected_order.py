@@ -13,7 +13,7 @@ from random import Random
 
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.insight.predictions import predictions
 from duetime.log.memory import MemoryLog
 from duetime.protocol.command import Demand, LaneSettings, Order, SetLane, Settings
@@ -33,7 +33,7 @@ class Shop:
 
     def __init__(self) -> None:
         self.clock, self.channel = ManualClock(), HandChannel()
-        options = Options(settings=Settings(pushed=()))
+        options = EngineOptions(settings=Settings(pushed=()))
         dispatcher = Dispatcher({Task: self.channel})
         self.engine = Engine(MemoryLog(), MemoryStore(), self.clock, dispatcher, options)
         self.took: dict[str, int] = {}

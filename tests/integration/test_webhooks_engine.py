@@ -13,7 +13,7 @@ from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import SystemClock
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.limits import TIME_MS_MAX
 from duetime.log.memory import MemoryLog
 from duetime.protocol.command import Cancel
@@ -46,7 +46,9 @@ class Rig:
 async def running(**options: Any) -> AsyncIterator[Rig]:
     channel = WebhookChannel(WebhookOptions(**options), SystemClock())
     dispatcher = Dispatcher({Callback: channel})
-    engine = Engine(MemoryLog(), MemoryStore(), SystemClock(), dispatcher, Options(horizon_ms=TIME_MS_MAX))
+    engine = Engine(
+        MemoryLog(), MemoryStore(), SystemClock(), dispatcher, EngineOptions(horizon_ms=TIME_MS_MAX)
+    )
     await engine.start()
     try:
         yield Rig(engine)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from duetime.engine import engine as engine_module
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options, settings_commands
+from duetime.engine.options import EngineOptions, settings_commands
 from duetime.engine.shell.shell import Acts, Shell
 from duetime.errors import Damaged, DuetimeError, NoSpace
 from duetime.limits import FRAME_BYTES_MAX
@@ -43,7 +43,7 @@ from tests.unit.kernel.bench import terms
 ASYNC, DEFERRED, DURABLE = AckLevel.ASYNC, AckLevel.BATCH_DEFERRED, AckLevel.DURABLE
 HOUR_MS = 3_600_000
 # Nothing is synced and no checkpoint is made before the script says so.
-OPTIONS = Options(settings=SETTINGS, flush_ms=HOUR_MS, batch_deferred_ms=HOUR_MS, checkpoint_ms=HOUR_MS)
+OPTIONS = EngineOptions(settings=SETTINGS, flush_ms=HOUR_MS, batch_deferred_ms=HOUR_MS, checkpoint_ms=HOUR_MS)
 # Passes of the loop in which the engine does all that follows from one step.
 _PASSES = 30
 

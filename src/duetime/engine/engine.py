@@ -21,7 +21,7 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.durability.checkpointer import Checkpointer
 from duetime.engine.durability.recovery import recover_into
 from duetime.engine.durability.syncer import Syncer
-from duetime.engine.options import Options, settings_commands
+from duetime.engine.options import EngineOptions, settings_commands
 from duetime.engine.phase import Phase, not_running
 from duetime.engine.predictions.predictor import Predictor
 from duetime.engine.reads.progress import Progresses
@@ -59,9 +59,14 @@ class Engine:
     """
 
     def __init__(
-        self, log: Log, store: Store, clock: Clock, dispatcher: Dispatcher, options: Options | None = None
+        self,
+        log: Log,
+        store: Store,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        options: EngineOptions | None = None,
     ) -> None:
-        self.options = options = options if options is not None else Options()
+        self.options = options = options if options is not None else EngineOptions()
         self.clock = clock
         self.now_ms = clock.now_ms
         self.meter = dispatcher.meter
@@ -377,7 +382,7 @@ class Engine:
         return view_of(intent)
 
 
-def _sync_within_s(options: Options) -> dict[AckLevel, float]:
+def _sync_within_s(options: EngineOptions) -> dict[AckLevel, float]:
     """How soon a batch must be synced; 0: at once."""
     return {
         AckLevel.ASYNC: options.flush_ms / 1000,

@@ -9,7 +9,7 @@ from duetime.kernel.state import State
 from duetime.protocol.command import Command, Configure, Resize, Settings
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class EngineOptions(Struct, frozen=True, kw_only=True):
     """Defaults are those of `duetime.limits`; `wiring` fills them from the configuration."""
 
     settings: Settings = Settings()
@@ -24,7 +24,7 @@ class Options(Struct, frozen=True, kw_only=True):
     lateness_guard: bool = False
 
 
-def settings_commands(state: State, options: Options) -> list[Command]:
+def settings_commands(state: State, options: EngineOptions) -> list[Command]:
     """Commands for settings that have changed since the state was written."""
     commands: list[Command] = []
     if state.settings != options.settings:

@@ -13,7 +13,7 @@ from duetime.channels.pull import StreamChannel
 from duetime.engine import engine as engine_module
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.engine.reads.meter import Meter
 from duetime.errors import NoSpace
 from duetime.log.frame import Frame
@@ -76,7 +76,7 @@ class World:
         self.log, self.meter = FillingLog(), Meter()
         self.workers, self.webhooks = StreamChannel(clock), HandChannel()
         dispatcher = Dispatcher({Task: self.workers, Callback: self.webhooks}, self.meter)
-        options = Options(settings=Settings(pushed=("callback",)))
+        options = EngineOptions(settings=Settings(pushed=("callback",)))
         self.engine = Engine(self.log, MemoryStore(), clock, dispatcher, options)
         self.connection = Connection()
 

@@ -6,7 +6,7 @@ import asyncio
 
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.log.frame import Frame
 from duetime.log.log import Position
 from duetime.log.memory import MemoryLog
@@ -41,7 +41,7 @@ class Slow:
     def __init__(self) -> None:
         self.log, self.channel = SlowLog(), HandChannel()
         clock, dispatcher = ManualClock(), Dispatcher({Task: self.channel})
-        self.engine = Engine(self.log, MemoryStore(), clock, dispatcher, Options(settings=SETTINGS))
+        self.engine = Engine(self.log, MemoryStore(), clock, dispatcher, EngineOptions(settings=SETTINGS))
 
     async def start(self) -> None:
         await self.engine.start()

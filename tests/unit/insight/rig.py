@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from duetime.channels.channel import Settler
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.engine.reads.library import Library
 from duetime.engine.reads.meter import Meter
 from duetime.errors import Fatal
@@ -82,7 +82,7 @@ class HandChannel:
 class World:
     """The engine and what looks at it."""
 
-    def __init__(self, folder: Path, clock: ManualClock, options: Options) -> None:
+    def __init__(self, folder: Path, clock: ManualClock, options: EngineOptions) -> None:
         self.clock = clock
         self.folder = folder
         self.channel = HandChannel()
@@ -126,7 +126,9 @@ class World:
 @asynccontextmanager
 async def world(folder: Path, clock: ManualClock | None = None, **options: Any) -> AsyncIterator[World]:
     made = World(
-        folder, clock if clock is not None else ManualClock(), Options(**{"settings": SETTINGS, **options})
+        folder,
+        clock if clock is not None else ManualClock(),
+        EngineOptions(**{"settings": SETTINGS, **options}),
     )
     await made.engine.start()
     made.library.follow(made.engine)

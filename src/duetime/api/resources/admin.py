@@ -54,7 +54,7 @@ class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
     next_cursor: str | None = None
 
 
-class DeadLetters:
+class DeadLetterRoutes:
     """Handlers for dead letters in bulk."""
 
     def __init__(self, service: Service) -> None:

@@ -10,7 +10,7 @@ from duetime import errors as e
 from duetime.api.access.auth import Role
 from duetime.api.functions.registry import FunctionsOut
 from duetime.api.http.router import Parameter, Route
-from duetime.api.resources.admin import Admin, DeadLetters, LanesOut
+from duetime.api.resources.admin import Admin, DeadLetterRoutes, LanesOut
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes, SegmentsOut
 from duetime.api.resources.routes import BY_TAGS, LIST, PAGE, REQUEST_ID
 from duetime.insight.autoscale import Autoscale
@@ -30,7 +30,7 @@ _LANES: Final = (
 _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
 
 
-def dead_letter_routes(letters: DeadLetters) -> list[Route]:
+def dead_letter_routes(letters: DeadLetterRoutes) -> list[Route]:
     many = partial(
         Route,
         method="POST",

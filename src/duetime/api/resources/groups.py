@@ -34,7 +34,7 @@ _more = msgspec.json.Decoder(MoreMembers)
 _SHOWN = 100
 
 
-class Groups:
+class GroupRoutes:
     """Handlers of groups."""
 
     def __init__(self, service: Service) -> None:
@@ -199,7 +199,7 @@ def _placed(error: DuetimeError, place: str) -> DuetimeError:
     return error
 
 
-def group_routes(groups: Groups) -> list[Route]:
+def group_routes(groups: GroupRoutes) -> list[Route]:
     one = "/v1/groups/{id}"
     return [
         Route(

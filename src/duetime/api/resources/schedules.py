@@ -40,7 +40,7 @@ _CRON_TICKS, _CRONS_KEPT = 5, 4_096
 _NO_TERMS = Terms(Bare(), lane_of(Bare()))
 
 
-class Schedules:
+class ScheduleRoutes:
     """Handlers of schedules."""
 
     def __init__(self, service: Service) -> None:
@@ -178,7 +178,7 @@ _WRITE = (
 )  # fmt: skip
 
 
-def schedule_routes(schedules: Schedules) -> list[Route]:
+def schedule_routes(schedules: ScheduleRoutes) -> list[Route]:
     """The routes of schedules."""
     return [
         Route(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from duetime import limits
-from duetime.channels.webhook.calls import GroupKey, Plan
+from duetime.channels.webhook.calls import CallPlan, GroupKey
 from duetime.protocol.effect import Deliver
 
 Item = tuple[Deliver, bytes, float]
@@ -18,7 +18,7 @@ class Group:
 
     __slots__ = ("bytes", "items", "plan", "timer")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CallPlan) -> None:
         self.plan = plan
         self.items: list[Item] = []
         self.bytes = 0
@@ -28,15 +28,15 @@ class Group:
 class Batches:
     """The groups that are not full yet. A full one, or one whose linger is over, is passed to `send`."""
 
-    def __init__(self, send: Callable[[Plan, list[Item]], None], bytes_max: int) -> None:
+    def __init__(self, send: Callable[[CallPlan, list[Item]], None], bytes_max: int) -> None:
         self._send = send
         self._bytes_max = bytes_max
         self._loop = asyncio.get_running_loop()
         self._groups: dict[GroupKey, Group] = {}
-        self._newest: tuple[Plan | None, Group | None] = (None, None)
+        self._newest: tuple[CallPlan | None, Group | None] = (None, None)
         """The group of the newest delivery, by its plan: the next delivery mostly belongs to the same one."""
 
-    def add(self, plan: Plan, delivery: Deliver, now_s: float) -> None:
+    def add(self, plan: CallPlan, delivery: Deliver, now_s: float) -> None:
         """Add a delivery to its group. The linger begins with the group's first delivery."""
         assert plan.group is not None
         body = plan.body_of(delivery)

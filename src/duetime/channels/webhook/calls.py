@@ -1,6 +1,6 @@
 """The HTTP request of a webhook: method, headers and body, made from an intent's terms.
 
-Everything that is the same for all intents of the same terms is made once, in a `Plan`.
+Everything that is the same for all intents of the same terms is made once, in a `CallPlan`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BODY = (
 GroupKey = tuple[str, str, tuple[tuple[str, str], ...], int]
 
 
-class Plan:
+class CallPlan:
     """How the callbacks of one set of terms are sent."""
 
     __slots__ = (

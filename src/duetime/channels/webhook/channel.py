@@ -20,9 +20,9 @@ from duetime import limits
 from duetime.channels.channel import Settler, Span
 from duetime.channels.webhook.answers import WebhookResponse, outcome_of, outcomes_of_batch
 from duetime.channels.webhook.batch import Batches, Item, array_of
-from duetime.channels.webhook.calls import Plan, time_limit
+from duetime.channels.webhook.calls import CallPlan, time_limit
 from duetime.channels.webhook.gates import Gates, Probes, Shut
-from duetime.channels.webhook.host import Call, Host
+from duetime.channels.webhook.host import Host, WebhookCall
 from duetime.channels.webhook.sender import Sender
 from duetime.channels.webhook.shares import Shares, host_share
 from duetime.channels.webhook.signing import Signer
@@ -92,10 +92,10 @@ class WebhookChannel:
         self._signer = Signer(options.secret) if options.secret else None
         self._slots = slots
         self._connect_s = options.connect_timeout_ms / 1000
-        self._plans: dict[int, tuple[Terms, Plan]] = {}
+        self._plans: dict[int, tuple[Terms, CallPlan]] = {}
         self._hosts: dict[str, Host] = {}
         self._gates = Gates(options.breaker_failures, options.breaker_open_ms / 1000)
-        self._open: dict[tuple[str, int], Call | None] = {}
+        self._open: dict[tuple[str, int], WebhookCall | None] = {}
         self._touched: set[Host] = set()
         self._outcomes: list[Settlement] = []
         self._now_s: float | None = None
@@ -135,7 +135,7 @@ class WebhookChannel:
                 if shut is not None:
                     self._hold_back(shut, [item])  # at once: it holds no permit while it waits
                     return
-                call = self._open[place] = Call(plan, [item])
+                call = self._open[place] = WebhookCall(plan, [item])
                 host.queue.append(call)
                 self._touched.add(host)
         except Exception as error:
@@ -177,16 +177,16 @@ class WebhookChannel:
 
     # Taking deliveries.
 
-    def _plan(self, terms: Terms) -> Plan:
+    def _plan(self, terms: Terms) -> CallPlan:
         if type(terms.target) is not Callback:
             raise TypeError(f"a webhook cannot deliver to {terms.target!r}")
-        plan = Plan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
+        plan = CallPlan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
         if len(self._plans) >= _PLANS_MAX:
             self._plans.clear()
         self._plans[id(terms)] = (terms, plan)  # the terms are kept too, so that their id is not reused
         return plan
 
-    def _host(self, plan: Plan, now_s: float) -> Host:
+    def _host(self, plan: CallPlan, now_s: float) -> Host:
         host = self._hosts.get(plan.origin)
         if host is None:
             if len(self._hosts) >= _HOSTS_MAX:
@@ -205,15 +205,15 @@ class WebhookChannel:
         for host in idle[: _HOSTS_MAX // 4]:
             del self._hosts[host.origin]
 
-    def _send_batch(self, plan: Plan, items: list[Item]) -> None:
-        call = Call(plan, items)
+    def _send_batch(self, plan: CallPlan, items: list[Item]) -> None:
+        call = WebhookCall(plan, items)
         host = self._host(plan, self._loop.time())
         host.queue.append(call)
         host.start()
 
     # Making a call, in one of its host's runners.
 
-    async def _carry(self, host: Host, call: Call, runner: asyncio.Task[None]) -> None:
+    async def _carry(self, host: Host, call: WebhookCall, runner: asyncio.Task[None]) -> None:
         """Carry out one call: each of its deliveries that is still wanted gets its outcome."""
         try:
             items = self._wanted(call.items)
@@ -260,7 +260,7 @@ class WebhookChannel:
             spread = 1 + random.random()  # so that they do not come back together
             self._end(delivery, Snoozed(int(1000 * shut.wait_s * longer * spread), shut.text))
 
-    async def _exchange(self, host: Host, plan: Plan, items: list[Item], probes: Probes) -> None:
+    async def _exchange(self, host: Host, plan: CallPlan, items: list[Item], probes: Probes) -> None:
         began_s = ended_s = self._loop.time()
         first = items[0][0]
         span: Span | None = None
@@ -290,7 +290,7 @@ class WebhookChannel:
             self._on_call(host.origin, plan.tier, ended_s - began_s, _kind(answer))
 
     async def _ask(
-        self, plan: Plan, delivery: Deliver, waited_ms: int, more: dict[str, str]
+        self, plan: CallPlan, delivery: Deliver, waited_ms: int, more: dict[str, str]
     ) -> WebhookResponse | Failed | Rejected:
         assert self._sender is not None
         headers = plan.headers_of(delivery)
@@ -302,7 +302,7 @@ class WebhookChannel:
         return await self._sender.send(plan, headers, body, plan.timeout)
 
     async def _ask_batch(
-        self, plan: Plan, items: list[Item], more: dict[str, str]
+        self, plan: CallPlan, items: list[Item], more: dict[str, str]
     ) -> WebhookResponse | Failed | Rejected:
         assert self._sender is not None
         headers = plan.headers_of_batch(len(items))
@@ -315,7 +315,7 @@ class WebhookChannel:
         return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
 
     def _answered(
-        self, plan: Plan, items: list[Item], answer: WebhookResponse | Failed | Rejected, began_s: float
+        self, plan: CallPlan, items: list[Item], answer: WebhookResponse | Failed | Rejected, began_s: float
     ) -> Outcome:
         """Settle each delivery by the answer; returns the outcome of the first."""
         now_ms, first = self._clock.now_ms(), items[0]

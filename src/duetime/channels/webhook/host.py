@@ -13,26 +13,26 @@ from typing import Any
 
 from duetime.channels.webhook.batch import Item
 from duetime.channels.webhook.breaker import Breaker
-from duetime.channels.webhook.calls import Plan
+from duetime.channels.webhook.calls import CallPlan
 from duetime.channels.webhook.shares import Shares
 
 # The maximum time until a call that waits for its endpoint's share is checked again.
 _LOOK_S = 1.0
 
 
-class Call:
+class WebhookCall:
     """One request that waits or is in flight; a batch carries many deliveries."""
 
     __slots__ = ("items", "plan", "task")
 
-    def __init__(self, plan: Plan, items: list[Item]) -> None:
+    def __init__(self, plan: CallPlan, items: list[Item]) -> None:
         self.plan = plan
         self.items = items
         self.task: asyncio.Task[None] | None = None
         """The task that makes the call, once it is in flight."""
 
 
-Carrier = Callable[["Host", Call, asyncio.Task[None]], Coroutine[Any, Any, None]]
+Carrier = Callable[["Host", WebhookCall, asyncio.Task[None]], Coroutine[Any, Any, None]]
 
 
 class Host:
@@ -51,9 +51,9 @@ class Host:
         self.origin = origin
         self.breaker = breaker
         self.shares = shares
-        self._aside: list[Call] = []
+        self._aside: list[WebhookCall] = []
         self._look: asyncio.TimerHandle | None = None
-        self.queue: deque[Call] = deque()
+        self.queue: deque[WebhookCall] = deque()
         self.runners: set[asyncio.Task[None]] = set()
         self.used_s = 0.0
         self._limit = limit
@@ -74,13 +74,13 @@ class Host:
             self.runners.add(runner)
             runner.add_done_callback(self._ended)
 
-    def put_aside(self, call: Call) -> None:
+    def put_aside(self, call: WebhookCall) -> None:
         """Its endpoint has used its share: the call waits for another to end, and is checked again soon."""
         self._aside.append(call)
         if self._look is None:
             self._look = self._loop.call_later(_LOOK_S, self._look_again)
 
-    def ended(self, plan: Plan, now_s: float, *, answered: bool) -> None:
+    def ended(self, plan: CallPlan, now_s: float, *, answered: bool) -> None:
         """A call is over: the first that may go now goes next."""
         self.shares.ended(plan, now_s, answered=answered)
         if self._aside and self.shares.alone(now_s):  # it has answered, and no other endpoint wants a share

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 
 from duetime.channels.webhook.addresses import AddressRefused, GuardedResolver
 from duetime.channels.webhook.answers import WebhookResponse, readable
-from duetime.channels.webhook.calls import Plan
+from duetime.channels.webhook.calls import CallPlan
 from duetime.protocol.outcome import Failed, Rejected
 
 # Below the five seconds after which many servers close an idle connection: we close it first.
@@ -47,7 +47,7 @@ class Sender:
         self._session._retry_connection = False
 
     async def send(
-        self, plan: Plan, headers: CIMultiDict[str], body: bytes | None, timeout: ClientTimeout
+        self, plan: CallPlan, headers: CIMultiDict[str], body: bytes | None, timeout: ClientTimeout
     ) -> WebhookResponse | Failed | Rejected:
         """Carry out one request. Raises only the cancellation of the task, and bugs."""
         try:

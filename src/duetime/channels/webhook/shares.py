@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from duetime.channels.webhook.calls import Plan
+from duetime.channels.webhook.calls import CallPlan
 from duetime.channels.webhook.gates import Shut
 from duetime.limits import HOST_SHARE, TIER_NAMES, TIER_PERMITS
 
@@ -46,14 +46,14 @@ class Shares:
         self._newest = ""
         self._several_until_s = self._heard_s = -_SEVERAL_S
 
-    def seen(self, plan: Plan, now_s: float) -> None:
+    def seen(self, plan: CallPlan, now_s: float) -> None:
         """A delivery to this endpoint arrived."""
         if plan.endpoint != self._newest:
             if self._newest:
                 self._several_until_s = now_s + _SEVERAL_S
             self._newest = plan.endpoint
 
-    def full(self, plan: Plan, now_s: float) -> bool:
+    def full(self, plan: CallPlan, now_s: float) -> bool:
         """Whether the endpoint has its full share of the host's calls in flight."""
         if self.alone(now_s):
             return False
@@ -67,7 +67,7 @@ class Shares:
     def _has_share(self, calls: _Calls, tier: int) -> bool:
         return calls.out >= HOST_SHARE * (self._slots(tier) - self._out[tier])
 
-    def shut(self, plan: Plan, now_s: float) -> Shut | None:
+    def shut(self, plan: CallPlan, now_s: float) -> Shut | None:
         """Why a call must wait whose endpoint has its full share in flight and has long not answered."""
         calls = self._calls[plan.place]
         silent_s = now_s - calls.heard_s
@@ -80,7 +80,7 @@ class Shares:
         )
         return Shut(silent_s, text)  # wait as long as the silence lasted, so that checks become rarer
 
-    def began(self, plan: Plan, now_s: float) -> None:
+    def began(self, plan: CallPlan, now_s: float) -> None:
         """A call begins. Report its end with `ended`."""
         calls = self._calls.get(plan.place)
         if calls is None:
@@ -88,7 +88,7 @@ class Shares:
         calls.out += 1
         self._out[plan.tier] += 1
 
-    def ended(self, plan: Plan, now_s: float, *, answered: bool) -> None:
+    def ended(self, plan: CallPlan, now_s: float, *, answered: bool) -> None:
         """A call is over. Without an answer it tells nothing about the others."""
         calls = self._calls[plan.place]
         calls.out -= 1

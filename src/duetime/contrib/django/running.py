@@ -64,7 +64,7 @@ class DjangoFunctions(Functions):
             task = self._registry.find(target.name)
             if task is None:
                 return None
-            run = Run(task, self._sender)
+            run = TaskRun(task, self._sender)
             function: Callable[..., Any] = run.on_loop if inspect.iscoroutinefunction(task.func) else run.here
             signature = Signature(anything, target.name)
             self._found[target.name] = self._handler(function, signature, None, False)
@@ -108,7 +108,7 @@ def enqueued_at(id: str, otherwise: datetime | None = None) -> datetime | None:
     return moment_of(made_ms) if made_ms else otherwise
 
 
-class Run:
+class TaskRun:
     """Calls one task and sends its signals."""
 
     def __init__(self, task: Task, sender: type) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from duetime.engine.admission.catalog import KnownTerms
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.errors import Busy, NoSpace
 from duetime.kernel.commands.submit import full_lane
 from duetime.kernel.queues.lanes import Track
@@ -28,7 +28,7 @@ _ROOM_EVERY = 256
 class Guard:
     """Refuses early."""
 
-    def __init__(self, log: Log, store: ReadStore, state: State, options: Options) -> None:
+    def __init__(self, log: Log, store: ReadStore, state: State, options: EngineOptions) -> None:
         self._disk = log if isinstance(log, DiskLog) else None
         self._store = store
         self._state = state

@@ -17,7 +17,7 @@ from duetime.api.http.openapi import EXAMPLES, document
 from duetime.api.http.pages import document_routes
 from duetime.api.http.router import Parameter, Route
 from duetime.api.http.sse import EventStream
-from duetime.api.resources.admin import Admin, DeadLetters
+from duetime.api.resources.admin import Admin, DeadLetterRoutes
 from duetime.api.resources.admin_routes import admin_routes, dead_letter_routes, health_routes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.intents import Intents
@@ -52,7 +52,7 @@ def all_routes() -> list[Route]:
     routes = [
         *intent_routes(Intents(service)),
         *event_routes(EventStream(none, none)),
-        *dead_letter_routes(DeadLetters(service)),
+        *dead_letter_routes(DeadLetterRoutes(service)),
         *admin_routes(Admin(service), InsightRoutes(service, none, none)),
         *health_routes(HealthRoutes(none, none)),
     ]

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.channels.webhook.calls import Plan, problem_of
+from duetime.channels.webhook.calls import CallPlan, problem_of
 from duetime.protocol.effect import Deliver
 from duetime.protocol.terms import Callback, Terms, Tier
 
 URL = "http://example.com/"
 
 
-def plan_of(callback: Callback, **more: object) -> tuple[Plan, Terms]:
+def plan_of(callback: Callback, **more: object) -> tuple[CallPlan, Terms]:
     terms = Terms(callback, "callback:", **more)  # type: ignore[arg-type]
-    return Plan(terms, callback, 10.0, False), terms
+    return CallPlan(terms, callback, 10.0, False), terms
 
 
 def delivery(terms: Terms, **changes: object) -> Deliver:

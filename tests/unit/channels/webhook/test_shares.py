@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.channels.webhook.calls import Plan
+from duetime.channels.webhook.calls import CallPlan
 from duetime.channels.webhook.shares import Shares, host_share
 from duetime.kernel.queues.tiers import Permits
 from duetime.limits import TIER_PERMITS
@@ -11,9 +11,9 @@ from duetime.protocol.terms import Callback, Terms, Tier
 ORIGIN = "http://shop.example"
 
 
-def plan(path: str, tier: Tier = Tier.STANDARD) -> Plan:
+def plan(path: str, tier: Tier = Tier.STANDARD) -> CallPlan:
     callback = Callback(ORIGIN + path)
-    return Plan(Terms(callback, "callback:", tier), callback, 1.0, False)
+    return CallPlan(Terms(callback, "callback:", tier), callback, 1.0, False)
 
 
 class Shop:
@@ -22,14 +22,14 @@ class Shop:
     def __init__(self) -> None:
         self.shares = Shares(lambda tier: 10)
 
-    def start(self, plan: Plan, now_s: float) -> bool:
+    def start(self, plan: CallPlan, now_s: float) -> bool:
         self.shares.seen(plan, now_s)
         if self.shares.full(plan, now_s):
             return False
         self.shares.began(plan, now_s)
         return True
 
-    def fill(self, plan: Plan, now_s: float) -> int:
+    def fill(self, plan: CallPlan, now_s: float) -> int:
         count = 0
         while count < 100 and self.start(plan, now_s):
             count += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from duetime.engine.options import Options
+from duetime.engine.options import EngineOptions
 from duetime.engine.timing import window
 from duetime.limits import LARGE_PAYLOAD_BYTES
 from duetime.protocol.command import Beat, Demand
@@ -28,7 +28,7 @@ def test_intents_due_during_the_downtime_are_fetched_in_slices(tmp_path):
         async with world(tmp_path, clock) as w:
             await w.many("cold", COUNT, 2 * HOUR)
         clock.set_ms(clock.now_ms() + 3 * HOUR)
-        w = World(tmp_path, clock, Options(settings=SETTINGS))
+        w = World(tmp_path, clock, EngineOptions(settings=SETTINGS))
         turns, _ = await turns_of(w.engine.start())
         try:
             assert turns >= COUNT // window._ROWS
@@ -47,7 +47,7 @@ def test_intents_due_when_the_engine_stopped_are_queued_in_slices(tmp_path):
         async with world(tmp_path, clock) as w:
             await w.many("due", COUNT)
             assert sum(counts(w)[1:]) == COUNT
-        w = World(tmp_path, clock, Options(settings=SETTINGS))
+        w = World(tmp_path, clock, EngineOptions(settings=SETTINGS))
         turns, _ = await turns_of(w.engine.start())
         try:
             assert turns >= COUNT // 1_000
