@@ -77,9 +77,10 @@ def http_page() -> str:
 
 
 def _route(method: str, path: str, operation: dict[str, Any]) -> str:
-    needs = operation["description"].removeprefix("Needs ").removesuffix(", once the server has tokens.")
+    needs = operation["description"].rpartition("Needs ")[2].removesuffix(".")
+    needs = needs.removesuffix(", if the server has tokens")
     needs = needs.replace("a token of the role ", "").replace("any token", "any role")
-    needs = "nothing" if needs == "Open to everybody." else needs
+    needs = "nothing" if needs == "no token" else needs
     refused = ", ".join(status for status in operation["responses"] if status >= "400")
     return row(f"`{method.upper()} {path}`", operation["summary"], needs, refused)
 

@@ -69,8 +69,7 @@ class Service:
     # One intent.
 
     async def create(self, new: NewIntent, request: str | None = None) -> tuple[Intent, bool]:
-        """Create an intent, or find the one with its key or request id. Returns it, and whether it
-        existed."""
+        """Create an intent, or find that of its key or request id. Returns it, and whether it existed."""
         begun = self.begin(new, request)
         with contextlib.suppress(DuetimeError):  # raised by `end`
             await begun.reply
@@ -179,8 +178,7 @@ class Service:
         request: str | None = None,
         show: Callable[[Intent], object] | None = None,
     ) -> Batch:
-        """Submit all intents in one append. Returns a result for each, in order; an unreadable intent has its
-        error."""
+        """Submit all intents in one append. Returns a result or an error for each, in order."""
         engine = self.running
         now_ms = engine.now_ms()
         terms: list[Terms] = []

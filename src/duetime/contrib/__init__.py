@@ -1,2 +1,1 @@
-"""Integrations with frameworks. Each module imports its framework; the rest of Duetime imports none of
-them."""
+"""Integrations with frameworks. Each module imports its framework; nothing else of Duetime does."""

@@ -55,8 +55,7 @@ class Outbox:
         schema: str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """With the application's `metadata`, the table is created and migrated together with the other
-        tables."""
+        """With the application's `metadata`, the table is created and migrated with the others."""
         self._clock = clock if clock is not None else SystemClock()
         self._relays: weakref.WeakSet[Relay] = weakref.WeakSet()
         self.table = table_in(metadata if metadata is not None else sa.MetaData(), table, schema)
@@ -76,8 +75,7 @@ class Outbox:
         return self._keep(within, outbox_rows.of_task(task, args, kwargs, self._clock.now_ms()))
 
     def add(self, within: Transaction, /, **intent: Unpack[NewIntent]) -> str:
-        """Schedule any intent, with the arguments of `Client.create`: a webhook, a stream, a function by
-        name."""
+        """Schedule any intent, with the arguments of `Client.create`, such as a webhook or a stream."""
         return self._keep(within, outbox_rows.of_fields(intent, self._clock.now_ms()))
 
     def relay(

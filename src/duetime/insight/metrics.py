@@ -64,8 +64,7 @@ class Metrics:
         return TEXT, text.generate_latest(self.registry)
 
     def as_json(self) -> dict[str, Any]:
-        """For each name: kind, help, and a list of labels and values. Histograms have count, sum and
-        quantiles."""
+        """By name: kind, help, and a list of labels and values. Histograms have count, sum and quantiles."""
         source = self._source()
         return {
             spec.name: {

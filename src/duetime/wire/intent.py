@@ -298,7 +298,7 @@ Limits = Annotated[
 
 
 class PlannedIntent(In, frozen=True):
-    """An intent without a time of its own: what each tick of a schedule creates."""
+    """An intent without a time: each tick of a schedule creates one."""
 
     callback: CallbackIn | None = None
     task: TaskIn | None = None

@@ -1,4 +1,4 @@
-"""What a running function reports: progress and log lines."""
+"""Progress reports and log lines of functions."""
 
 from __future__ import annotations
 

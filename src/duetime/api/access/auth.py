@@ -81,8 +81,7 @@ def is_bound() -> bool:
 
 
 def sees_headers() -> bool:
-    """Whether the current caller may see the headers of callbacks. A restricted caller cannot create
-    callbacks."""
+    """Whether the current caller may see the headers of callbacks. A restricted caller may not."""
     grant = caller.get()
     return grant is None or (grant.role in _SEE_HEADERS and grant.scope is None)
 

@@ -137,7 +137,7 @@ def new(
     queues: tuple[str, ...] = (),
     entity_types: tuple[str, ...] = (),
 ) -> str:
-    """Create a token, add its hash to the file of the folder, and return the token. The token itself is not
+    """Create a token, add its hash to the file of the folder, and return the token. Only the hash is
     stored."""
     if burst is not None and (rate is None or not 1 <= burst <= RATE_MAX):
         raise InvalidField(f"The burst requires a rate and must be from 1 to {RATE_MAX}.")
@@ -209,8 +209,7 @@ def read(folder: Path) -> list[Token]:
 
 @contextlib.contextmanager
 def _changing(folder: Path) -> Iterator[list[Token]]:
-    """The current tokens, under a lock, so that no other process changes them. The lock ends with the
-    process."""
+    """The current tokens, under a lock against other processes. The lock ends with the process."""
     private.make_folder(folder)
     descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE)
     try:

@@ -255,7 +255,7 @@ def tier_named(name: str, place: str) -> Tier:
 
 
 def _id_for(request: str) -> str:
-    """The id of an intent, derived from the request id: the same if the request is repeated, even after a
+    """The id of an intent, derived from the request id: a repeated request gives the same, even after a
     restart."""
     return f"req-{blake2b(request.encode(), digest_size=16).hexdigest()}"
 

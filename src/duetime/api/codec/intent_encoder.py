@@ -158,8 +158,7 @@ class IntentEncoder:
 
 
 def _group(rare: Rare, ties: Ties) -> tuple[str | None, int | None, int | None, int | None]:
-    """The group of an intent, its size, and the number of members that have joined and that have not
-    ended."""
+    """The group of an intent, its size, and the numbers of joined and of unfinished members."""
     if not ties.members:
         return ties.group, None, None, None
     return ties.group, ties.members, rare.joined, rare.waiting

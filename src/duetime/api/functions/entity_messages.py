@@ -22,8 +22,7 @@ class Messages:
         self._types: dict[str, dict[str, frozenset[str]]] = {}
 
     def join(self, worker: str, listed: Iterable[tuple[str, str]], asked: Iterable[str]) -> None:
-        """A worker has connected, with the messages that it lists (each with its type) and the types it
-        serves."""
+        """A worker has connected, with its messages (each with the entity type) and the types it serves."""
         types: dict[str, set[str]] = {kind: set() for kind in asked}
         for kind, message in listed:
             types.setdefault(kind, set()).add(message)

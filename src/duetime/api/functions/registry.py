@@ -64,7 +64,7 @@ class FunctionOut(Struct, frozen=True, rename="camel"):
     parameters: Raw | None
     """The JSON Schema of its payload; null if it is unknown, or if workers announce different schemas."""
     workers: list[str]
-    """Who has it now."""
+    """The workers that have it now."""
 
 
 class FunctionsOut(Struct, frozen=True, rename="camel"):
@@ -82,8 +82,7 @@ class _Known:
         self.rule: Rule | None = None
 
     def look(self) -> None:
-        """A worker connected or disconnected: use the schema if all connected workers announce the same
-        one."""
+        """The connected workers have changed: use the schema if all of them announce the same one."""
         one = next(iter(self.by.values()), self.said)
         agree = all(each.schema == one.schema for each in self.by.values())
         self.rule = one.rule if agree else None

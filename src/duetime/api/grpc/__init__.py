@@ -1,1 +1,1 @@
-"""The same service over gRPC: `duetime.v1`, on a port of its own."""
+"""The same service over gRPC: `duetime.v1`, on a separate port."""

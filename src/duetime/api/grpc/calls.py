@@ -102,7 +102,7 @@ class Door:
 
 
 def _as_call(unary: Unary, body: bytes, context: Context) -> Call:
-    """The call as the HTTP side sees one, so that both share what they remember of requests."""
+    """The call in the form of an HTTP call, so that both share the stored responses of request ids."""
     id = header(context, "x-duetime-request-id")
     headers = [] if id is None else [(b"x-duetime-request-id", id.encode())]
     return Call(Head("GRPC", f"/{SERVICE}/{unary.name}", b"", headers), body)

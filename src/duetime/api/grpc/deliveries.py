@@ -79,8 +79,7 @@ class DeliveryCalls:
         return message.hello
 
     async def _first_word(self, context: Context) -> None:
-        """Read the client's messages before it is refused: a client that still writes would not get the
-        reason."""
+        """Read the messages of a refused client: a client that still writes would not get the reason."""
         with contextlib.suppress(InvalidField):
             await self._parts.door.reading.stranger(context, _LAST_WORDS_MS)
 

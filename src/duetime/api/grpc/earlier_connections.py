@@ -37,8 +37,7 @@ class Earlier:
         return self.names() if self._told else ()
 
     def settled(self, settlement: Settlement) -> Settlement:
-        """The outcome with the name of the connection that holds its delivery, if it belongs to this
-        client."""
+        """The outcome with the name of the connection that holds its delivery, if it is this client's."""
         for name in self.names():
             intent = self._reads.held(name).get(settlement.id)
             if intent is not None and intent.delivery == settlement.delivery:

@@ -87,4 +87,4 @@ async def refuse(context: Context, error: Exception, place: str) -> NoReturn:
         _logger.error("Bug %s in %s", trace, place, exc_info=error)
         error = DuetimeError("Something went wrong in Duetime itself.", traceId=trace)
     await context.abort(status_of(error), str(error)[:_WORDS_MAX], trailer(error))
-    raise AssertionError("an aborted call does not go on")
+    raise AssertionError("abort raises")

@@ -241,8 +241,7 @@ class Session:
         self._subscriber.wake()
 
     async def _alive(self, *, always: bool = False) -> None:
-        """A heartbeat of the client. It is recorded only if the client holds deliveries, and not for every
-        message."""
+        """A heartbeat. It is recorded only if the client holds deliveries, and not for every message."""
         self._reconcile()
         now_s = self._loop.time()
         if always or now_s - self._seen_s >= _SIGN_S:

@@ -70,8 +70,7 @@ class Watches:
         raise revoked() if over else NotReady("The server is stopping.")
 
     async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:
-        """The events after a position, and the new position. A watch that is too slow for the buffer gets a
-        gap."""
+        """The events after a position, and the new position. A watch that is too slow gets a gap."""
         gap = self._events.gap_behind(place)
         found, place = self._events.wanted(wanted, max(place, self._events.oldest()))
         if found or gap:

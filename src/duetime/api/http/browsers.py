@@ -43,7 +43,7 @@ class Browsers:
     """Knows the names of this server."""
 
     def __init__(self, names: Iterable[str] = (), *, tls: bool = False) -> None:
-        """`names`: names in addition to localhost, the machine's name and addresses. `tls`: the server uses
+        """`names`: names besides localhost and the machine's name and addresses. `tls`: the server uses
         TLS."""
         self._given = frozenset(name for each in names if (name := _plain(each)))
         self._names = self._given | {"localhost", _plain(socket.gethostname())}

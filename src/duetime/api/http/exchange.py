@@ -46,7 +46,7 @@ class Answer(Struct):
 
 
 def encoded(answer: Answer, *, close: bool = False, body: bytes | None = None) -> bytes:
-    """A response as bytes. `close`: it is the last one of its connection. `body`: sent instead of the whole
+    """A response as bytes. `close`: the last one of its connection. `body`: sent instead of the whole
     body."""
     return b"%bcontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b" % (
         _STATUS_LINES[answer.status],
@@ -219,8 +219,7 @@ class Exchange(Turn):
         self._finish()
 
     async def _may_write(self) -> bool:
-        """Wait until the client has read most of the earlier part. Returns whether it still waits for the
-        response."""
+        """Wait until most of the earlier part is read. Returns whether the client still waits."""
         await self._carrier.drain()
         return not self.gone
 

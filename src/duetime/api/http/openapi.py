@@ -156,8 +156,7 @@ def _all_of(base: type[Struct]) -> Iterator[type[Struct]]:
 
 
 def _complete(schema: Json | None, kind: type[Struct]) -> None:
-    """Mark all fields of a response as required: a server sends all; defaults are for clients of older
-    servers."""
+    """Require all fields of a response: a server sends all. Defaults are for responses of older servers."""
     config = kind.__struct_config__
     if schema is None or config.forbid_unknown_fields or config.omit_defaults:
         return
@@ -210,7 +209,7 @@ def _operation(route: Route, schemas: dict[object, Json]) -> Json:
 
 def _needs(route: Route) -> str:
     if route.role is None:
-        return "Open to everybody."
+        return "Needs no token."
     return f"Needs {_NEEDS[route.role]}, if the server has tokens."
 
 

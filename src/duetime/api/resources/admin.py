@@ -129,8 +129,7 @@ class Admin:
         return Answer(encode(TierSize(tier=tier.name, concurrency=concurrency)))
 
     async def lanes(self, call: Call) -> Answer:
-        """A page of lanes by name. Names are not sorted on the event loop: there may be a million
-        entities."""
+        """A page of lanes by name. Not sorted on the event loop: there may be a million entities."""
         check_names(call.query, ("limit", "cursor", "entities"))
         limit = number_from(call.query, "limit", PAGE_MAX, 1, PAGE_MAX)
         entities = call.query.get("entities", "true")

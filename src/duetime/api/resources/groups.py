@@ -1,5 +1,4 @@
-"""Groups: routes and handlers. A group has many members, and a callback that runs when all of them have
-ended."""
+"""Groups: routes and handlers. A group has members, and a callback that runs when all have ended."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ class GroupRoutes:
         self._service = service
 
     async def create(self, call: Call) -> Answer:
-        """Create the callback and its members in one append. A repeated request continues where it
-        stopped."""
+        """Create the callback and its members in one append. A repeated request continues it."""
         new, request = call.read(_new), request_id(call)
         size = len(new.members) if new.size is None else new.size
         if size < len(new.members):

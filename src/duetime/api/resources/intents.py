@@ -154,8 +154,7 @@ def no_body(call: Call) -> None:
 
 
 async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
-    """The intents of a batch. An unreadable intent is replaced by its error and does not affect the
-    others."""
+    """The intents of a batch. An unreadable intent becomes its error and does not affect the others."""
     if call.body.startswith(b"[") and len(call.body) <= _AT_ONCE_BYTES and not _is_lines(call):
         try:
             read = call.read(_news)  # all together, the usual case

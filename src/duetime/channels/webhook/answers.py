@@ -1,5 +1,4 @@
-"""Converts HTTP responses into outcomes. The status decides; the response to a batch may list single
-items."""
+"""Converts HTTP responses into outcomes, by the status. The response to a batch may list its items."""
 
 from __future__ import annotations
 

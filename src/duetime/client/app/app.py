@@ -102,8 +102,7 @@ class App:
         config: Config | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Use another folder, `":memory:"` or server, with the same functions. Tests use it to run in
-        memory."""
+        """Use another folder, `":memory:"` or server, with the same functions. For tests, mainly."""
         from duetime import (
             wiring,
         )  # imported when an app is created, so that importing this module loads no engine
@@ -143,8 +142,7 @@ class App:
         on_error: Decision | None = None,
         **options: Unpack[OptionFields],
     ) -> Any:
-        """Register a function as a task: `async def` on the event loop, `def` in a thread, `cpu_bound` in a
-        process."""
+        """Register a task: `async def` on the event loop, `def` in a thread, `cpu_bound` in a process."""
         defaults = Options().merged(**options)
         make_terms(
             TaskTarget(name or "task", queue), defaults, self.default_tier
@@ -221,8 +219,7 @@ class App:
         return self._groups.group(members, then, on, id)
 
     def parents(self) -> Call[list[Parent]]:
-        """In a running function: its dependencies, or the members of its group, with their results, in
-        order."""
+        """In a running function: its dependencies or the group's members with their results, in order."""
         return self.handle(current().intent_id).parents()
 
     def schedule(self, payload: object = None, **options: Unpack[OptionFields]) -> Call[Handle[Any]]:
@@ -282,8 +279,7 @@ class App:
         return self
 
     async def stop(self, drain_ms: int | None = None) -> None:
-        """Finish running functions (within the time limit), write everything to disk, and release the
-        folder."""
+        """Finish running functions within the time limit, write everything to disk, release the folder."""
         if self._loop is None:
             return
         try:
@@ -322,7 +318,7 @@ class App:
 
     @property
     def backend(self) -> Backend:
-        """What the app stands on, from its first start: an engine in this process, or a server."""
+        """The backend, after the first start: an engine in this process, or a server."""
         if self._backend is None:
             raise Closed("The app is not started.")
         return self._backend

@@ -40,8 +40,7 @@ class EntityType:
         return EntityRef(self, id)
 
     def method(self, id: str, message: str) -> Callable[..., object]:
-        """The handler of one message. It creates the entity for each call; the constructor may fail like any
-        function."""
+        """The handler of one message. It creates the entity for each call, which may fail."""
 
         def call(*args: object, **kwargs: object) -> object:
             return getattr(self.cls(id), message)(*args, **kwargs)

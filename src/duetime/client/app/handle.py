@@ -40,8 +40,7 @@ class Handle(Generic[R]):
         return f"Handle({self.id!r})"
 
     def result(self, timeout: Delay | None = None) -> Call[R]:
-        """Wait for the end, and return the result of the function. Raises `NotAcked`, with the reason, if it
-        failed."""
+        """Wait for the end, and return the result. Raises `NotAcked` with the reason if it failed."""
         return self._app.call(self._result(timeout))
 
     def status(self) -> Call[Status]:
@@ -65,8 +64,7 @@ class Handle(Generic[R]):
         return self._app.call(self._logs())
 
     def cancel(self, *, tree: bool = False) -> Call[Intent]:
-        """Cancel it, even while it runs. `tree`: also its dependents and, for a callback, the group's
-        members."""
+        """Cancel it, even while it runs. `tree`: also its dependents and its group's members."""
         return self._app.call(self._ask(Cancel(self.id, tree=tree)))
 
     def parents(self) -> Call[list[Parent]]:

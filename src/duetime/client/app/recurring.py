@@ -48,8 +48,7 @@ class Recurrence(RuleFields, total=False):
 
 
 class RuleDecorator(Protocol):
-    """Decorates a task with a rule; registers a plain function as a task first. Keeps the types of the
-    function."""
+    """Decorates a task, or a function (which becomes a task), with a rule. Keeps the types."""
 
     @overload
     def __call__(self, function: Task[P, R], /) -> Task[P, R]: ...

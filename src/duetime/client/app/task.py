@@ -88,8 +88,7 @@ class Planned(Generic[P, R]):
     def prepare(
         self, id: str, args: Sequence[object], kwargs: Mapping[str, object], now_ms: int
     ) -> tuple[Terms, Item]:
-        """The terms and the item of a call, checked but not submitted. `id` is used if the options have
-        none."""
+        """The terms and the item of a call, checked but not submitted. `id`: if the options have none."""
         plan, payload = self._ready(), self.payload(args, kwargs)
         own = plan.options.id
         return plan.terms, plan.item(id if own is None else own, own is None, now_ms, payload)

@@ -48,8 +48,7 @@ class FunctionHandler:
         workers: int,
         reports: Reports,
     ) -> None:
-        """`pool` returns the executor for the function; None: it is a coroutine function on the event
-        loop."""
+        """`pool` returns the executor of the function; None for a coroutine function."""
         self._function = function
         self.signature = signature
         self._pool = pool

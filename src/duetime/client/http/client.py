@@ -154,8 +154,7 @@ class Client:
         return self.ask(request, Intent)
 
     def cancel(self, id: str, *, tree: bool = False, expected_revision: int | None = None) -> Call[Intent]:
-        """Cancel it, even while it runs. `tree`: also its dependents and, for a callback, the group's
-        members."""
+        """Cancel it, even while it runs. `tree`: also its dependents and its group's members."""
         return self._post(path("intents", id, "cancel"), {"tree": True} if tree else {}, expected_revision)
 
     def parents(self, id: str) -> Call[Sequence[Parent]]:
@@ -210,8 +209,7 @@ class Client:
         return self.ask(request, Json)
 
     def lanes(self, *, entities: bool = True) -> Call[Sequence[Lane]]:
-        """The lanes with intents, consumers or settings, by name. `entities`: include the lanes of single
-        entities."""
+        """The lanes with intents, consumers or settings. `entities`: include those of single entities."""
         return self.call(self._lanes(entities))
 
     def set_lane(self, lane: str, **changes: Unpack[LaneChanges]) -> Call[Lane]:

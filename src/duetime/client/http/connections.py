@@ -144,7 +144,7 @@ class Connections:
         _httptools()  # report a missing package now
         parts = urlsplit(url)
         secure = parts.scheme == "https"
-        assert parts.hostname is not None, "checked by whoever took it"
+        assert parts.hostname is not None, "`url_of` has checked it"
         self._name, self._path = parts.netloc, parts.path
         self._host, self._port = parts.hostname, parts.port or (443 if secure else 80)
         self._tls = (tls or ssl.create_default_context()) if secure else None
@@ -184,8 +184,7 @@ class Connections:
             connection.close()
 
     def head(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
-        """The head of a request. Line breaks in the caller's values are refused: they would start another
-        request."""
+        """The head of a request. Line breaks in values are refused: they would start another request."""
         lines = [f"{method} {self._path}{target} HTTP/1.1", f"Host: {self._name}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if not all(map(str.isprintable, lines)):

@@ -35,8 +35,7 @@ class ServerGroups:
         size: int | None = None,
         on: str = "SUCCESS",
     ) -> Call[MadeGroup]:
-        """Create members, and a callback that runs when all have ended. With your own id it can be
-        repeated."""
+        """Create members, and a callback for the end of all. With your own id it can be repeated."""
         fields: Json = {"then": written(then), "on": on, "members": [written(m) for m in members]}
         if group_id is not None:
             fields["groupId"] = group_id

@@ -22,8 +22,7 @@ _TIMES = ("execute_at", "deadline", "start", "end")
 
 
 class Filter(TypedDict, total=False):
-    """A filter: all conditions must match. `status` may have several; `since` and `until` limit the execution
-    time."""
+    """A filter: all conditions must match. `status` may be several; `since` and `until` limit the time."""
 
     status: str | Iterable[str]
     tier: str
@@ -55,8 +54,7 @@ def written(given: Mapping[str, Any]) -> Json:
 
 
 def _part(part: object) -> Any:
-    """The fields inside a field, with the names of the API. Defaults are omitted: a server may have
-    others."""
+    """The fields inside a field, with the API's names. Defaults are omitted: a server may have others."""
     if isinstance(part, Struct):
         given = [(field, getattr(part, field.name)) for field in fields(part)]
         return {field.encode_name: each for field, each in given if each != _default(field)}

@@ -50,8 +50,7 @@ class Ends:
         self._fail(Closed("The app was closed while waiting for an intent; the intent itself continues."))
 
     async def _told_alone(self, id: str) -> None:
-        """Wait until an event reports the end, or a read shows it: it may have ended before the stream was
-        open."""
+        """Wait until an event or a read shows the end: it may have come before the stream was open."""
         pairs = [("intentId", id), ("status", _ENDS)]
         request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         self._own += 1

@@ -206,8 +206,7 @@ class Worker:
         self._ask()
 
     def _on_closed(self, link: Link, number: int) -> None:
-        """A connection was lost. Its deliveries continue: the server may accept their outcomes after a
-        reconnect."""
+        """A connection was lost. Its deliveries continue: outcomes may count after a reconnect."""
         self._open.pop(link, None)
         kept = [place for place, by in self._held.items() if by is link]
         self._orphans.update(kept)
@@ -226,7 +225,7 @@ class Worker:
             lane = each.terms.lane
             if lane not in credits:
                 target = each.terms.target
-                assert type(target) is Entity, "only what was asked for comes"
+                assert type(target) is Entity, "only requested deliveries arrive"
                 lane = type_lane(target.kind)
             credits[lane] -= 1
         if self._stopping:

@@ -99,7 +99,7 @@ class Link:
         self._outbox.append((settlements, credits))
         if not self._nudged and self._loop is not None:
             self._nudged = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._nudge)
 
     # On the event loop of the link.
@@ -139,8 +139,7 @@ class Link:
         self._news.set()
 
     async def finish(self, within_s: float, *, stay: bool = False) -> None:
-        """Send the remaining messages, wait for their confirmation, and disconnect; or stay until the process
-        ends."""
+        """Send the remaining messages, await their confirmation, and disconnect; or stay to the end."""
         self._ending, self._stay = True, stay
         self._over.set()
         self._news.set()

@@ -216,7 +216,6 @@ def _status(status: Status) -> TaskResultStatus:
 
 
 def _traceback(message: str) -> str:
-    """The traceback in the text of an error, without the text before it, as other Django backends return
-    it."""
+    """The traceback in the text of an error, as other Django backends return it."""
     begin = message.find(_TRACEBACK)
     return message if begin < 0 else f"{message[begin:].strip()}\n"

@@ -38,7 +38,7 @@ def schedule(task: Planned[P, R], /, *args: P.args, **kwargs: P.kwargs) -> str:
 
 
 def add(**intent: Unpack[NewIntent]) -> str:
-    """Schedule any intent, with the arguments of `Client.create`: a webhook, a stream, a function by name."""
+    """Schedule any intent, with the arguments of `Client.create`, such as a webhook or a stream."""
     return keep(outbox_rows.of_fields(intent, SystemClock().now_ms()))
 
 

@@ -60,8 +60,7 @@ class Registry:
 
 
 def exception_path(kind: str) -> str:
-    """The import path for a kind of error: its own if that exception is loaded here, otherwise a general
-    one."""
+    """The import path for a kind of error: its own if that exception is loaded, or a general one."""
     path = kind if "." in kind else _KINDS.get(kind, f"builtins.{kind}")
     found = _loaded(path)
     return path if issubclass(type(found), type) and issubclass(found, BaseException) else _UNKNOWN
@@ -73,8 +72,7 @@ def _is_task(found: object) -> bool:
 
 
 def _loaded(path: str) -> Any:
-    """The object at this path in a loaded module. Uses `__dict__`, because `getattr` may import other
-    modules."""
+    """The object at this path in a loaded module. Not with `getattr`, which may import other modules."""
     module, _, name = path.rpartition(".")
     found = sys.modules.get(module)
     return None if found is None else vars(found).get(name)

@@ -116,8 +116,7 @@ class TaskRun:
         self._sender = sender
 
     def here(self, *args: object, **kwargs: object) -> object:
-        """Call it in a thread; close stale database connections before and after, as Django does for a
-        request."""
+        """Call it in a thread, and close stale database connections before and after, as Django does."""
         close_old_connections()
         result = self._started(args, kwargs)
         try:

@@ -45,8 +45,7 @@ class Row(Struct, frozen=True):
 
 
 class Settled(Struct):
-    """The results of sent rows: done (to delete), refused (with the reason), or to be retried (with the
-    time)."""
+    """The results of sent rows: done (to delete), refused (with the reason), later (with the time)."""
 
     done: list[int]
     refused: list[tuple[int, str]]

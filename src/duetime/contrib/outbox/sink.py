@@ -134,8 +134,7 @@ class Sink:
 
 
 def _unreadable(body: bytes) -> Said:
-    """The error of a row that was edited by hand and is invalid: it must not break the request of the
-    others."""
+    """The error of an invalid row (edited by hand), which must not break the request of the others."""
     try:
         fields = _fields.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -22,8 +22,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def function_of(target: Target) -> str:
-    """The name of the function: a task, or a message of an entity type; for callbacks the host, for streams
-    the name."""
+    """The function: a task, or a message of an entity type; for callbacks the host, for streams the name."""
     if isinstance(target, Task):
         return f"task:{target.name}"
     if isinstance(target, Entity):
