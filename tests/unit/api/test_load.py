@@ -12,7 +12,7 @@ from duetime.api.access.admission import Admission
 from duetime.api.access.auth import Gate, Grant, Role
 from duetime.api.access.byte_budget import Budget
 from duetime.api.http.endpoint import Call, Endpoint, Load, check_type
-from duetime.api.http.exchange import Answer, Exchange, Head, Turn
+from duetime.api.http.exchange import Answer, Exchange, Head, RequestTurn
 from duetime.errors import NotJsonType
 
 MB = 1024 * 1024
@@ -77,7 +77,7 @@ class MemoryCarrier:
 
     def resume_reading(self) -> None: ...
 
-    def finished(self, turn: Turn) -> None: ...
+    def finished(self, turn: RequestTurn) -> None: ...
 
 
 def token(name: str) -> tuple[bytes, bytes]:

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from duetime.api.access.admission import Ticket
 from duetime.api.http.endpoint import bug, refusal
-from duetime.api.http.exchange import Answer, Exchange, Head, Headers, Turn, encoded
+from duetime.api.http.exchange import Answer, Exchange, Head, Headers, RequestTurn, encoded
 from duetime.api.http.fast_path import METHOD, PATH, FastPath
 from duetime.api.http.outlet import Outlet
 from duetime.api.service import Begun
@@ -145,8 +145,8 @@ class Connection(asyncio.Protocol):
         self._fast_body: bytes | None = None
         """The body so far of a request that may take the fast path."""
         # Requests and their order.
-        self._newest: Turn | None = None
-        self._running: Turn | None = None
+        self._newest: RequestTurn | None = None
+        self._running: RequestTurn | None = None
         """The request that is being answered."""
         self._waiting: deque[Exchange] = deque()
         """Requests behind it."""
@@ -394,7 +394,7 @@ class Connection(asyncio.Protocol):
         if begun is None:
             return False
         self._fast_body = None
-        turn = self._newest = self._running = Turn()
+        turn = self._newest = self._running = RequestTurn()
         begun.reply.add_done_callback(lambda reply: self._answer_fast(turn, begun))
         return True
 
@@ -405,7 +405,7 @@ class Connection(asyncio.Protocol):
         if body:
             self.on_body(body)
 
-    def _answer_fast(self, turn: Turn, begun: Begun) -> None:
+    def _answer_fast(self, turn: RequestTurn, begun: Begun) -> None:
         assert self._fast_path is not None
         answer = self._fast_path.answer(begun)
         turn.answered = True
@@ -450,7 +450,7 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             await self._writable.wait()
 
-    def finished(self, turn: Turn) -> None:
+    def finished(self, turn: RequestTurn) -> None:
         """A response is written: start the next one, or wait for a request, or close the connection."""
         if not turn.keep_alive:
             self._waiting.clear()

@@ -80,11 +80,11 @@ class Carrier(Protocol):
     def resume_reading(self) -> None:
         """The exchange waits for more of its body, or for the end of the connection."""
 
-    def finished(self, turn: Turn) -> None:
+    def finished(self, turn: RequestTurn) -> None:
         """The response is written."""
 
 
-class Turn:
+class RequestTurn:
     """The turn of one request on its connection. The fast path needs no more."""
 
     answered = False
@@ -104,7 +104,7 @@ class Turn:
         """The client sends no more; it still reads."""
 
 
-class Exchange(Turn):
+class Exchange(RequestTurn):
     """A request that a handler responds to."""
 
     def __init__(

@@ -13,7 +13,7 @@ Item = tuple[Deliver, bytes, float]
 """A delivery, its body, and when it was taken, by the loop's clock."""
 
 
-class Group:
+class PendingBatch:
     """Deliveries with the same url, method, headers and tier, and their bodies."""
 
     __slots__ = ("bytes", "items", "plan", "timer")
@@ -32,8 +32,8 @@ class Batches:
         self._send = send
         self._bytes_max = bytes_max
         self._loop = asyncio.get_running_loop()
-        self._groups: dict[GroupKey, Group] = {}
-        self._newest: tuple[CallPlan | None, Group | None] = (None, None)
+        self._groups: dict[GroupKey, PendingBatch] = {}
+        self._newest: tuple[CallPlan | None, PendingBatch | None] = (None, None)
         """The group of the newest delivery, by its plan: the next delivery mostly belongs to the same one."""
 
     def add(self, plan: CallPlan, delivery: Deliver, now_s: float) -> None:
@@ -48,7 +48,7 @@ class Batches:
             self._close(plan.group)
             group = None
         if group is None:
-            group = self._groups[plan.group] = Group(plan)
+            group = self._groups[plan.group] = PendingBatch(plan)
             linger_s = limits.CALLBACK_LINGER_MS[plan.tier] / 1000
             group.timer = self._loop.call_later(linger_s, self._close, plan.group)
             self._newest = plan, group

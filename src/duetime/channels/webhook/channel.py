@@ -24,7 +24,7 @@ from duetime.channels.webhook.calls import CallPlan, time_limit
 from duetime.channels.webhook.gates import Gates, Probes, Shut
 from duetime.channels.webhook.host import Host, WebhookCall
 from duetime.channels.webhook.sender import Sender
-from duetime.channels.webhook.shares import Shares, host_share
+from duetime.channels.webhook.shares import HostShares, host_share
 from duetime.channels.webhook.signing import Signer
 from duetime.clock import Clock
 from duetime.protocol.effect import Abort, Deliver
@@ -192,7 +192,7 @@ class WebhookChannel:
             if len(self._hosts) >= _HOSTS_MAX:
                 self._forget_hosts()
             connections = self._options.connections_per_host_max
-            shares = Shares(lambda tier: min(connections, self._slots(tier)))
+            shares = HostShares(lambda tier: min(connections, self._slots(tier)))
             host = Host(plan.origin, connections, self._gates.breaker(), shares, self._carry)
             self._hosts[plan.origin] = host
         host.used_s = now_s

@@ -14,7 +14,7 @@ from typing import Any
 from duetime.channels.webhook.batch import Item
 from duetime.channels.webhook.breaker import Breaker
 from duetime.channels.webhook.calls import CallPlan
-from duetime.channels.webhook.shares import Shares
+from duetime.channels.webhook.shares import HostShares
 
 # The maximum time until a call that waits for its endpoint's share is checked again.
 _LOOK_S = 1.0
@@ -47,7 +47,7 @@ class Host:
         "shares", "used_s",
     )  # fmt: skip
 
-    def __init__(self, origin: str, limit: int, breaker: Breaker, shares: Shares, carry: Carrier) -> None:
+    def __init__(self, origin: str, limit: int, breaker: Breaker, shares: HostShares, carry: Carrier) -> None:
         self.origin = origin
         self.breaker = breaker
         self.shares = shares

@@ -34,7 +34,7 @@ class _Calls:
         """When it last answered, or otherwise when the first of these calls began."""
 
 
-class Shares:
+class HostShares:
     """The calls of one host, by endpoint and tier. `slots`: the maximum calls of a tier to the host."""
 
     __slots__ = ("_calls", "_heard_s", "_newest", "_out", "_several_until_s", "_slots")

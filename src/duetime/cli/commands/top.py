@@ -31,7 +31,7 @@ _ENDED = ("ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED")
 LANES_SHOWN = 15
 
 
-class Frame(Struct):
+class Snapshot(Struct):
     """The data of one refresh."""
 
     at_ms: int
@@ -79,7 +79,7 @@ async def _print(client: Client, every_s: float, count: int, as_json: bool) -> N
 
 async def _watch(client: Client, every_s: float, count: int | None) -> None:
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    last: Frame | None = None
+    last: Snapshot | None = None
     number = 0
     with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as quit_key:
         while count is None or number < count:
@@ -94,17 +94,17 @@ async def _watch(client: Client, every_s: float, count: int | None) -> None:
                 return
 
 
-async def _look(client: Client, patient: bool = False) -> Frame:
+async def _look(client: Client, patient: bool = False) -> Snapshot:
     """Fetch the data. After the first success, wait for an unreachable server."""
     now_ms = SystemClock().now_ms()
     try:
         asked: list[Any] = [client.health(), client.chronoscope()]
         found, scope = await asyncio.gather(*asked)
-        return Frame(now_ms, msgspec.json.decode(found), msgspec.json.decode(scope))
+        return Snapshot(now_ms, msgspec.json.decode(found), msgspec.json.decode(scope))
     except Unavailable as error:
         if not patient:
             raise
-        return Frame(now_ms, problem=error.message)
+        return Snapshot(now_ms, problem=error.message)
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def _keys() -> Iterator[asyncio.Future[None]]:
 # Output.
 
 
-def rates(frame: Frame, last: Frame | None) -> tuple[float, float]:
+def rates(frame: Snapshot, last: Snapshot | None) -> tuple[float, float]:
     """Intents created and ended per second since the last refresh."""
     if last is None or frame.at_ms <= last.at_ms:
         return 0.0, 0.0
@@ -147,7 +147,7 @@ def rates(frame: Frame, last: Frame | None) -> tuple[float, float]:
     return max(0.0, came / seconds), max(0.0, ended / seconds)
 
 
-def picture(frame: Frame, last: Frame | None, url: str, width: int, height: int) -> RenderableType:
+def picture(frame: Snapshot, last: Snapshot | None, url: str, width: int, height: int) -> RenderableType:
     """The whole screen."""
     place = f"{plain(url)}  {time_args.shown(moment_of(frame.at_ms))}  "
     head = Text.assemble(("duetime top  ", "bold"), place, ("q: leave", "dim"), no_wrap=True)
@@ -175,7 +175,7 @@ def _anomaly(found: Json) -> Text:
     )
 
 
-def _tiers(frame: Frame, width: int) -> Table:
+def _tiers(frame: Snapshot, width: int) -> Table:
     columns = chronoscope.columns_for(width)
     titles = chronoscope.titles_of(columns)
     grid = _grid(titles, right=titles[1:-1])
@@ -204,6 +204,6 @@ def _grid(columns: tuple[str, ...], right: tuple[str, ...]) -> Table:
     return grid
 
 
-def _plain(frame: Frame) -> None:
+def _plain(frame: Snapshot) -> None:
     output.text(f"{frame.health.get('status', '')}  {frame.health.get('narrative', '')}")
     chronoscope.show_tiers(frame.scope.get("tiers", []))

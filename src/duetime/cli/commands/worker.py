@@ -163,7 +163,7 @@ def _names(queues: str | None) -> list[str] | None:
 def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: int | None) -> WorkerOptions:
     try:
         from duetime.client.worker.worker_connection import address_of
-        from duetime.client.worker.worker_options import Server, WorkerOptions
+        from duetime.client.worker.worker_options import ServerAccess, WorkerOptions
     except ModuleNotFoundError as error:
         raise BadConfig(
             f"A worker needs the package {error.name!r}.", hint="Install it: pip install 'duetime[grpc]'."
@@ -177,7 +177,7 @@ def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: 
         remote = True
     return WorkerOptions(
         name="",
-        servers=[Server(address, token) for address in addresses],
+        servers=[ServerAccess(address, token) for address in addresses],
         queues=[],
         concurrency=limits.WORKER_CONCURRENCY,
         drain_s=30.0,

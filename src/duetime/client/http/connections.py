@@ -28,7 +28,7 @@ _NEXT_ADDRESS_S = 0.25
 _END = b"\r\n"
 
 
-class Answer(Struct):
+class HttpResponse(Struct):
     """A response. The names of headers are in lower case."""
 
     status: int
@@ -44,13 +44,13 @@ class Connection(asyncio.Protocol):
     def __init__(self, stream: bool = False) -> None:
         self._parser = _httptools().HttpResponseParser(self)
         self._stream = stream
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._waiter: asyncio.Future[HttpResponse] | None = None
         self._headers: dict[bytes, bytes] = {}
         self._parts: list[bytes] = []
         self._lines: asyncio.StreamReader | None = None
         self.closed = False
 
-    async def ask(self, request: bytes, timeout_s: float) -> Answer:
+    async def ask(self, request: bytes, timeout_s: float) -> HttpResponse:
         """Send a request and return the response; of a stream, its beginning."""
         assert self._waiter is None, "one request at a time"
         if self.closed:
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
         if self._stream and status == 200:
             self._lines = asyncio.StreamReader(LINE_BYTES_MAX)
             self._lines.set_transport(self._transport)
-            self._done(Answer(status, self._headers, b"", self._lines))
+            self._done(HttpResponse(status, self._headers, b"", self._lines))
 
     def on_body(self, body: bytes) -> None:
         if self._lines is not None:
@@ -128,11 +128,11 @@ class Connection(asyncio.Protocol):
         if self._lines is not None:
             self._lines.feed_eof()
         else:
-            self._done(Answer(status, self._headers, b"".join(self._parts)))
+            self._done(HttpResponse(status, self._headers, b"".join(self._parts)))
         if not self._parser.should_keep_alive():
             self.close()
 
-    def _done(self, answer: Answer) -> None:
+    def _done(self, answer: HttpResponse) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(answer)
 
@@ -154,7 +154,7 @@ class Connections:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
-    async def ask(self, head: bytes, body: bytes | None, timeout_s: float) -> Answer:
+    async def ask(self, head: bytes, body: bytes | None, timeout_s: float) -> HttpResponse:
         """Send a request and return the whole response."""
         request = head + (_END if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         connection = self._open_one()
@@ -173,7 +173,7 @@ class Connections:
             self._give_back(connection)
 
     @asynccontextmanager
-    async def stream(self, head: bytes, timeout_s: float) -> AsyncIterator[Answer]:
+    async def stream(self, head: bytes, timeout_s: float) -> AsyncIterator[HttpResponse]:
         """The beginning of a streaming response."""
         connection = await self._connect(stream=True)
         self._streams.add(connection)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from duetime.client.app.app import App
 from duetime.client.execution.reports import Word
 from duetime.client.worker.worker_connection import Link
-from duetime.client.worker.worker_options import Running, WorkerOptions
+from duetime.client.worker.worker_options import FunctionRunner, WorkerOptions
 from duetime.errors import DuetimeError
 from duetime.limits import PROGRESS_MS
 from duetime.protocol.effect import Abort, Deliver, DeliveryKey
@@ -44,7 +44,7 @@ _logger = logging.getLogger("duetime.worker")
 class Worker:
     """Runs from `run` to `stop`."""
 
-    def __init__(self, app: App, channel: Running, options: WorkerOptions) -> None:
+    def __init__(self, app: App, channel: FunctionRunner, options: WorkerOptions) -> None:
         self._app = app
         self._channel = channel
         self._options = options

@@ -12,7 +12,7 @@ from duetime.protocol.outcome import Settlement
 from duetime.protocol.terms import type_lane
 
 
-class Running(Protocol):
+class FunctionRunner(Protocol):
     """Runs functions: a channel of this process."""
 
     def open(self, settle: Callable[[list[Settlement]], None]) -> None: ...
@@ -32,7 +32,7 @@ class Running(Protocol):
     def left(self) -> set[tuple[str, int]]: ...
 
 
-class Server(Struct):
+class ServerAccess(Struct):
     """The address of a server, and the credentials for it."""
 
     address: str
@@ -54,7 +54,7 @@ class WorkerOptions(Struct):
     """The options of a worker."""
 
     name: str
-    servers: list[Server]
+    servers: list[ServerAccess]
     queues: list[str]
     concurrency: int
     drain_s: float

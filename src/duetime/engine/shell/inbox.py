@@ -129,7 +129,7 @@ class Outcomes(Struct, eq=False):
 Asked = Request | Single | Outcomes
 
 
-class Batch(Struct):
+class PumpBatch(Struct):
     """What the pump writes as one frame."""
 
     commands: list[Command]
@@ -204,13 +204,13 @@ class Inbox:
         self._outcome_count = 0
         return waiting
 
-    def put_back(self, batch: Batch) -> None:
+    def put_back(self, batch: PumpBatch) -> None:
         """A batch could not be written: keep its outcomes and the passing of time for a later batch. Its
         callers are told, so they wait for nothing more."""
         self._keep([Outcomes(list(outcomes.settlements)) for outcomes in batch.outcomes])
         self.tick = True
 
-    def sort_out(self, batch: Batch) -> list[Asked]:
+    def sort_out(self, batch: PumpBatch) -> list[Asked]:
         """A batch could not be encoded: return the requests at fault, and take the rest again. If each
         could be written alone, they are only too many: the next batch has half of them."""
         requests = [request for request in batch.requests() if not isinstance(request, Outcomes)]
@@ -230,9 +230,9 @@ class Inbox:
         self._outcomes.extendleft(reversed(outcomes))
         self._outcome_count += sum(len(each.settlements) for each in outcomes)
 
-    def take(self) -> Batch:
+    def take(self) -> PumpBatch:
         """The next batch, within the limits of a frame. Outcomes first: they free what others need."""
-        batch = Batch([], [], AckLevel.ASYNC, [])
+        batch = PumpBatch([], [], AckLevel.ASYNC, [])
         size = count = 0
         together, self._together = max(1, self._together), _ALL
         if self._outcomes:
@@ -267,7 +267,7 @@ class Inbox:
         batch.tick, self.tick = self.tick, False
         return batch
 
-    def _take_outcomes(self, batch: Batch, most: int) -> tuple[int, int]:
+    def _take_outcomes(self, batch: PumpBatch, most: int) -> tuple[int, int]:
         """One command of the outcomes that come first; returns their number and bytes."""
         size = count = 0
         most = min(most, BATCH_ITEMS_MAX)
@@ -330,7 +330,7 @@ def _count(request: Asked) -> int:
     return len(command.items) if type(command) is Submit else 1
 
 
-def add_submits(batch: Batch, requests: list[Asked]) -> None:
+def add_submits(batch: PumpBatch, requests: list[Asked]) -> None:
     """One command for all submits that arrived together."""
     if not requests:
         return

@@ -7,7 +7,7 @@ everything that was answered before. A DURABLE answer waits until everything it 
 
 from __future__ import annotations
 
-from duetime.engine.shell.inbox import Asked, Batch, Single, add_submits
+from duetime.engine.shell.inbox import Asked, PumpBatch, Single, add_submits
 from duetime.kernel import known_answers
 from duetime.kernel.state import State
 from duetime.protocol.command import Command, Settle, Submit
@@ -17,7 +17,7 @@ from duetime.protocol.reply import Answer
 Known = list[tuple[Asked, Answer]]
 
 
-def sift(state: State, batch: Batch, now_ms: int) -> Known:
+def sift(state: State, batch: PumpBatch, now_ms: int) -> Known:
     """Take requests that need no record out of a batch. Nothing is taken from a batch with commands other
     than new intents and outcomes: a request stays after those that came before it. Nor is anything taken
     while the clock is behind the newest record: then the command's record could have an earlier time than the

@@ -13,7 +13,7 @@ from time import perf_counter  # tidy: how long it took, not what time it is
 from msgspec import Struct
 
 from duetime.clock import Clock, ahead_of
-from duetime.engine.shell.inbox import Batch
+from duetime.engine.shell.inbox import PumpBatch
 from duetime.errors import Fatal, InDoubt, InvalidField, TooLarge
 from duetime.kernel.kernel import Kernel
 from duetime.limits import FRAME_BYTES_MAX, LEAP_MS
@@ -32,7 +32,7 @@ _DOUBTS_MAX = 3
 class Turn(Struct):
     """The result of one batch. `position` is the place after it: once synced up to there, it is durable."""
 
-    batch: Batch
+    batch: PumpBatch
     position: Position
     at_ms: int
     answers: list[Answer]
@@ -43,7 +43,7 @@ class Turn(Struct):
     """How long the append took."""
 
 
-def _encode(batch: Batch) -> bytes:
+def _encode(batch: PumpBatch) -> bytes:
     """The encoded batch. A batch that cannot be written is refused before anything is."""
     try:
         body = codec.encode(batch.commands)
@@ -76,7 +76,7 @@ class Pump:
         self.position = position
         self.broken: Exception | None = None
 
-    async def turn(self, batch: Batch, epoch: int = 0) -> Turn:
+    async def turn(self, batch: PumpBatch, epoch: int = 0) -> Turn:
         """Write a batch and apply it. `NoSpace` leaves everything as it was; other errors are final."""
         assert self.broken is None, "a broken pump is thrown away"
         state = self.kernel.state
@@ -106,7 +106,7 @@ class Pump:
         self._ahead_ms, self._still_ms = ahead_ms, 0
         return turn
 
-    def _notice(self, batch: Batch, ahead_ms: int) -> None:
+    def _notice(self, batch: PumpBatch, ahead_ms: int) -> None:
         """Put a `Leap` first if the clock was set or the engine stood still since the last turn."""
         self._still_ms += self.stood_still()
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms

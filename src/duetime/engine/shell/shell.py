@@ -13,7 +13,7 @@ from collections import deque
 from msgspec import Struct, field
 
 from duetime.clock import Clock
-from duetime.engine.shell.inbox import Asked, Batch, Inbox, shares
+from duetime.engine.shell.inbox import Asked, Inbox, PumpBatch, shares
 from duetime.engine.shell.known_answers import sift
 from duetime.engine.shell.pump import Pump, Turn
 from duetime.errors import NoSpace, Refused
@@ -74,7 +74,7 @@ class Shell:
     async def begin(self, commands: list[Command]) -> Acts:
         """Write the first frame of a new epoch. It wins or loses by its place on the log."""
         epoch = self.pump.kernel.state.epoch + 1
-        batch = Batch([Start(epoch), *commands], [[] for _ in (epoch, *commands)], _DURABLE, [])
+        batch = PumpBatch([Start(epoch), *commands], [[] for _ in (epoch, *commands)], _DURABLE, [])
         return self._turned(await self.pump.turn(batch, epoch), Acts())
 
     async def step(self) -> Acts:
@@ -117,7 +117,7 @@ class Shell:
         self._waiting.clear()
         return acts
 
-    def _answer_known(self, batch: Batch, acts: Acts) -> None:
+    def _answer_known(self, batch: PumpBatch, acts: Acts) -> None:
         """Answer requests that need no record. A DURABLE answer waits until the records it is based on are
         synced."""
         acts.known = sift(self.pump.kernel.state, batch, self._clock.now_ms())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duetime.channels.webhook.calls import CallPlan
-from duetime.channels.webhook.shares import Shares, host_share
+from duetime.channels.webhook.shares import HostShares, host_share
 from duetime.kernel.queues.tiers import Permits
 from duetime.limits import TIER_PERMITS
 from duetime.protocol.terms import Callback, Terms, Tier
@@ -20,7 +20,7 @@ class Shop:
     """One host with ten calls at a time, each tier."""
 
     def __init__(self) -> None:
-        self.shares = Shares(lambda tier: 10)
+        self.shares = HostShares(lambda tier: 10)
 
     def start(self, plan: CallPlan, now_s: float) -> bool:
         self.shares.seen(plan, now_s)

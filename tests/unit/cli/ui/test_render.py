@@ -161,8 +161,8 @@ def test_top_shows_tiers_lanes_rates_and_what_is_wrong():
         {"name": f"task:{n}", "ready": n, "running": 0, "consumers": 0, "paused": n == 99} for n in range(100)
     ]
     scope = {"tiers": [TIER], "lanes": lanes, "counts": {"SCHEDULED": 10, "ACKED": 50}}
-    last = top.Frame(1_000, health, {**scope, "counts": {"SCHEDULED": 10, "ACKED": 30}})
-    frame = top.Frame(3_000, health, scope)
+    last = top.Snapshot(1_000, health, {**scope, "counts": {"SCHEDULED": 10, "ACKED": 30}})
+    frame = top.Snapshot(3_000, health, scope)
     console = Console(width=120, height=30, file=None, record=True)
     with console.capture() as capture:
         console.print(top.picture(frame, last, "http://x", 120, 30))
@@ -171,7 +171,7 @@ def test_top_shows_tiers_lanes_rates_and_what_is_wrong():
     assert "10 new/s, 10 ended/s" in shown and "1/150" in shown
     assert "task:99" in shown and "paused" in shown and "task:0" not in shown
     assert len(shown.splitlines()) <= 30, "it fits the screen"
-    gone = top.Frame(4_000, problem="http://x cannot be reached")
+    gone = top.Snapshot(4_000, problem="http://x cannot be reached")
     with console.capture() as capture:
         console.print(top.picture(gone, last, "http://x", 120, 30))
     assert "cannot be reached" in capture.get()

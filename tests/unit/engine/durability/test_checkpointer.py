@@ -10,7 +10,7 @@ from typing import Any
 from duetime.engine.durability import checkpointer
 from duetime.engine.durability.checkpointer import Checkpointer
 from duetime.engine.reads.gauges import gauges
-from duetime.engine.shell.inbox import Batch
+from duetime.engine.shell.inbox import PumpBatch
 from duetime.engine.shell.pump import Pump
 from duetime.errors import Damaged, NoSpace
 from duetime.kernel.kernel import Kernel
@@ -84,7 +84,7 @@ class Rig:
         await self.write(Submit((terms(),), items))
 
     async def write(self, *commands: Command) -> None:
-        await self.pump.turn(Batch(list(commands), [[] for _ in commands], AckLevel.ASYNC, []))
+        await self.pump.turn(PumpBatch(list(commands), [[] for _ in commands], AckLevel.ASYNC, []))
         self.checkpointer.changed()
 
     def saved(self) -> Position | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.engine.shell.inbox import Asked, Batch, Inbox, Request
+from duetime.engine.shell.inbox import Asked, Inbox, PumpBatch, Request
 from duetime.engine.shell.known_answers import sift
 from duetime.protocol.command import Cancel, Command, FireNow, Submit
 from duetime.protocol.intent import Item
@@ -16,7 +16,7 @@ def new(id: str, *after: str, at_ms: int = T0 + 60_000) -> Submit:
     return Submit((terms(),), (Item(id, 0, at_ms, after=after),))
 
 
-def batch_of(*commands: Command) -> Batch:
+def batch_of(*commands: Command) -> PumpBatch:
     """As the inbox makes it of these requests."""
     inbox = Inbox(lambda: None)
     for command in commands:
@@ -24,7 +24,7 @@ def batch_of(*commands: Command) -> Batch:
     return inbox.take()
 
 
-def answered(bench: Bench, batch: Batch, now_ms: int = T0) -> list[Asked]:
+def answered(bench: Bench, batch: PumpBatch, now_ms: int = T0) -> list[Asked]:
     return [request for request, _ in sift(bench.state, batch, now_ms)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from duetime.engine.shell.inbox import Batch
+from duetime.engine.shell.inbox import PumpBatch
 from duetime.engine.shell.pump import Pump, Turn
 from duetime.errors import Fatal, InDoubt, InvalidField, NoSpace, TooLarge
 from duetime.kernel.kernel import Kernel
@@ -59,8 +59,8 @@ class Rig:
         return [command for _, frame in self.log.storage.frames for command in record.decode(frame.body)]
 
 
-def batch(*commands: Command) -> Batch:
-    return Batch(list(commands), [[] for _ in commands], AckLevel.ASYNC, [])
+def batch(*commands: Command) -> PumpBatch:
+    return PumpBatch(list(commands), [[] for _ in commands], AckLevel.ASYNC, [])
 
 
 def test_a_batch_is_one_frame_and_its_records_are_applied_in_order():
