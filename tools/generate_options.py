@@ -16,8 +16,8 @@ import msgspec.inspect as types
 from msgspec import NODEFAULT, Struct
 
 from duetime.cli.args.options import description
-from duetime.wire import admin, schedule
 from duetime.wire import intent as wire
+from duetime.wire import lane, schedule
 from duetime.wire.names import short
 from duetime.wire.terms import OWN_SENT
 
@@ -138,7 +138,7 @@ def http_requests() -> str:
         ("Changes", wire.PatchIntent),
         ("Revival", wire.ReviveIntent),
         ("NewRule", schedule.NewSchedule),
-        ("LaneChanges", admin.LanePatch),
+        ("LaneChanges", lane.LanePatch),
     ):
         fields = [
             (field, kind, help) for field, kind, help in _fields(struct, app=False) if field != "intent"

@@ -188,14 +188,15 @@ async def test_the_server_itself(server, fresh):
         assert paused.paused and paused.ready == 1
         await client.resume(lane)
         assert not {each.name: each for each in await client.lanes()}[lane].paused
-        await client.resize("economy", 77)
+        resized = await client.resize("economy", 77)
+        assert (resized.tier, resized.concurrency) == ("ECONOMY", 77)
         scope = await client.chronoscope()
         assert {tier.tier: tier.permits.max for tier in scope.tiers}["ECONOMY"] == 77
         assert scope.counts["DUE"] >= 1
         await client.resize("economy", 50)
         assert (await client.segments())[0].bytes > 0
         assert "duetime_" in await client.metrics()
-        assert (await client.health(deep=True)).vitals
+        assert (await client.health(deep=True)).vitals.memory_bytes > 0
 
 
 @asynchronous
@@ -206,9 +207,10 @@ async def test_timeline_and_replay(server, fresh):
         timeline = await client.timeline(until=made.execute_at + timedelta(minutes=1), slots=10)
         assert timeline.total >= 1 and timeline.peak is not None and timeline.narrative
         life = await client.replay(id)
-        assert life["intentId"] == id
+        assert (life.intent_id, life.status, life.steps[0].at) == (id, "SCHEDULED", made.created_at)
         past = await client.replay(at=made.created_at)
-        assert past["counts"]["SCHEDULED"] >= 1
+        assert past.counts["SCHEDULED"] >= 1 and past.log is not None
+        assert past.log.written_at <= past.at == made.created_at
 
 
 @asynchronous

@@ -218,6 +218,8 @@ async def test_the_server_in_numbers_and_its_switches(server, fresh):
         await app.ask(Resize(4, 66))
         overview = await app.overview()
         assert overview.counts["DUE"] >= 1 and overview.at_ms > 0 and overview.epoch >= 1
+        await switched.options(delay="1h").schedule()
+        assert (await app.overview()).next_ms is not None
         assert {tier.name: tier.permits_max for tier in overview.tiers}["ECONOMY"] == 66
         await app.ask(Resize(4, 50))
 

@@ -18,10 +18,10 @@ from duetime.api.resources.admin import Admin
 from duetime.api.resources.admin_routes import admin_routes
 from duetime.api.resources.insight import InsightRoutes
 from duetime.cli import main
-from duetime.insight.autoscale import Autoscale, QueueSignal
 from duetime.insight.metric_table import METRICS
 from duetime.insight.rules import RULES
 from duetime.settings import DataSettings, EngineSettings
+from duetime.wire.autoscale import Autoscale
 from tests.tidy import promql
 from tests.tidy.source import ROOT, read
 from tools import dashboard
@@ -166,10 +166,9 @@ def test_keda_asks_for_a_field_that_is_there():
     [route] = [each for each in routes if each.path == address.path]
     assert set(parse_qs(address.query)) <= {each.name for each in route.parameters}
     whole, place, field = metadata["valueLocation"].split(".")
-    shown = msgspec.structs.fields(Autoscale)
-    assert whole in {each.encode_name for each in shown} and place == "0"
-    numbers = {each.encode_name for each in msgspec.structs.fields(QueueSignal) if each.type in (int, float)}
-    assert field in numbers
+    _, shown = msgspec.json.schema_components([Autoscale])
+    assert whole in shown["Autoscale"]["properties"] and place == "0"
+    assert shown["QueueSignal"]["properties"][field]["type"] in ("integer", "number")
 
 
 def test_the_pod_autoscaler_asks_for_a_metric_that_is_there():

@@ -26,12 +26,12 @@ from duetime.protocol.terms import Terms
 from duetime.protocol.view import View, view_of
 from duetime.refusals import Submitted
 from duetime.timefmt import iso_or_none
-from duetime.wire.history import Entry, History, Why
+from duetime.wire import views
+from duetime.wire.history import History, Why
 from duetime.wire.intent import Batch, Created, NewIntent, PatchIntent, ReviveIntent
 from duetime.wire.names import camel
 from duetime.wire.progress import Logs
 from duetime.wire.shapes import written
-from duetime.wire.views import STATUSES
 
 # Intents of a batch that are processed before other tasks get a turn: some milliseconds of work.
 _TURN = 1_000
@@ -117,18 +117,7 @@ class Service:
         entries = self.running.reads.history(id)
         if entries is None:
             raise no_such(id)
-        return History(
-            intent_id=id,
-            entries=[
-                Entry(
-                    at=written(entry.at_ms),
-                    status=STATUSES[entry.status],
-                    delivery=entry.delivery,
-                    note=entry.note,
-                )
-                for entry in entries
-            ],
-        )
+        return History(intent_id=id, entries=[views.entry(each, written) for each in entries])
 
     def logs(self, id: str) -> Logs:
         """The log lines of the newest attempt."""
@@ -143,7 +132,7 @@ class Service:
             raise no_such(id)
         return Why(
             intent_id=id,
-            status=STATUSES[intent.status],
+            status=views.STATUSES[intent.status],
             code=why.code,
             sentence=why.sentence,
             data=dict(_shown(name, value) for name, value in why.data.items()),

@@ -81,15 +81,7 @@ class Embedded:
         entries = self.engine.reads.history(id)
         if entries is None:
             return None
-        return [
-            Entry(
-                at=moment_of(each.at_ms),
-                status=views.STATUSES[each.status],
-                delivery=each.delivery,
-                note=each.note,
-            )
-            for each in entries
-        ]
+        return [views.entry(each, moment_of) for each in entries]
 
     async def logs(self, id: str) -> list[str] | None:
         reads = self.engine.reads

@@ -8,54 +8,16 @@ from __future__ import annotations
 
 from math import ceil
 
-from msgspec import Struct
-
 from duetime.duration_text import span
 from duetime.engine.engine import Engine
-from duetime.engine.reads.gauges import Gauges, Hands, LaneGauge, gauges, hands
+from duetime.engine.reads.gauges import Gauges, Hands, gauges, hands
 from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
 from duetime.timefmt import plural
+from duetime.wire.autoscale import Autoscale, QueueSignal
+from duetime.wire.chronoscope import LaneGauge
 
 # The assumed duration while none was measured.
 _ASSUMED_MS = 100.0
-
-
-class QueueSignal(Struct, rename="camel"):
-    """The values of one queue for an autoscaler."""
-
-    queue: str
-    lane: str
-    backlog: int
-    """Ready and not delivered yet."""
-    coming: int
-    """Due within the target time. Always 0 in the metrics, which do not query the store."""
-    running: int
-    workers: int
-    """Connections that serve the queue or hold deliveries of it."""
-    capacity: int
-    """Total concurrency of the workers: running deliveries plus free credits."""
-    expected_ms: float
-    """Mean duration of one delivery."""
-    measured: bool
-    """False while no duration was measured: the duration is then assumed."""
-    work_seconds: float
-    """Total duration of the backlog, the coming intents and half of the running ones."""
-    drain_seconds: float | None
-    """Time that the connected workers need for it; None without workers."""
-    lateness_risk: float
-    """That time divided by the target time. Above 1 the queue is late; 1000 means no worker."""
-    risk: str
-    """The same as a level: NONE, LOW (above half of the target) or HIGH (above the target)."""
-    suggested_workers: int
-    """The number of workers that would finish within the target time."""
-    narrative: str
-
-
-class Autoscale(Struct, rename="camel"):
-    """All queues that workers or subscribers serve."""
-
-    target_seconds: float
-    queues: list[QueueSignal]
 
 
 def autoscale(
@@ -69,13 +31,13 @@ def autoscale(
     seen, who = gauges(engine) if seen is None else seen, hands(engine)
     lanes = [each for each in seen.lanes if not each.pushed and each.name != "entity:"]
     if lane is not None:
-        empty = LaneGauge(lane, 0, 0, pushed=False, paused=False, consumers=0)
+        empty = LaneGauge(name=lane, ready=0, running=0, pushed=False, paused=False, consumers=0)
         lanes = [next((each for each in lanes if each.name == lane), empty)]
     found = [
         _signal(engine, each, who.get(each.name, Hands()), target_s, (coming or {}).get(each.name, 0))
         for each in lanes
     ]
-    return Autoscale(target_s, found)
+    return Autoscale(target_seconds=target_s, queues=found)
 
 
 def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming: int) -> QueueSignal:

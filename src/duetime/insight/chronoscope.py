@@ -2,75 +2,21 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from duetime.engine.engine import Engine
-from duetime.engine.reads.gauges import (
-    Gauges,
-    LaneGauge,
-    LogGauge,
-    PermitsGauge,
-    StoreGauge,
-    TierGauge,
-    gauges,
-)
+from duetime.engine.reads.gauges import Gauges, TierGauge, gauges
 from duetime.engine.reads.histogram import Histogram
 from duetime.engine.reads.meter import Meter
 from duetime.limits import TIER_WINDOW_MS
 from duetime.protocol.intent import Status
-from duetime.timefmt import iso, iso_or_none
-
-
-class Lateness(Struct, rename="camel"):
-    """Lateness of the first deliveries in the last three minutes; None if there were none."""
-
-    p50_ms: float | None
-    p95_ms: float | None
-    p99_ms: float | None
-    bound_ms: int
-    count: int
-
-
-class TierScope(Struct, rename="camel"):
-    """One tier."""
-
-    tier: str
-    pending: int
-    ready: int
-    running: int
-    permits: PermitsGauge
-    backpressure: str
-    """OPEN: a permit is free or nothing waits. WAITING: work waits for permits or workers. REFUSING: new work
-    is refused with 429, because the tier exceeds its bound."""
-    load: float
-    """The share of its permits in use."""
-    lateness: Lateness
-    borrows: int
-
-
-class Chronoscope(Struct, rename="camel"):
-    """The whole engine."""
-
-    at: str
-    tiers: list[TierScope]
-    cohorts: int
-    borrows: int
-    borrowed_now: int
-    lanes: list[LaneGauge]
-    more_lanes: int
-    entities: int
-    counts: dict[str, int]
-    next_wake_at: str | None
-    log: LogGauge
-    store: StoreGauge
-    epoch: int
+from duetime.wire.chronoscope import Chronoscope, Lateness, TierScope
+from duetime.wire.shapes import written, written_or_none
 
 
 def look(engine: Engine, meter: Meter) -> Chronoscope:
     """Now."""
     seen: Gauges = gauges(engine)
     return Chronoscope(
-        at=iso(seen.at_ms),
+        at=written(seen.at_ms),
         tiers=[
             _tier(tier, meter.lateness(number, seen.at_ms), number) for number, tier in enumerate(seen.tiers)
         ],
@@ -81,7 +27,7 @@ def look(engine: Engine, meter: Meter) -> Chronoscope:
         more_lanes=seen.more_lanes,
         entities=seen.entities,
         counts={status.name: seen.counts[status] for status in Status},
-        next_wake_at=iso_or_none(seen.next_ms),
+        next_wake_at=written_or_none(seen.next_ms),
         log=seen.log,
         store=seen.store,
         epoch=seen.epoch,

@@ -18,61 +18,14 @@ from duetime.engine.reads.meter import Meter
 from duetime.errors import BadQuery
 from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.timefmt import iso, plural
+from duetime.wire.shapes import written
+from duetime.wire.timeline import Capacity, Peak, Timeline, TimelineSlot
 
 SLOTS_MAX = 500
 # The maximum rate of one engine, regardless of permits.
 ENGINE_RATE = 10_000.0
 # The assumed duration of a delivery while none was measured.
 _ASSUMED_MS = 100.0
-
-
-class TimelineSlot(Struct, rename="camel"):
-    """One slot of time."""
-
-    at: str
-    count: int
-    by_tier: dict[str, int]
-    by_queue: dict[str, int]
-    capacity: int
-    """The number of deliveries that all tiers together can do in it."""
-    predicted_lateness_ms: float
-
-
-class Peak(Struct, rename="camel"):
-    """The busiest slot."""
-
-    at: str
-    count: int
-    per_second: float
-
-
-class Capacity(Struct, rename="camel"):
-    """The capacity of a group of deliveries that share permits or workers."""
-
-    name: str
-    """The tier, if its permits are the limit; the queue, if its workers are."""
-    per_second: float
-    at_once: float
-    delivery_ms: float
-    measured: bool
-    """False while nothing was delivered: the duration of a delivery is then assumed."""
-
-
-class Timeline(Struct, rename="camel"):
-    """The upcoming intents."""
-
-    start: str = ""
-    end: str = ""
-    slot_ms: int = 0
-    total: int = 0
-    slots: list[TimelineSlot] = []
-    peak: Peak | None = None
-    capacity: list[Capacity] = []
-    predicted_lateness_ms: dict[str, float] = {}
-    """The maximum of each tier."""
-    risk: str = "NONE"
-    """NONE, LOW (above half of a bound) or HIGH (above a bound)."""
-    narrative: str = ""
 
 
 class _Group(Struct):
@@ -107,14 +60,17 @@ def predict(found: list[Slot], groups: dict[str, _Group], from_ms: int, to_ms: i
     for at_ms in range(from_ms, to_ms, slot_ms):
         shown.append(_slot(at_ms, slot_ms, by_slot.get(at_ms, []), groups, worst, rate))
     busiest = max(shown, key=lambda slot: slot.count)
+    busiest_ms = from_ms + slot_ms * shown.index(busiest)
     peak = (
-        Peak(busiest.at, busiest.count, round(busiest.count * 1000 / slot_ms, 2)) if busiest.count else None
+        Peak(at=written(busiest_ms), count=busiest.count, per_second=round(busiest.count * 1000 / slot_ms, 2))
+        if busiest.count
+        else None
     )
     total = sum(slot.count for slot in shown)
     risk = _risk(worst)
     return Timeline(
-        start=iso(from_ms),
-        end=iso(to_ms),
+        start=written(from_ms),
+        end=written(to_ms),
         slot_ms=slot_ms,
         total=total,
         slots=shown,
@@ -122,7 +78,7 @@ def predict(found: list[Slot], groups: dict[str, _Group], from_ms: int, to_ms: i
         capacity=[group.capacity for group in groups.values()],
         predicted_lateness_ms={tier: round(late_ms, 1) for tier, late_ms in worst.items()},
         risk=risk,
-        narrative=_narrative(total, peak, slot_ms, worst, risk),
+        narrative=_narrative(total, busiest.count, busiest_ms, slot_ms, worst, risk),
     )
 
 
@@ -150,7 +106,14 @@ def _slot(
         worst[tier] = max(worst[tier], groups[name].late_ms)
     late_ms = max((groups[name].late_ms for _, name in touched), default=0.0)
     count = sum(by_tier.values())
-    return TimelineSlot(iso(at_ms), count, by_tier, by_queue, round(rate * slot_ms / 1000), round(late_ms, 1))
+    return TimelineSlot(
+        at=written(at_ms),
+        count=count,
+        by_tier=by_tier,
+        by_queue=by_queue,
+        capacity=round(rate * slot_ms / 1000),
+        predicted_lateness_ms=round(late_ms, 1),
+    )
 
 
 def _groups(engine: Engine, meter: Meter) -> dict[str, _Group]:
@@ -176,7 +139,13 @@ def _groups(engine: Engine, meter: Meter) -> dict[str, _Group]:
 
 def _capacity(name: str, at_once: float, delivery_ms: float, measured: bool) -> Capacity:
     rate = min(ENGINE_RATE, at_once * 1000 / max(delivery_ms, 0.1))
-    return Capacity(name, round(rate, 2), round(at_once, 1), round(delivery_ms, 2), measured)
+    return Capacity(
+        name=name,
+        per_second=round(rate, 2),
+        at_once=round(at_once, 1),
+        delivery_ms=round(delivery_ms, 2),
+        measured=measured,
+    )
 
 
 def _permit_share(meter: Meter, tier: int) -> float:
@@ -216,10 +185,10 @@ def _risk(worst: dict[str, float]) -> str:
     return "HIGH" if max(shares) > 1 else "LOW" if max(shares) > 0.5 else "NONE"
 
 
-def _narrative(total: int, peak: Peak | None, slot_ms: int, worst: dict[str, float], risk: str) -> str:
-    if peak is None:
+def _narrative(total: int, most: int, most_ms: int, slot_ms: int, worst: dict[str, float], risk: str) -> str:
+    if not total:
         return "Nothing is scheduled in this time."
-    words = f"{plural(total, 'intent')} will fire, at most {peak.count:,} within {span(slot_ms)} at {peak.at}"
+    words = f"{plural(total, 'intent')} will fire, at most {most:,} within {span(slot_ms)} at {iso(most_ms)}"
     if risk == "NONE":
         return f"{words}: that can be done in time."
     tier = max(TIER_NAMES, key=lambda name: worst[name] / TIER_WINDOW_MS[TIER_NAMES.index(name)])

@@ -17,73 +17,16 @@ from duetime.engine.engine import Engine
 from duetime.engine.reads import gauges as inside
 from duetime.engine.reads.meter import Meter
 from duetime.insight import machine
-from duetime.insight.chronoscope import TierScope, look
+from duetime.insight.chronoscope import look
 from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSign
 from duetime.insight.workers import idle, unserved
 from duetime.limits import HOUR_MS, MINUTE_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
-from duetime.timefmt import iso, iso_or_none, plural
+from duetime.timefmt import plural
+from duetime.wire.health import Anomaly, Health, Readiness, Vital, Vitals
+from duetime.wire.shapes import written, written_or_none
 
 UP, DEGRADED = "UP", "DEGRADED"
-
-
-class Vital(Struct, rename="camel"):
-    """Lateness of one tier in the last minutes, and its bound. None if nothing was called."""
-
-    p50_ms: float | None
-    p99_ms: float | None
-    bound_ms: int
-    samples: int
-    """The number of calls. With few calls, a percentile is close to the maximum."""
-
-
-class Vitals(Struct, rename="camel"):
-    """The numbers behind the sentence."""
-
-    lateness: dict[str, Vital]
-    due_now: int
-    running: int
-    oldest_due_ms: int | None
-    """Waiting time of the oldest intent that could be delivered."""
-    held_back: int
-    """Delivered but not called yet: its receiver is paused, or a worker returned it."""
-    oldest_held_back_ms: int | None
-    """Lateness of the oldest of those."""
-    dead_letters_last_hour: int
-    log_sync_p99_ms: float | None
-    last_sync_at: str | None
-    checkpoint_lag_bytes: int
-    disk_free_bytes: int | None
-    memory_bytes: int
-
-
-class Anomaly(Struct, rename="camel"):
-    """One problem."""
-
-    code: str
-    severity: str
-    subject: str
-    since: str
-    detail: str
-    meaning: str
-    advice: str
-
-
-class Health(Struct, rename="camel", omit_defaults=True):
-    """The response of `/health` and `/health/deep`. Only the latter has `tiers`."""
-
-    status: str
-    narrative: str
-    vitals: Vitals
-    anomalies: list[Anomaly]
-    tiers: list[TierScope] | None = None
-
-
-class Readiness(Struct, rename="camel"):
-    """The response of `/health/ready`."""
-
-    ready: bool
-    reasons: list[str]
 
 
 class _Watch(Struct):
@@ -122,13 +65,13 @@ class Narrator:
     def ready(self) -> Readiness:
         """Whether requests are accepted; if not, the reason."""
         reasons = _not_ready(self._engine)
-        return Readiness(not reasons, list(reasons))
+        return Readiness(ready=not reasons, reasons=list(reasons))
 
     def health(self, *, deep: bool = False, named: bool = False) -> Health:
         """The health now. Addresses of receivers are shown only to callers that may read intents."""
         found = self.judge(self.signs(), named=named)
         if deep and self._engine is not None and not _not_ready(self._engine):
-            found.tiers = look(self._engine, self._meter).tiers
+            return replace(found, tiers=look(self._engine, self._meter).tiers)
         return found
 
     # Rules.
@@ -144,7 +87,12 @@ class Narrator:
             status = DOWN
         else:
             status = DEGRADED if grave else UP
-        return Health(status, _narrative(status, signs, anomalies), _vitals(signs), anomalies)
+        return Health(
+            status=status,
+            narrative=_narrative(status, signs, anomalies),
+            vitals=_vitals(signs),
+            anomalies=anomalies,
+        )
 
     def _apply(self, rule: Rule, signs: Signs) -> list[Anomaly]:
         now_ms = signs.now_ms
@@ -314,8 +262,7 @@ def _vitals(signs: Signs) -> Vitals:
     seen = {each.tier: each for each in signs.tiers}
     return Vitals(
         lateness={
-            name: Vital(*_rounded(seen.get(name)), TIER_WINDOW_MS[number], _samples(seen.get(name)))
-            for number, name in enumerate(TIER_NAMES)
+            name: _vital(seen.get(name), TIER_WINDOW_MS[number]) for number, name in enumerate(TIER_NAMES)
         },
         due_now=signs.due,
         running=signs.running,
@@ -324,21 +271,19 @@ def _vitals(signs: Signs) -> Vitals:
         oldest_held_back_ms=None if held_ms is None else max(0, signs.now_ms - held_ms),
         dead_letters_last_hour=signs.dead_hour,
         log_sync_p99_ms=None if signs.sync_p99_ms is None else round(signs.sync_p99_ms, 2),
-        last_sync_at=iso_or_none(signs.last_sync_ms),
+        last_sync_at=written_or_none(signs.last_sync_ms),
         checkpoint_lag_bytes=signs.checkpoint_lag_bytes,
         disk_free_bytes=signs.disk_free_bytes,
         memory_bytes=signs.memory_bytes,
     )
 
 
-def _samples(tier: TierSign | None) -> int:
-    return 0 if tier is None else tier.count
-
-
-def _rounded(tier: TierSign | None) -> tuple[float | None, float | None]:
+def _vital(tier: TierSign | None, bound_ms: int) -> Vital:
     if tier is None or tier.p50_ms is None or tier.p99_ms is None:
-        return None, None
-    return round(tier.p50_ms, 1), round(tier.p99_ms, 1)
+        return Vital(p50_ms=None, p99_ms=None, bound_ms=bound_ms, samples=0 if tier is None else tier.count)
+    return Vital(
+        p50_ms=round(tier.p50_ms, 1), p99_ms=round(tier.p99_ms, 1), bound_ms=bound_ms, samples=tier.count
+    )
 
 
 def _unnamed(rule: Rule, found: list[Anomaly]) -> list[Anomaly]:
@@ -354,5 +299,12 @@ def _unnamed(rule: Rule, found: list[Anomaly]) -> list[Anomaly]:
 
 
 def _anomaly(rule: Rule, subject: str, watch: _Watch) -> Anomaly:
-    since = iso(watch.bad_since_ms)
-    return Anomaly(rule.code, rule.severity, subject, since, watch.detail, rule.meaning, rule.advice)
+    return Anomaly(
+        code=rule.code,
+        severity=rule.severity,
+        subject=subject,
+        since=written(watch.bad_since_ms),
+        detail=watch.detail,
+        meaning=rule.meaning,
+        advice=rule.advice,
+    )

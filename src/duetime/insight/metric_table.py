@@ -19,7 +19,6 @@ from duetime.engine.reads.histogram import Histogram
 from duetime.engine.reads.meter import Meter
 from duetime.engine.reads.tally import Tally
 from duetime.insight import machine
-from duetime.insight.autoscale import QueueSignal
 from duetime.insight.workers import idle
 from duetime.limits import TIER_NAMES
 from duetime.protocol.intent import (
@@ -32,6 +31,7 @@ from duetime.protocol.intent import (
     SCHEDULED,
     Status,
 )
+from duetime.wire.autoscale import QueueSignal
 
 Values = Iterable[tuple[tuple[str, ...], Any]]
 """The number or histogram of each combination of labels."""

@@ -2,69 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from duetime.engine.engine import Engine
 from duetime.engine.predictions.model import Model
 from duetime.engine.predictions.sketch import Sketch
-from duetime.insight.queueing import Gain, gain_of
+from duetime.insight.queueing import gain_of
 from duetime.limits import PREDICT_ENOUGH, SECOND_MS
-from duetime.timefmt import iso
+from duetime.wire.predictions import FunctionForecast, LaneForecast, ModelForecast, Predictions
+from duetime.wire.shapes import written
 
 # The suggested timeout, which only a hanging call reaches: this multiple of the p99, at least a second.
 _MARGIN = 3
 _SHOWN_MAX = 200
-
-
-class FunctionForecast(Struct, rename="camel"):
-    """Durations of one function."""
-
-    function: str
-    count: int
-    mean_ms: float
-    p50_ms: float
-    p90_ms: float
-    p99_ms: float
-    sketch_error: float
-    """Median relative error if the function's median is used as the prediction."""
-    model_error: float | None
-    """Median relative error of the model on the newest intents, which it was not trained on."""
-    suggested_timeout_ms: int | None
-    """A multiple of the p99; None while there are too few samples."""
-
-
-class LaneForecast(Struct, rename="camel"):
-    """A lane that is ordered by predictions, or could be."""
-
-    lane: str
-    order: str
-    source: str
-    """The current source of predictions: model, sketch, or none (order of arrival)."""
-    gain: Gain | None
-
-
-class ModelForecast(Struct, rename="camel"):
-    """The model. It predicts only while it is IN_USE."""
-
-    state: str
-    detail: str
-    version: str | None = None
-    trained_at: str | None = None
-    rows: int = 0
-    model_error: float | None = None
-    sketch_error: float | None = None
-    pid: int | None = None
-
-
-class Predictions(Struct, rename="camel"):
-    """All statistics about durations."""
-
-    functions: list[FunctionForecast]
-    more_functions: int
-    lanes: list[LaneForecast]
-    model: ModelForecast
-    predicted: dict[str, int]
-    """Predictions since the start, by source."""
 
 
 def predictions(engine: Engine) -> Predictions:
@@ -77,7 +25,12 @@ def predictions(engine: Engine) -> Predictions:
         functions=[_function(name, durations.functions[name], model) for name in known[:_SHOWN_MAX]],
         more_functions=max(0, len(known) - _SHOWN_MAX),
         lanes=[
-            LaneForecast(lane, settings(lane).order.name, predictor.source(lane), gain_of(recent))
+            LaneForecast(
+                lane=lane,
+                order=settings(lane).order.name,  # type: ignore[arg-type]
+                source=predictor.source(lane),
+                gain=gain_of(recent),
+            )
             for lane, recent in sorted(durations.watched.items())
         ],
         model=_model(model),
@@ -108,15 +61,13 @@ def _ms(sketch: Sketch, share: float) -> float:
 
 def _model(model: Model) -> ModelForecast:
     trained = model.trained
-    if trained is None:
-        return ModelForecast(model.state, model.trouble(), pid=model.pid)
     return ModelForecast(
         state=model.state,
         detail=model.trouble(),
-        version=trained.version,
-        trained_at=iso(trained.at_ms),
-        rows=trained.rows,
-        model_error=trained.score.model,
-        sketch_error=trained.score.sketch,
+        version=None if trained is None else trained.version,
+        trained_at=None if trained is None else written(trained.at_ms),
+        rows=0 if trained is None else trained.rows,
+        model_error=None if trained is None else trained.score.model,
+        sketch_error=None if trained is None else trained.score.sketch,
         pid=model.pid,
     )

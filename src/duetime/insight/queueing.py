@@ -5,30 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from msgspec import Struct
-
 from duetime.engine.predictions.durations import Ended
 from duetime.limits import EXPECTED_FACTOR
-
-
-class Replayed(Struct, frozen=True, rename="camel"):
-    """The time of jobs from due to end."""
-
-    mean_ms: float
-    p99_ms: float
-
-
-class Gain(Struct, frozen=True, rename="camel"):
-    """The same jobs in the order of arrival, and ordered by predicted duration."""
-
-    jobs: int
-    servers: int
-    """The maximum number of jobs at the same time."""
-    fifo: Replayed
-    expected: Replayed
-    mean_gain: float
-    """The relative reduction of the mean."""
-    p99_gain: float
+from duetime.wire.predictions import Gain, Replayed
 
 
 def gain_of(ended: Sequence[Ended]) -> Gain | None:
@@ -40,7 +19,14 @@ def gain_of(ended: Sequence[Ended]) -> Gain | None:
     fifo, expected = replay(jobs, servers, 0), replay(jobs, servers, EXPECTED_FACTOR)
     mean_gain = 1 - expected.mean_ms / fifo.mean_ms if fifo.mean_ms else 0.0
     p99_gain = 1 - expected.p99_ms / fifo.p99_ms if fifo.p99_ms else 0.0
-    return Gain(len(jobs), servers, fifo, expected, round(mean_gain, 3), round(p99_gain, 3))
+    return Gain(
+        jobs=len(jobs),
+        servers=servers,
+        fifo=fifo,
+        expected=expected,
+        mean_gain=round(mean_gain, 3),
+        p99_gain=round(p99_gain, 3),
+    )
 
 
 def peak(jobs: Sequence[Ended]) -> int:
@@ -74,4 +60,7 @@ def replay(jobs: Sequence[Ended], servers: int, factor: int) -> Replayed:
         heappush(free, now_ms + job.took_ms)
         took.append(now_ms + job.took_ms - job.due_at_ms)
     took.sort()
-    return Replayed(round(sum(took) / len(took), 1), float(took[min(len(took) - 1, len(took) * 99 // 100)]))
+    return Replayed(
+        mean_ms=round(sum(took) / len(took), 1),
+        p99_ms=float(took[min(len(took) - 1, len(took) * 99 // 100)]),
+    )

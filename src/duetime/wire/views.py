@@ -19,6 +19,7 @@ from duetime.protocol.effect import Change
 from duetime.protocol.schedule import Timetable
 from duetime.wire import claims, terms
 from duetime.wire.event import Transition
+from duetime.wire.history import Entry
 from duetime.wire.intent import Intent, LastError, Planned, Status
 from duetime.wire.progress import Progress
 from duetime.wire.schedule import Schedule
@@ -101,6 +102,11 @@ def last_error(error: kernel.Error | None, at: At) -> LastError | None:
         message=error.message,
         http_status=error.http_status or None,
     )
+
+
+def entry(step: kernel.Entry, at: At) -> Entry:
+    """One state transition of an intent's history."""
+    return Entry(at=at(step.at_ms), status=STATUSES[step.status], delivery=step.delivery, note=step.note)
 
 
 def transition(change: Change, at: At) -> Transition:

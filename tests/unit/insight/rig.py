@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from duetime.channels.channel import Settler
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.engine import Engine
@@ -137,6 +139,11 @@ async def world(folder: Path, clock: ManualClock | None = None, **options: Any) 
     finally:
         made.library.close()
         await made.engine.close(0)
+
+
+def as_read(answer: T) -> T:
+    """The answer as a client reads it: times are datetimes."""
+    return msgspec.json.decode(msgspec.json.encode(answer), type=type(answer))
 
 
 def run(coroutine: Any) -> Any:

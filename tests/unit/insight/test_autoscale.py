@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.insight.autoscale import QueueSignal, autoscale
+from duetime.insight.autoscale import autoscale
 from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_WORKERS_MAX
 from duetime.protocol.command import Demand, Pause
 from duetime.protocol.terms import Callback, Stream, Task
+from duetime.wire.autoscale import QueueSignal
 from tests.unit.insight.rig import SETTINGS, World, run, world
 
 JOBS = Stream("jobs")

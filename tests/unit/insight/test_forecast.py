@@ -9,13 +9,13 @@ from duetime.errors import BadQuery
 from duetime.insight.forecast import timeline
 from duetime.protocol.command import Demand
 from duetime.protocol.terms import Callback, Stream, Tier
-from tests.unit.insight.rig import NOW, World, run, world
+from tests.unit.insight.rig import NOW, World, as_read, run, world
 
 HOUR = 3_600_000
 
 
 async def look(w: World, to_ms: int = NOW + HOUR, slots: int = 60):
-    return await timeline(w.engine, w.meter, w.library, NOW, to_ms, slots)
+    return as_read(await timeline(w.engine, w.meter, w.library, NOW, to_ms, slots))
 
 
 def test_nothing_to_come(tmp_path):
@@ -38,7 +38,7 @@ def test_slots_by_tier_and_queue_and_the_peak(tmp_path):
             await w.many("c", 7, 30 * 60_000)
             found = await look(w)
             busy = [slot for slot in found.slots if slot.count]
-            assert [(slot.at[11:16], slot.count) for slot in busy] == [("00:10", 35), ("00:30", 7)]
+            assert [(f"{slot.at:%H:%M}", slot.count) for slot in busy] == [("00:10", 35), ("00:30", 7)]
             assert busy[0].by_tier == {"FAST": 5, "STANDARD": 30}
             assert busy[0].by_queue == {"stream:news": 5, "task:default": 30}
             assert found.peak is not None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from duetime.engine.predictions.messages import Score, Trained
 from duetime.insight.predictions import predictions
 from duetime.protocol.command import LaneSettings, Order, SetLane
 from duetime.protocol.terms import Task
-from tests.unit.insight.rig import run, world
+from tests.unit.insight.rig import as_read, run, world
 
 
 def test_a_function_and_its_lane(tmp_path):
@@ -56,10 +58,10 @@ def test_the_model_s_error_stands_beside_the_sketch_s(tmp_path):
             model.trained = Trained(
                 "7", 1_800_000_000_000, 900, Score(9, 0.1, 0.4), {"task:work": Score(9, 0.2, 0.3)}
             )
-            found = predictions(w.engine)
+            found = as_read(predictions(w.engine))
             assert found.functions[0].model_error == 0.2
             assert (found.model.version, found.model.rows) == ("7", 900)
             assert (found.model.model_error, found.model.sketch_error) == (0.1, 0.4)
-            assert found.model.trained_at == "2027-01-15T08:00:00.000Z"
+            assert found.model.trained_at == datetime(2027, 1, 15, 8, tzinfo=UTC)
 
     run(main())

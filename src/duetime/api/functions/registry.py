@@ -21,6 +21,7 @@ from duetime.api.functions.schemas import Rule
 from duetime.errors import InvalidField
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX, NAME_CHARS_MAX
 from duetime.protocol.terms import Entity, Target, Task
+from duetime.wire.function import Function, FunctionList
 
 _SIGNATURE_CHARS_MAX = 500
 _ERROR_CHARS_MAX = 300
@@ -32,7 +33,7 @@ Key = tuple[str | None, str]
 """The entity type, for a message to an entity; and the name."""
 
 
-class Function(Struct, frozen=True):
+class Announced(Struct, frozen=True):
     """The announcement of one function by one worker."""
 
     name: str
@@ -54,31 +55,12 @@ class Function(Struct, frozen=True):
         return Task(self.name, self.queue or "")
 
 
-class FunctionOut(Struct, frozen=True, rename="camel"):
-    """A function, for the output."""
-
-    name: str
-    queue: str | None
-    entity: str | None
-    signature: str
-    parameters: Raw | None
-    """The JSON Schema of its payload; null if it is unknown, or if workers announce different schemas."""
-    workers: list[str]
-    """The workers that have it now."""
-
-
-class FunctionsOut(Struct, frozen=True, rename="camel"):
-    """The functions of all workers, by name."""
-
-    functions: list[FunctionOut]
-
-
 class _Known:
     """One function: the announcements of the connected workers, or the last one."""
 
-    def __init__(self, said: Function) -> None:
+    def __init__(self, said: Announced) -> None:
         self.said = said
-        self.by: dict[str, Function] = {}
+        self.by: dict[str, Announced] = {}
         self.rule: Rule | None = None
 
     def look(self) -> None:
@@ -106,7 +88,7 @@ class Functions:
         self._known: dict[Key, _Known] = {}
         self._messages = Messages()
 
-    def join(self, worker: str, functions: Iterable[Function], types: Iterable[str] = ()) -> None:
+    def join(self, worker: str, functions: Iterable[Announced], types: Iterable[str] = ()) -> None:
         """A worker has connected. It has these functions and serves these entity types."""
         functions = list(functions)
         listed = [(each.entity, each.name) for each in functions if each.entity is not None]
@@ -145,10 +127,10 @@ class Functions:
             return None
         return None if known is None or known.rule is None else known.check
 
-    def shown(self) -> FunctionsOut:
-        return FunctionsOut(
-            [
-                FunctionOut(
+    def shown(self) -> FunctionList:
+        return FunctionList(
+            functions=[
+                Function(
                     name=known.said.name,
                     queue=known.said.queue,
                     entity=known.said.entity,
@@ -175,9 +157,9 @@ def _refusing(refusal: InvalidField) -> Check:
     return refuse
 
 
-def checked(functions: Iterable[Function]) -> list[Function]:
+def checked(functions: Iterable[Announced]) -> list[Announced]:
     """The functions that a worker announces, checked against the limits."""
-    found: list[Function] = []
+    found: list[Announced] = []
     for each in functions:
         if len(found) >= FUNCTIONS_MAX:
             raise InvalidField(f"A worker lists at most {FUNCTIONS_MAX} functions.")
@@ -186,7 +168,7 @@ def checked(functions: Iterable[Function]) -> list[Function]:
                 raise InvalidField(f"The name of a function has 1 to {NAME_CHARS_MAX} characters.")
         schema = each.schema if len(each.schema) <= FUNCTION_BYTES_MAX else ""
         found.append(
-            Function(
+            Announced(
                 each.name,
                 each.queue,
                 each.entity,
@@ -208,7 +190,7 @@ def _rule(function: str, schema: str) -> Rule | None:
         return None
 
 
-def _refusal(function: Function, error: Any) -> InvalidField:
+def _refusal(function: Announced, error: Any) -> InvalidField:
     """The error for a payload, with its path in the body if it is known."""
     what = function.name if function.entity is None else f"{function.entity}.{function.name}"
     if isinstance(error, str):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from duetime.api.functions.registry import Function
+from duetime.api.functions.registry import Announced
 from duetime.channels.pull import Dropped
 from duetime.errors import InvalidField
 from duetime.limits import (
@@ -156,11 +156,11 @@ def _log(text: str) -> str:
     return whole[-ATTEMPT_LOG_BYTES_MAX:].decode(errors="ignore")
 
 
-def functions(hello: pb.Hello) -> Iterator[Function]:
+def functions(hello: pb.Hello) -> Iterator[Announced]:
     """The functions that a worker announces."""
     for each in hello.functions:
         place = each.WhichOneof("place")
-        yield Function(
+        yield Announced(
             each.name,
             each.queue if place == "queue" else None,
             each.entity if place == "entity" else None,

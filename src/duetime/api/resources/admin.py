@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from heapq import nsmallest
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime.api.codec.filters import check_names, filter_from, number_from
@@ -25,16 +25,9 @@ from duetime.protocol.intent import DEAD_LETTERED
 from duetime.protocol.reply import Refusal, Reply
 from duetime.refusals import error_of
 from duetime.wire import rates
-from duetime.wire.admin import (
-    Bulk,
-    Failure,
-    FilterIn,
-    Lane,
-    LanePatch,
-    ManyDeadLetters,
-    TierPatch,
-    TierSize,
-)
+from duetime.wire.dead_letter import Bulk, Failure, FilterIn, ManyDeadLetters
+from duetime.wire.lane import Lane, LanePatch, Lanes
+from duetime.wire.tier import TierPatch, TierSize
 
 _many = msgspec.json.Decoder(ManyDeadLetters)
 _tier = msgspec.json.Decoder(TierPatch)
@@ -45,13 +38,6 @@ _TOGETHER = 500
 _KINDS = ("callback", "task", "entity", "entities", "stream")
 
 Verb = Callable[[list[str]], Awaitable[list[object]]]
-
-
-class LanesOut(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Lanes that have intents, consumers or settings, or are paused; by name."""
-
-    lanes: list[Lane]
-    next_cursor: str | None = None
 
 
 class DeadLetterRoutes:
@@ -140,7 +126,7 @@ class Admin:
         page = await asyncio.to_thread(_behind, names, call.query.get("cursor", ""), limit + 1)
         lanes = [_lane_out(engine, name) for name in page[:limit]]
         more = page[limit - 1] if len(page) > limit else None
-        return Answer(encode(LanesOut(lanes=lanes, next_cursor=more)))
+        return Answer(encode(Lanes(lanes=lanes, next_cursor=more)))
 
     async def functions(self, call: Call) -> Answer:
         """The functions that workers announce."""

@@ -8,20 +8,24 @@ from typing import Final
 
 from duetime import errors as e
 from duetime.api.access.auth import Role
-from duetime.api.functions.registry import FunctionsOut
 from duetime.api.http.router import Parameter, Route
-from duetime.api.resources.admin import Admin, DeadLetterRoutes, LanesOut
-from duetime.api.resources.insight import HealthRoutes, InsightRoutes, SegmentsOut
+from duetime.api.resources.admin import Admin, DeadLetterRoutes
+from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.routes import BY_TAGS, LIST, PAGE, REQUEST_ID
-from duetime.insight.autoscale import Autoscale
-from duetime.insight.chronoscope import Chronoscope
-from duetime.insight.forecast import SLOTS_MAX, Timeline
-from duetime.insight.health import Health, Readiness
-from duetime.insight.predictions import Predictions
-from duetime.insight.replay import Life, Past
+from duetime.insight.forecast import SLOTS_MAX
 from duetime.limits import AUTOSCALE_TARGET_S_MAX
-from duetime.wire.admin import Bulk, Lane, LanePatch, ManyDeadLetters, TierPatch, TierSize
+from duetime.wire.autoscale import Autoscale
+from duetime.wire.chronoscope import Chronoscope
+from duetime.wire.dead_letter import Bulk, ManyDeadLetters
+from duetime.wire.function import FunctionList
+from duetime.wire.health import Health, Readiness
 from duetime.wire.intent import Nothing, Page
+from duetime.wire.lane import Lane, LanePatch, Lanes
+from duetime.wire.log import LogSegments
+from duetime.wire.predictions import Predictions
+from duetime.wire.replay import Life, Past
+from duetime.wire.tier import TierPatch, TierSize
+from duetime.wire.timeline import Timeline
 
 _LANES: Final = (
     *PAGE,
@@ -84,7 +88,7 @@ def admin_routes(admin: Admin, insights: InsightRoutes) -> list[Route]:
         read(
             path="/v1/admin/lanes", handler=admin.lanes, name="listLanes",
             summary="Figures and limits of the lanes, by name", parameters=_LANES,
-            answers={200: LanesOut}, errors=(e.BadQuery, e.NotReady),
+            answers={200: Lanes}, errors=(e.BadQuery, e.NotReady),
         ),
         lane(
             path="/v1/admin/lanes/{lane:path}", handler=admin.set_lane, name="setLane",
@@ -152,7 +156,7 @@ def _insight_routes(insights: InsightRoutes, read: Callable[..., Route]) -> list
         ),
         read(
             path="/v1/admin/log/segments", handler=insights.segments, name="listSegments",
-            summary="The files of the log", answers={200: SegmentsOut}, errors=(e.BadQuery, e.NotReady),
+            summary="The files of the log", answers={200: LogSegments}, errors=(e.BadQuery, e.NotReady),
         ),
     ]  # fmt: skip
 
@@ -166,7 +170,7 @@ def _functions(admin: Admin) -> Route:
         name="listFunctions",
         summary="The functions of the workers with their parameters",
         tag="Operation",
-        answers={200: FunctionsOut},
+        answers={200: FunctionList},
         errors=(e.BadQuery, e.NotReady),
     )
 

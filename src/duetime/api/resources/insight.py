@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from duetime.api.access.auth import Gate, Role
 from duetime.api.codec.filters import check_names, number_from, time_from
 from duetime.api.http.endpoint import Call
@@ -18,17 +16,11 @@ from duetime.insight.forecast import SLOTS_MAX, timeline
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
 from duetime.insight.predictions import predictions
-from duetime.insight.replay import Replay, SegmentScope
+from duetime.insight.replay import Replay
 from duetime.limits import AUTOSCALE_TARGET_S, AUTOSCALE_TARGET_S_MAX, HOUR_MS, LANE_CHARS_MAX
+from duetime.wire.log import LogSegments
 
 SLOTS_DEFAULT = 60
-
-
-class SegmentsOut(Struct, frozen=True, rename="camel"):
-    """The files of the log, oldest first."""
-
-    segments: list[SegmentScope]
-    bytes: int
 
 
 def lane_named(queue: str) -> str:
@@ -129,7 +121,8 @@ class InsightRoutes:
     async def segments(self, call: Call) -> Answer:
         check_names(call.query, ())
         segments = await Replay(self._service.running, self._service.library).segments()
-        return Answer(encode(SegmentsOut(segments, sum(segment.bytes for segment in segments))))
+        bytes = sum(segment.bytes for segment in segments)
+        return Answer(encode(LogSegments(segments=segments, bytes=bytes)))
 
     async def metrics(self, call: Call) -> Answer:
         media_type, body = self._metrics.expose(call.header(b"accept") or "")

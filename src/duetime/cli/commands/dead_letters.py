@@ -13,7 +13,7 @@ from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.client.http.requests import Filter
 from duetime.errors import DuetimeError, Refused
-from duetime.wire.admin import Bulk
+from duetime.wire.dead_letter import Bulk
 
 app = typer.Typer(help="List, revive and purge dead letters.", no_args_is_help=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.cli.args import server
 from duetime.cli.ui import output
-from duetime.client.http.chronoscope_models import FunctionList
+from duetime.wire.function import FunctionList
 
 
 @server.asks

@@ -10,8 +10,8 @@ import typer
 from duetime.cli.args import server
 from duetime.cli.commands import chronoscope
 from duetime.cli.ui import output, render
-from duetime.client.http.chronoscope_models import Health
 from duetime.json_types import Json
+from duetime.wire.health import Health
 
 COLOURS = {"UP": "bold green", "DEGRADED": "bold yellow", "DOWN": "bold red"}
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from duetime.cli.args import server
+from duetime.cli.args import server, time_args
 from duetime.cli.ui import output
-from duetime.client.http.prediction_models import Autoscale, Gain, ModelForecast, Predictions
+from duetime.wire.autoscale import Autoscale
+from duetime.wire.predictions import Gain, ModelForecast, Predictions
 
 
 @server.asks
@@ -67,8 +68,9 @@ def model(found: ModelForecast) -> str:
     words = f"The model is {found.state}"
     if found.version is not None and found.model_error is not None and found.sketch_error is not None:
         words += (
-            f" (version {found.version}, from {found.rows:,} intents, {found.trained_at}): off by"
-            f" {found.model_error:.0%}, the sketch by {found.sketch_error:.0%}"
+            f" (version {found.version}, from {found.rows:,} intents,"
+            f" {time_args.shown(found.trained_at)}): off by {found.model_error:.0%},"
+            f" the sketch by {found.sketch_error:.0%}"
         )
     return f"{words}{'; ' + found.detail if found.detail else ''}."
 

@@ -12,8 +12,8 @@ from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.client.http.request_types import LaneChanges
 from duetime.json_types import Json
-from duetime.wire.admin import Lane
 from duetime.wire.intent import PRIORITIES
+from duetime.wire.lane import Lane
 
 app = typer.Typer(help="List queues; limit, order, pause and resume them.", no_args_is_help=True)
 

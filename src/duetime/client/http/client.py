@@ -11,7 +11,7 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import aclosing
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec.structs import replace
@@ -21,9 +21,6 @@ from duetime.client.app.call import Call, check_process
 from duetime.client.app.payload import encode
 from duetime.client.app.stream import Stream
 from duetime.client.app.times import Moment
-from duetime.client.http import chronoscope_models
-from duetime.client.http import prediction_models as forecast
-from duetime.client.http.chronoscope_models import FunctionList, Health, Segment
 from duetime.client.http.dead_letters import DeadLetters
 from duetime.client.http.groups import ServerGroups
 from duetime.client.http.request_types import Changes, LaneChanges, NewIntent, Revival
@@ -33,11 +30,20 @@ from duetime.client.http.sse import Event
 from duetime.client.http.transport import Request, Transport
 from duetime.errors import BadQuery, Closed, InvalidField
 from duetime.json_types import Json
-from duetime.wire.admin import Lane
+from duetime.wire.autoscale import Autoscale
+from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.event import Transition
+from duetime.wire.function import FunctionList
+from duetime.wire.health import Health
 from duetime.wire.history import History, Parent, Why
 from duetime.wire.intent import Batch, Intent, Page
+from duetime.wire.lane import Lane
+from duetime.wire.log import LogSegment, LogSegments
+from duetime.wire.predictions import Predictions
 from duetime.wire.progress import Logs
+from duetime.wire.replay import Life, Past
+from duetime.wire.tier import TierSize
+from duetime.wire.timeline import Timeline
 
 T = TypeVar("T")
 PAGE_MAX = 500
@@ -181,32 +187,30 @@ class Client:
         """The metrics, as Prometheus text."""
         return self.call(self._metrics())
 
-    def chronoscope(self) -> Call[chronoscope_models.Chronoscope]:
+    def chronoscope(self) -> Call[Chronoscope]:
         """Engine internals: tiers, permits, lateness, log and store."""
-        return self.ask(Request("GET", "/v1/admin/chronoscope"), chronoscope_models.Chronoscope)
+        return self.ask(Request("GET", "/v1/admin/chronoscope"), Chronoscope)
 
     def timeline(
         self, *, since: Moment | None = None, until: Moment | None = None, slots: int | None = None
-    ) -> Call[chronoscope_models.Timeline]:
+    ) -> Call[Timeline]:
         """The upcoming intents by time slot, and whether they will be on time."""
         pairs = query({}, since=since, until=until, slots=slots)
-        return self.ask(Request("GET", "/v1/admin/timeline", pairs), chronoscope_models.Timeline)
+        return self.ask(Request("GET", "/v1/admin/timeline", pairs), Timeline)
 
-    def predictions(self) -> Call[forecast.Predictions]:
+    def predictions(self) -> Call[Predictions]:
         """The durations of functions, and the gain of ordering by them."""
-        return self.ask(Request("GET", "/v1/admin/predictions"), forecast.Predictions)
+        return self.ask(Request("GET", "/v1/admin/predictions"), Predictions)
 
-    def autoscale(
-        self, queue: str | None = None, *, target_seconds: int | None = None
-    ) -> Call[forecast.Autoscale]:
+    def autoscale(self, queue: str | None = None, *, target_seconds: int | None = None) -> Call[Autoscale]:
         """The number of workers that each queue, or one queue, needs to finish its backlog within a time."""
         pairs = query({}, queue=queue, target_seconds=target_seconds)
-        return self.ask(Request("GET", "/v1/admin/autoscale", pairs), forecast.Autoscale)
+        return self.ask(Request("GET", "/v1/admin/autoscale", pairs), Autoscale)
 
-    def resize(self, tier: str, concurrency: int) -> Call[Json]:
+    def resize(self, tier: str, concurrency: int) -> Call[TierSize]:
         """Change the number of permits of a tier immediately."""
         request = Request("PATCH", path("admin", "tiers", tier), body=body({"concurrency": concurrency}))
-        return self.ask(request, Json)
+        return self.ask(request, TierSize)
 
     def lanes(self, *, entities: bool = True) -> Call[Sequence[Lane]]:
         """The lanes with intents, consumers or settings. `entities`: include those of single entities."""
@@ -217,22 +221,28 @@ class Client:
         request = Request("PATCH", path("admin", "lanes", lane), body=body(changes))
         return self.ask(request, Lane)
 
-    def pause(self, lane: str) -> Call[Json]:
+    def pause(self, lane: str) -> Call[None]:
         """Pause deliveries from a lane, such as `task:default`."""
-        return self.ask(Request("POST", path("admin", "lanes", lane, "pause")), Json)
+        return self.call(self._do(Request("POST", path("admin", "lanes", lane, "pause"))))
 
-    def resume(self, lane: str) -> Call[Json]:
+    def resume(self, lane: str) -> Call[None]:
         """Resume deliveries from a lane."""
-        return self.ask(Request("POST", path("admin", "lanes", lane, "resume")), Json)
+        return self.call(self._do(Request("POST", path("admin", "lanes", lane, "resume"))))
 
-    def segments(self) -> Call[Sequence[Segment]]:
-        """The segments of the log, oldest first."""
-        return self.call(self._listed("/v1/admin/log/segments", "segments", Segment))
+    def segments(self) -> Call[Sequence[LogSegment]]:
+        """The files of the log, oldest first."""
+        return self.call(self._segments())
 
-    def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[Json]:
-        """The history of an intent, or the state of the system, at a point in time."""
+    @overload
+    def replay(self, id: str, *, at: Moment | None = None) -> Call[Life]: ...
+
+    @overload
+    def replay(self, id: None = None, *, at: Moment | None = None) -> Call[Past]: ...
+
+    def replay(self, id: str | None = None, *, at: Moment | None = None) -> Call[Any]:
+        """The history of an intent, or the state of the whole engine, at a point in time."""
         pairs = query({}, intent_id=id, at=at)
-        return self.ask(Request("GET", "/v1/admin/replay", pairs), Json)
+        return self.ask(Request("GET", "/v1/admin/replay", pairs), Past if id is None else Life)
 
     def events(
         self,
@@ -271,6 +281,9 @@ class Client:
     async def _ask(self, request: Request, kind: type[T]) -> T:
         return self.read(await self._transport.send(request), kind)
 
+    async def _do(self, request: Request) -> None:
+        await self._transport.send(request)
+
     async def _metrics(self) -> str:
         request = Request("GET", "/metrics", accept="text/plain")
         return (await self._transport.send(request)).decode()
@@ -283,9 +296,9 @@ class Client:
         """All pages of the lanes."""
         return lanes_of(self._transport, entities=entities)
 
-    async def _listed(self, where: str, name: str, kind: type[T]) -> Sequence[T]:
-        answer = await self._ask(Request("GET", where), Json)
-        return [msgspec.convert(each, kind) for each in answer[name]]
+    async def _segments(self) -> Sequence[LogSegment]:
+        found: LogSegments = await self._ask(Request("GET", "/v1/admin/log/segments"), LogSegments)
+        return found.segments
 
     async def page(
         self, where: str, pairs: Sequence[tuple[str, str]], limit: int, cursor: str | None

@@ -6,26 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from duetime.client.app.call import Call
 from duetime.client.http.requests import body, moment_text, path, revision, written
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
 from duetime.wire.intent import Intent
 from duetime.wire.names import camel
-from duetime.wire.schedule import Schedule
+from duetime.wire.schedule import NextTicks, Schedule, Schedules
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
-
-
-class _All(Struct):
-    schedules: list[Schedule]
-
-
-class _Next(Struct):
-    times: list[datetime]
 
 
 class ServerSchedules:
@@ -80,10 +70,10 @@ class ServerSchedules:
         return self._client.ask(Request("DELETE", path("schedules", id)), Schedule)
 
     async def _list(self) -> Sequence[Schedule]:
-        found: _All = await self._client.ask(Request("GET", "/v1/schedules"), _All)
+        found: Schedules = await self._client.ask(Request("GET", "/v1/schedules"), Schedules)
         return found.schedules
 
     async def _next(self, id: str, count: int) -> Sequence[datetime]:
         request = Request("GET", path("schedules", id, "next"), [("count", str(count))])
-        found: _Next = await self._client.ask(request, _Next)
+        found: NextTicks = await self._client.ask(request, NextTicks)
         return found.times

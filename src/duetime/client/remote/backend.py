@@ -30,10 +30,11 @@ from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel, Terms, Tier
 from duetime.protocol.view import LaneView, Overview, TierView
 from duetime.refusals import Submitted
-from duetime.wire.admin import Lane
+from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, History, Parent, Parents, Why
 from duetime.wire.intent import Intent, Page
+from duetime.wire.lane import Lane
 from duetime.wire.progress import Logs
 from duetime.wire.views import Ended
 
@@ -189,7 +190,7 @@ class RemoteBackend(RemoteSchedules):
 
     async def overview(self) -> Overview:
         answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))
-        return overview_of(self._transport.read(answer, Json))
+        return overview_of(self._transport.read(answer, Chronoscope))
 
     async def lanes(self) -> list[LaneView]:
         found = [msgspec.convert(each, Lane) async for each in lanes_of(self._transport)]
@@ -252,28 +253,26 @@ class RemoteBackend(RemoteSchedules):
                 _logger.exception("An observer failed.")
 
 
-def overview_of(shown: Json) -> Overview:
+def overview_of(shown: Chronoscope) -> Overview:
     """The chronoscope of a server as an App's overview. Figures that a server does not send are 0."""
-    tiers = []
-    for tier in shown["tiers"]:
-        permits = tier["permits"]
-        used = permits["max"] - permits["available"]
-        tiers.append(TierView(tier["tier"], permits["max"], used, permits["lent"], tier.get("borrows", 0)))
     return Overview(
-        at_ms=_moment(shown, "at"),
-        records=shown.get("records", 0),
-        epoch=shown.get("epoch", 0),
-        counts=shown["counts"],
-        tiers=tuple(tiers),
-        lanes=len(shown.get("lanes", ())) + shown.get("moreLanes", 0),
-        entities=shown.get("entities", 0),
-        cohorts=shown.get("cohorts", 0),
-        stale_outcomes=shown.get("staleOutcomes", 0),
-        next_ms=_moment(shown, "next") or None,
+        at_ms=moment_ms(shown.at),
+        records=0,
+        epoch=shown.epoch,
+        counts=shown.counts,
+        tiers=tuple(
+            TierView(
+                tier.tier,
+                tier.permits.max,
+                tier.permits.max - tier.permits.available,
+                tier.permits.lent,
+                tier.borrows,
+            )
+            for tier in shown.tiers
+        ),
+        lanes=len(shown.lanes) + shown.more_lanes,
+        entities=shown.entities,
+        cohorts=shown.cohorts,
+        stale_outcomes=0,
+        next_ms=None if shown.next_wake_at is None else moment_ms(shown.next_wake_at),
     )
-
-
-def _moment(shown: Json, name: str) -> int:
-    """A time that is given as text or in milliseconds."""
-    text = shown.get(name)
-    return moment_ms(text) if isinstance(text, str) else shown.get(f"{name}Ms") or 0

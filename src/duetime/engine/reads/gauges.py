@@ -16,6 +16,7 @@ from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import DiskLog
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
+from duetime.wire.chronoscope import LaneGauge, LogGauge, PermitsGauge, StoreGauge
 
 # Lanes listed one by one: those with the most work. The rest is summed up.
 LANES_MAX = 100
@@ -23,50 +24,7 @@ LANES_MAX = 100
 _OUT_MAX = 20_000
 
 
-class LogGauge(Struct, rename="camel"):
-    """The log: where it begins and ends, and the size of its parts."""
-
-    start: int
-    tail: int
-    bytes: int
-    segments: int
-    synced: int
-    free_bytes: int | None
-    """None if there is no disk."""
-
-
-class StoreGauge(Struct, rename="camel"):
-    """The store: how far it is behind the log, and what is in memory."""
-
-    checkpoint_position: int
-    checkpoint_lag_bytes: int
-    checkpoints: int
-    unwritten: int
-    hot: int
-    cold: int
-
-
-class LaneGauge(Struct, rename="camel"):
-    """One lane; all entities count as one."""
-
-    name: str
-    ready: int
-    running: int
-    pushed: bool
-    paused: bool
-    consumers: int
-
-
-class PermitsGauge(Struct, rename="camel"):
-    """A tier's permits: free, total, borrowed from others, lent to others."""
-
-    available: int
-    max: int
-    borrowed: int
-    lent: int
-
-
-class TierGauge(Struct, rename="camel"):
+class TierGauge(Struct):
     """One tier."""
 
     tier: str
@@ -84,7 +42,7 @@ class TierGauge(Struct, rename="camel"):
     """Whether new work is refused because the lateness bound cannot be kept."""
 
 
-class Gauges(Struct, rename="camel"):
+class Gauges(Struct):
     """Everything at once."""
 
     at_ms: int
@@ -202,7 +160,10 @@ def tiers(engine: Engine) -> list[TierGauge]:
                 running=counts[DISPATCHING],
                 used=permits.used,
                 permits=PermitsGauge(
-                    max(0, permits.max - permits.used), permits.max, borrowed[number], permits.lent
+                    available=max(0, permits.max - permits.used),
+                    max=permits.max,
+                    borrowed=borrowed[number],
+                    lent=permits.lent,
                 ),
                 borrows=permits.borrows,
                 behind_ms=late_ms,
@@ -241,17 +202,31 @@ def _lanes(state: State) -> tuple[list[LaneGauge], int]:
     shown = nlargest(LANES_MAX, queues.values(), key=_weight) if len(queues) > LANES_MAX else queues.values()
     lanes = [
         LaneGauge(
-            lane.name, _ready(lane), lane.running, lane.pushed, lane.paused, len(lane.turns)
+            name=lane.name,
+            ready=_ready(lane),
+            running=lane.running,
+            pushed=lane.pushed,
+            paused=lane.paused,
+            consumers=len(lane.turns),
         )
         for lane in shown
-    ]  # fmt: skip
+    ]
     if state.entities:
         every = queues.values()
         ready = max(0, counts[DUE] - sum(map(_ready, every)))
         running = max(0, counts[DISPATCHING] - sum(lane.running for lane in every))
         pushed = "entity" in state.settings.pushed
         consumers = 0 if pushed else sum(map(_asks_for_entities, state.consumers.values()))
-        lanes.append(LaneGauge("entity:", ready, running, pushed, paused=False, consumers=consumers))
+        lanes.append(
+            LaneGauge(
+                name="entity:",
+                ready=ready,
+                running=running,
+                pushed=pushed,
+                paused=False,
+                consumers=consumers,
+            )
+        )
     return lanes, len(queues) - len(shown)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duetime.api.functions.registry import Function, Functions, checked
+from duetime.api.functions.registry import Announced, Functions, checked
 from duetime.errors import InvalidField
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX
 from duetime.protocol.terms import Entity, Stream, Task
@@ -14,8 +14,8 @@ NUMBER = '{"type":"array","prefixItems":[{"type":"array","prefixItems":[{"type":
 TEXT = NUMBER.replace("integer", "string")
 
 
-def function(schema: str = NUMBER, name: str = "f", entity: str | None = None) -> Function:
-    (made,) = checked([Function(name, None if entity else "default", entity, "(a)", schema)])
+def function(schema: str = NUMBER, name: str = "f", entity: str | None = None) -> Announced:
+    (made,) = checked([Announced(name, None if entity else "default", entity, "(a)", schema)])
     return made
 
 

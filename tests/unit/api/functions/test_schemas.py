@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duetime.api.functions import schemas
-from duetime.api.functions.registry import Function, Functions, checked
+from duetime.api.functions.registry import Announced, Functions, checked
 from duetime.api.functions.schemas import Rule, Unusable
 from duetime.errors import InvalidField
 from duetime.limits import SCHEMA_COST_MAX, SCHEMA_COST_TOLD_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX
@@ -74,7 +74,7 @@ FOREIGN = [
 @pytest.mark.parametrize("schema", FOREIGN)
 def test_a_reference_to_another_document_is_refused_and_never_fetched(schema, listener):
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
-    function = Function("f", "default", None, "()", json.dumps(schema(url)))
+    function = Announced("f", "default", None, "()", json.dumps(schema(url)))
     with pytest.raises(InvalidField, match="schema"):
         checked([function])
     with pytest.raises(BlockingIOError):
@@ -120,7 +120,7 @@ def test_a_schema_that_doubles_with_every_level_is_not_used():
 
 def test_a_function_with_such_a_schema_is_not_checked():
     book = Functions()
-    book.join("w", checked([Function("f", "default", None, "()", json.dumps(doubling(30)))]))
+    book.join("w", checked([Announced("f", "default", None, "()", json.dumps(doubling(30)))]))
     book.check(Task("f"), b"[[1]]")
 
 
@@ -184,7 +184,7 @@ def test_a_large_payload_is_refused_without_the_place():
     assert getattr(wrong(found, [1, -1]), "instance_path") == [1]  # noqa: B009 - of an object of either kind
     book = Functions()
     text = json.dumps({"type": "array", "items": {"enum": list(range(50))}})
-    book.join("w", checked([Function("f", "default", None, "()", text)]))
+    book.join("w", checked([Announced("f", "default", None, "()", text)]))
     with pytest.raises(InvalidField, match="does not match"):
         book.check(Task("f"), json.dumps(many).encode())
 
@@ -204,7 +204,7 @@ def test_patterns_are_matched_in_linear_time(pattern):
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "(a{1,100}){1,100}{1,100}"])
 def test_patterns_that_cannot_be_are_not_used(pattern):
-    (function,) = checked([Function("f", "default", None, "()", json.dumps({"pattern": pattern}))])
+    (function,) = checked([Announced("f", "default", None, "()", json.dumps({"pattern": pattern}))])
     assert function.rule is None
 
 

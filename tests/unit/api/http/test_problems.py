@@ -7,8 +7,8 @@ import pytest
 
 from duetime import errors
 from duetime.api.http import problems
-from duetime.wire.admin import LanePatch
 from duetime.wire.intent import NewIntent, PatchIntent
+from duetime.wire.lane import LanePatch
 
 
 def refused(kind, body: bytes) -> errors.DuetimeError:

@@ -29,8 +29,8 @@ from duetime.protocol.view import view_of
 from duetime.timefmt import moment_of
 from duetime.wire import claims, views
 from duetime.wire import intent as wire
-from duetime.wire.admin import LanePatch
 from duetime.wire.intent import NewIntent, PatchIntent, ReviveIntent
+from duetime.wire.lane import LanePatch
 
 NOW_MS = 1_900_000_000_000
 TARGETS: list[Target] = [
