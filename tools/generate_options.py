@@ -34,7 +34,7 @@ _APP_TYPES = {
     "unique": "Unique",
     "slo": "Delay",
     "after": "Iterable[Handle[Any] | str]",
-    "limits": "Iterable[Limit | Mapping[str, Any]]",
+    "limits": "Iterable[Limit | Mapping[str, object]]",
 }
 
 
@@ -124,12 +124,12 @@ def http_requests() -> str:
         "from __future__ import annotations",
         "",
         "from collections.abc import Mapping, Sequence",
-        "from typing import Any, TypedDict",
+        "from typing import TypedDict",
         "",
         "from duetime.client.app.times import Moment",
         f"from duetime.wire.intent import {', '.join(parts)}",
         "",
-        "Fields = Mapping[str, Any]",
+        "Fields = Mapping[str, object]",
         '"""A part as a mapping, in the names of Python or of the API."""',
     ]
     for name, struct in (
@@ -223,7 +223,7 @@ def _kind(name: str, kind: types.Type, *, app: bool) -> str:
         types.FloatType: "float",
         types.BoolType: "bool",
     }
-    return simple.get(type(kind), "Any")
+    return simple.get(type(kind), "object")
 
 
 def _formatted(lines: list[str]) -> str:

@@ -12,9 +12,8 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -147,7 +146,7 @@ class ServerDemo(Board):
 
     # Receiving.
 
-    def answer(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> int:
+    def answer(self, kind: str, bodies: Iterable[Json]) -> int:
         """The response to a webhook. Each webhook is compared with what was submitted."""
         status = 200
         for body in bodies:

@@ -120,7 +120,7 @@ def cell(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def document(value: Mapping[str, Any], heading: str = "") -> None:
+def document(value: Json, heading: str = "") -> None:
     """Any JSON object: plain values as lines, lists of objects as tables, objects below their names."""
     plain = {words(name): cell(each) for name, each in value.items() if not _large(each)}
     if heading:

@@ -48,7 +48,7 @@ class OptionFields(TypedDict, total=False):
     """How long the result can be read after the end."""
     tags: Mapping[str, str] | None
     """Names and values to filter by."""
-    limits: Iterable[Limit | Mapping[str, Any]] | None
+    limits: Iterable[Limit | Mapping[str, object]] | None
     """Rate and concurrency limits that the intent is under."""
     fairness_key: str | None
     """Fairness key, such as the tenant: keys take turns in proportion to their weights."""
@@ -94,7 +94,7 @@ class OptionValues(Struct, frozen=True, kw_only=True):
     lease: Delay | None = None
     result_ttl: Delay | None = None
     tags: Mapping[str, str] | None = None
-    limits: Iterable[Limit | Mapping[str, Any]] | None = None
+    limits: Iterable[Limit | Mapping[str, object]] | None = None
     fairness_key: str | None = None
     fairness_weight: int | None = None
     shard_key: str | None = None
@@ -142,7 +142,7 @@ class Changes(TypedDict, total=False):
     """Names and values to filter by."""
     priority: int | str
     """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
-    payload: Any
+    payload: object
     """Payload: any JSON."""
 
 

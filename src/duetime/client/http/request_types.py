@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from duetime.client.app.times import Moment
 from duetime.wire.intent import (
@@ -17,7 +17,7 @@ from duetime.wire.intent import (
     UniqueKey,
 )
 
-Fields = Mapping[str, Any]
+Fields = Mapping[str, object]
 """A part as a mapping, in the names of Python or of the API."""
 
 
@@ -32,7 +32,7 @@ class NewIntent(TypedDict, total=False):
     """A message to one entity: its messages run one at a time, in order."""
     stream: StreamTarget | Fields
     """Subscribers of a stream: each intent goes to one of them."""
-    payload: Any
+    payload: object
     """Payload: any JSON."""
     precision_tier: str
     """Punctuality: ULTRA (10 ms), FAST (50), HIGH (100), STANDARD (500) or ECONOMY (1000)."""
@@ -105,7 +105,7 @@ class PlannedIntent(TypedDict, total=False):
     """A message to one entity: its messages run one at a time, in order."""
     stream: StreamTarget | Fields
     """Subscribers of a stream: each intent goes to one of them."""
-    payload: Any
+    payload: object
     """Payload: any JSON."""
     precision_tier: str
     """Punctuality: ULTRA (10 ms), FAST (50), HIGH (100), STANDARD (500) or ECONOMY (1000)."""
@@ -154,7 +154,7 @@ class Changes(TypedDict, total=False):
     """Names and values to filter by."""
     priority: int | str
     """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
-    payload: Any
+    payload: object
     """Payload: any JSON."""
 
 
@@ -169,7 +169,7 @@ class Revival(TypedDict, total=False):
     """A webhook."""
     redelivery: Redelivery | Fields
     """Retry policy: number of attempts and delays."""
-    payload: Any
+    payload: object
     """Payload: any JSON."""
 
 
