@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from duetime import limits, private
+from duetime import limits, private_files
 from duetime.channels.local.inline import InlineChannel
 from duetime.client.app.backend import Backend
 from duetime.client.execution.reports import Reports, words_of
@@ -156,7 +156,7 @@ def in_folder(folder: Path, config: Config) -> tuple[Log, Store]:
         segment_bytes_max=config.log.segment_bytes_max,
         history_bytes=config.log.history_bytes,
     )
-    private.tighten(folder, _OWN_FILES)
+    private_files.tighten(folder, _OWN_FILES)
     # The log creates and locks the folder; only then is the store opened and migrated.
     return log, SqliteStore(folder / STORE_FILE, at_load=True)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from duetime import trouble
+from duetime import os_errors
 from duetime.cli.ui import output
 from duetime.errors import Damaged, Denied, DiskFailed, DuetimeError, Held, NoSpace, TooNew, Unreachable
 
@@ -175,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.fail(error)
         return exit_code(error)
     except OSError as error:
-        told = trouble.of_system(error, "")
+        told = os_errors.of_system(error, "")
         output.fail(told)
         return exit_code(told)
     except SystemExit as stop:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from duetime import private
+from duetime import private_files
 
 # Errors of a file system or C library that cannot reserve space in advance.
 _CANNOT_RESERVE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
@@ -92,7 +92,7 @@ class RealDisk:
         self.make_directory(parent)
         # Another process may have created it in the meantime; that is as good.
         with contextlib.suppress(FileExistsError):
-            os.mkdir(path, private.FOLDER_MODE)
+            os.mkdir(path, private_files.FOLDER_MODE)
         self.sync_directory(parent)
         # The process that created the parent may not have synced its name. A parent that this user cannot
         # even read was created by somebody else.
@@ -103,7 +103,7 @@ class RealDisk:
         return sorted(os.listdir(directory))
 
     def open(self, path: str, *, create: bool = False) -> int:
-        return os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), private.FILE_MODE)
+        return os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), private_files.FILE_MODE)
 
     def open_to_read(self, path: str) -> int:
         return os.open(path, os.O_RDONLY)

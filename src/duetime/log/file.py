@@ -34,7 +34,7 @@ from duetime.log.identity import identify
 from duetime.log.log import Position
 from duetime.log.segment import SEGMENT_HEADER_BYTES, Segment, walk
 from duetime.log.synced_marker import SyncedMarker
-from duetime.trouble import FULL, SHORT, of_system
+from duetime.os_errors import FULL, SHORT, of_system
 
 # Logs that this process holds. A forked child has a copy of each object but holds none of the locks.
 _held: weakref.WeakSet[FileLog] = weakref.WeakSet()

@@ -24,7 +24,7 @@ from duetime.log.segment import (
     segment_name,
 )
 from duetime.log.tail import find_end
-from duetime.trouble import FULL, of_system
+from duetime.os_errors import FULL, of_system
 
 # When a file grows, each sync also writes its new length; growing in large steps makes that rare.
 ALLOCATE_BYTES: Final = 8 * 1024 * 1024

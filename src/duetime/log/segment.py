@@ -25,7 +25,7 @@ from duetime.errors import Damaged, TooNew
 from duetime.limits import FRAME_BYTES_MAX
 from duetime.log.disk import Disk
 from duetime.log.frame import ENVELOPE_BYTES, Frame, decode
-from duetime.trouble import SHORT, of_system
+from duetime.os_errors import SHORT, of_system
 
 SUFFIX: Final = ".seg"
 SUFFIX_UNFINISHED: Final = ".seg.tmp"

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from duetime.errors import Damaged, NotReady
+from duetime.os_errors import store_told
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import (
@@ -38,7 +39,6 @@ from duetime.protocol.intent import (
 )
 from duetime.store.sqlite import schema
 from duetime.store.store import forgotten
-from duetime.trouble import store_told
 
 # Rows examined for one answer: some tens of milliseconds of SQLite's time, none of the loop's.
 ROWS_MAX = 50_000

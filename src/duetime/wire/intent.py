@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime import limits
-from duetime.wire import forms
+from duetime.wire import patterns
 from duetime.wire.problem import Problem
 from duetime.wire.progress import Progress
 from duetime.wire.shapes import In, Moment, Out, Time
@@ -47,7 +47,7 @@ Id = Annotated[
     Meta(
         min_length=1,
         max_length=limits.ID_CHARS_MAX,
-        pattern=forms.ID,
+        pattern=patterns.ID,
         description="Intent id: 1 to 128 letters, digits or _ . : - (default: generated).",
     ),
 ]
@@ -56,7 +56,7 @@ KnownId = Annotated[
     Meta(
         min_length=1,
         max_length=limits.ID_CHARS_MAX,
-        pattern=forms.KNOWN_ID,
+        pattern=patterns.KNOWN_ID,
         description="The id of an existing intent. Intents of schedules have ids like schedule@time.",
     ),
 ]
@@ -67,7 +67,7 @@ Json = Annotated[Raw, Meta(description="Payload: any JSON.")]
 Rate = Annotated[
     str,
     Meta(
-        pattern=forms.RATE,
+        pattern=patterns.RATE,
         description="Maximum starts per period: 20/s, 100/m, 5/10s.",
         examples=["20/s"],
     ),
@@ -194,7 +194,7 @@ class TaskIn(TaskTarget, frozen=True, forbid_unknown_fields=True):
 class EntityTarget(Out, frozen=True):
     """A message to one entity: its messages run one at a time, in order."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX, pattern=forms.TYPE)]
+    type: Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX, pattern=patterns.TYPE)]
     id: Name
     message: Name
 
@@ -343,7 +343,7 @@ class NewIntent(PlannedIntent, frozen=True):
             Meta(
                 min_length=1,
                 max_length=limits.ID_CHARS_MAX,
-                pattern=forms.ID,
+                pattern=patterns.ID,
                 description="The group to join (the id of its callback). The id of a member must be GROUP.n.",
             ),
         ]

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from duetime import private
+from duetime import private_files
 from duetime.api.access.auth import Grant, Role
 from duetime.api.access.quotas import Quota
 from duetime.api.access.scopes import Scope
@@ -210,8 +210,8 @@ def read(folder: Path) -> list[Token]:
 @contextlib.contextmanager
 def _changing(folder: Path) -> Iterator[list[Token]]:
     """The current tokens, under a lock against other processes. The lock ends with the process."""
-    private.make_folder(folder)
-    descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE)
+    private_files.make_folder(folder)
+    descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private_files.FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield read(folder)
@@ -221,7 +221,7 @@ def _changing(folder: Path) -> Iterator[list[Token]]:
 
 def _write(folder: Path, tokens: list[Token]) -> None:
     part = folder / f".{FILE_NAME}.new"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, private.FILE_MODE)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, private_files.FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n")
         file.flush()

@@ -15,7 +15,7 @@ from duetime.errors import DuetimeError
 from duetime.json_types import Json
 from duetime.protocol.intent import Status
 from duetime.protocol.transitions import TRANSITIONS
-from duetime.wire.forms import FORMS
+from duetime.wire.patterns import FORMS
 from duetime.wire.problem import HintOut, Problem
 
 MEDIA_TYPE: Final = b"application/problem+json"

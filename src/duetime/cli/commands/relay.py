@@ -16,7 +16,7 @@ from duetime.client.http.address import url_of
 from duetime.contrib.outbox.rows import TABLE
 from duetime.contrib.relay import BATCH, POLL_S, Relay
 from duetime.errors import BadConfig
-from duetime.plain import log_to_stderr
+from duetime.safe_text import log_to_stderr
 
 
 def relay(

@@ -14,7 +14,7 @@ from duetime.cli.commands.receive import PORT as RECEIVER_PORT
 from duetime.cli.ui import output
 from duetime.errors import BadConfig
 from duetime.limits import HTTP_PORT, URL_DEFAULT
-from duetime.plain import log_to_stderr
+from duetime.safe_text import log_to_stderr
 
 if TYPE_CHECKING:
     from duetime.api.http.server import Listening

@@ -16,7 +16,7 @@ from duetime.cli.ui import bars, output, render
 from duetime.clock import SystemClock
 from duetime.duration_text import span
 from duetime.json_types import Json
-from duetime.plain import plain
+from duetime.safe_text import plain
 from duetime.timefmt import moment_of
 
 # The width if the output is not a terminal.

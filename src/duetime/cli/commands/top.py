@@ -24,7 +24,7 @@ from duetime.client.http.client import Client
 from duetime.clock import SystemClock
 from duetime.errors import Unavailable
 from duetime.json_types import Json
-from duetime.plain import plain
+from duetime.safe_text import plain
 from duetime.timefmt import moment_of
 
 _ENDED = ("ACKED", "DEAD_LETTERED", "EXPIRED", "CANCELED")

@@ -22,7 +22,7 @@ from duetime.client.execution.schemas import listed
 from duetime.client.http.address import token_of, url_of
 from duetime.client.worker import app_loader as targets
 from duetime.errors import BadConfig
-from duetime.plain import log_to_stderr
+from duetime.safe_text import log_to_stderr
 
 if TYPE_CHECKING:
     from duetime.client.worker.worker import Worker

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from duetime.errors import DuetimeError
-from duetime.plain import plain, plain_json
+from duetime.safe_text import plain, plain_json
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -19,10 +19,10 @@ from duetime.client.app.times import delay_ms
 from duetime.client.execution.processes import Ticker, tell
 from duetime.client.execution.reports import Reports, Running, Word, keep_logs
 from duetime.errors import InvalidField
-from duetime.plain import log_to_stderr
 from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
+from duetime.safe_text import log_to_stderr
 
 # Decides about an error: None for the delay of the retry policy, or an exception such as RetryAfter or
 # Reject.

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from duetime.client.app.control import Context, current_context
 from duetime.errors import Closed, InvalidField
 from duetime.limits import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
-from duetime.plain import LOG_FORMAT
 from duetime.protocol.effect import DeliveryKey
 from duetime.protocol.outcome import Settlement
+from duetime.safe_text import LOG_FORMAT
 
 if TYPE_CHECKING:
     from duetime.client.app.call import Call

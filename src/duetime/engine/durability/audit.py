@@ -25,10 +25,10 @@ from duetime.log.frame import Frame
 from duetime.log.identity import read_identity
 from duetime.log.inspect import Look
 from duetime.log.log import Position
+from duetime.os_errors import UNREADABLE, of_store, store_told, told
 from duetime.protocol import record as codec
 from duetime.protocol.record import Unreadable
 from duetime.store.sqlite.store import SqliteStore
-from duetime.trouble import UNREADABLE, of_store, store_told, told
 
 # Attempts on a folder whose engine trims its log in the meantime.
 _LOOKS = 5

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from duetime import private
+from duetime import private_files
 from duetime.engine.durability.audit import AuditReport, audit, copy_store
 from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
 from duetime.log import inspect
@@ -23,8 +23,8 @@ from duetime.log.identity import IDENTITY_NAME
 from duetime.log.inspect import SegmentInfo
 from duetime.log.segment import SEGMENT_HEADER_BYTES
 from duetime.log.synced_marker import MARK_NAME
+from duetime.os_errors import of_system
 from duetime.store.sqlite.store import SqliteStore
-from duetime.trouble import of_system
 
 # The maximum number of attempts when the log is trimmed in the meantime.
 _TRIES = 5
@@ -74,7 +74,7 @@ def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> 
 def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) -> Backup:
     for _ in range(_TRIES):
         shutil.rmtree(part, ignore_errors=True)
-        private.make_folder(part / log_folder.name)
+        private_files.make_folder(part / log_folder.name)
         for file in others:
             if file.exists():
                 shutil.copyfile(file, part / file.name)
@@ -155,7 +155,7 @@ def _sync(part: Path) -> None:
     """Sync every file and name, and make them readable for this user only."""
     for path in (*part.rglob("*"), part, part.parent):
         if path != part.parent:
-            path.chmod(private.FOLDER_MODE if path.is_dir() else private.FILE_MODE)
+            path.chmod(private_files.FOLDER_MODE if path.is_dir() else private_files.FILE_MODE)
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

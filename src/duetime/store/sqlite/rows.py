@@ -10,11 +10,11 @@ from zlib import crc32
 import msgspec
 
 from duetime.errors import Damaged
+from duetime.os_errors import store_told
 from duetime.protocol.intent import Intent
 from duetime.protocol.terms import Terms
 from duetime.store.sqlite import schema
 from duetime.store.store import HOT, Job, claim_of
-from duetime.trouble import store_told
 
 # Rows per statement. Each time a thread that talks to SQLite wants the interpreter's lock back from a busy
 # loop, it may wait some milliseconds, so statements are large. 15 columns x 2,000 is below SQLite's limit

@@ -7,9 +7,9 @@ import os
 import sqlite3
 from pathlib import Path
 
-from duetime import private
+from duetime import private_files
 from duetime.errors import TooNew
-from duetime.trouble import store_told
+from duetime.os_errors import store_told
 
 COLUMNS = (
     "seq", "id", "status", "tier", "lane", "wake_at_ms", "execute_at_ms", "created_at_ms",
@@ -77,7 +77,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         # SQLite would create it readable for others; its -wal and -shm get the permissions of this file.
         with contextlib.suppress(OSError):  # SQLite reports the error itself
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE_MODE))
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private_files.FILE_MODE))
         with store_told(path):
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")

@@ -24,6 +24,7 @@ import msgspec
 
 from duetime.errors import Damaged, Mixed
 from duetime.limits import CHECKPOINT_WRITE_BYTES, LARGE_PAYLOAD_BYTES
+from duetime.os_errors import UNREADABLE, of_store, store_told
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
 from duetime.store.archive import Archive
@@ -32,7 +33,6 @@ from duetime.store.sqlite import rows, schema
 from duetime.store.sqlite.purge import purge
 from duetime.store.sqlite.rows import Value
 from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot, pause, settled
-from duetime.trouble import UNREADABLE, of_store, store_told
 
 # Rows made before control returns to the loop: about a millisecond of work.
 _SLICE = 250

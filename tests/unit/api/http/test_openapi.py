@@ -23,8 +23,8 @@ from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.intents import Intents
 from duetime.api.resources.routes import event_routes, intent_routes
 from duetime.api.service import Service
-from duetime.wire.forms import FORMS
 from duetime.wire.intent import Intent, NewIntent, Nothing
+from duetime.wire.patterns import FORMS
 
 
 async def nothing(call: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from duetime.cli.ui import output
 from duetime.errors import DuetimeError
-from duetime.plain import plain
+from duetime.safe_text import plain
 
 EVIL = "\x1b[31mred\x1b]0;title\x07 \x9b2J \x7f \x00 \r\n \u202e\u2066\u2028 [blue]x[/]"
 

@@ -13,7 +13,7 @@ from duetime.client.app.app import App
 from duetime.client.worker import app_loader
 from duetime.contrib.django import outbox
 from duetime.contrib.relay import BATCH, POLL_S, Relay
-from duetime.plain import log_to_stderr
+from duetime.safe_text import log_to_stderr
 
 
 class Command(BaseCommand):

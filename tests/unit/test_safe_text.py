@@ -11,7 +11,7 @@ import unicodedata
 import msgspec
 import pytest
 
-from duetime.plain import LineFormatter, log_to_stderr, plain, plain_json
+from duetime.safe_text import LineFormatter, log_to_stderr, plain, plain_json
 
 C0 = [chr(code) for code in range(0x20) if chr(code) != "\t"]
 C1 = [chr(code) for code in range(0x7F, 0xA0)]

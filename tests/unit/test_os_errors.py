@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from duetime import errors, trouble
+from duetime import errors, os_errors
 from duetime.cli.main import EXIT_DAMAGED, EXIT_LATER, EXIT_UNUSABLE, exit_code
 
 SYSTEM = {
@@ -43,14 +43,14 @@ STORE = {
 
 @pytest.mark.parametrize("number", SYSTEM, ids=lambda number: errno.errorcode[number])
 def test_errors_of_the_system(number):
-    told = trouble.of_system(OSError(number, os.strerror(number)), "data")
+    told = os_errors.of_system(OSError(number, os.strerror(number)), "data")
     assert (type(told), exit_code(told)) == SYSTEM[number]
     assert told.message == f"data: {os.strerror(number)}."
     assert "backup" not in str(told)
 
 
 def test_the_file_is_named_where_it_is_known(tmp_path):
-    with pytest.raises(errors.Denied, match="nowhere/x: No such file") as caught, trouble.told(tmp_path):
+    with pytest.raises(errors.Denied, match="nowhere/x: No such file") as caught, os_errors.told(tmp_path):
         (tmp_path / "nowhere" / "x").read_bytes()
     assert "--data DIR" in caught.value.hint
 
@@ -59,18 +59,18 @@ def test_the_file_is_named_where_it_is_known(tmp_path):
 def test_errors_of_the_store(tmp_path, name):
     error = sqlite3.OperationalError("it says")
     error.sqlite_errorname = name
-    told = trouble.of_store(error, tmp_path / "store.db")
+    told = os_errors.of_store(error, tmp_path / "store.db")
     assert (type(told), exit_code(told)) == STORE[name]
     assert ("backup" in str(told)) == isinstance(told, errors.Damaged)
 
 
 def test_memory_and_text(tmp_path):
     path = tmp_path / "store.db"
-    with pytest.raises(errors.Exhausted), trouble.store_told(path):
+    with pytest.raises(errors.Exhausted), os_errors.store_told(path):
         raise MemoryError
-    with pytest.raises(errors.Damaged), trouble.store_told(path):
+    with pytest.raises(errors.Damaged), os_errors.store_told(path):
         raise UnicodeDecodeError("utf-8", b"", 0, 1, "bad")
-    with pytest.raises(sqlite3.ProgrammingError), trouble.store_told(path):
+    with pytest.raises(sqlite3.ProgrammingError), os_errors.store_told(path):
         raise sqlite3.ProgrammingError("ours")
 
 
@@ -82,10 +82,10 @@ def test_a_disk_without_room_is_named_where_sqlite_only_fails(tmp_path, monkeypa
     error = sqlite3.OperationalError("disk I/O error")
     for name in ("SQLITE_IOERR_SHMSIZE", "SQLITE_CANTOPEN"):
         error.sqlite_errorname = name
-        assert type(trouble.of_store(error, tmp_path / "store.db")) is errors.NoSpace
+        assert type(os_errors.of_store(error, tmp_path / "store.db")) is errors.NoSpace
     monkeypatch.undo()
     error.sqlite_errorname = "SQLITE_IOERR_WRITE"
-    assert type(trouble.of_store(error, tmp_path / "nowhere" / "store.db")) is errors.Denied
+    assert type(os_errors.of_store(error, tmp_path / "nowhere" / "store.db")) is errors.Denied
 
 
 def test_a_store_is_not_damaged_when_files_run_out(tmp_path):

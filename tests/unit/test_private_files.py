@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime import App, private, wiring
+from duetime import App, private_files, wiring
 from duetime.api.access import tokens
 from duetime.config import Config
 
@@ -70,7 +70,7 @@ def test_a_folder_with_other_things_stays_as_it_is(tmp_path):
     (tmp_path / "photos").mkdir(0o755)
     (tmp_path / "store.db-wal").write_bytes(b"")
     tmp_path.chmod(0o755)
-    private.tighten(tmp_path, OWN)
+    private_files.tighten(tmp_path, OWN)
     assert modes(tmp_path) == {".": "0o755", "photos": "0o755"}
 
 
@@ -80,6 +80,6 @@ def test_links_are_not_followed_and_what_is_not_there_is_no_error(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir(0o700)
     (folder / "log").symlink_to(outside)
-    private.tighten(folder, OWN)
+    private_files.tighten(folder, OWN)
     assert stat.S_IMODE(outside.stat().st_mode) == 0o755
-    private.tighten(tmp_path / "nothing", OWN)
+    private_files.tighten(tmp_path / "nothing", OWN)
