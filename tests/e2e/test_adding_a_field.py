@@ -87,7 +87,7 @@ def test_a_field_that_is_declared_appears_at_every_door(tmp_path):
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, tmp_path / name)
     intent = tmp_path / "src/duetime/wire/intent.py"
-    _insert(intent, "# Parts, sent and shown.", DECLARATION, before=True)
+    _insert(intent, "class Callback(Out", DECLARATION + "\n\n", before=True)
     _insert(intent, "    shard_key: ShardKey | None = None\n", SENT)
     _insert(intent, "    shard_key: ShardKey | None = None\n\n\nclass Planned(", SHOWN, after_line=True)
     _insert(tmp_path / "src/duetime/protocol/terms.py", "    result_ttl_ms: int = 0\n", STORED)
