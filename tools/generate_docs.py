@@ -17,11 +17,11 @@ from duetime.cli.commands.config import shown
 from duetime.protocol.intent import FINAL, Status
 from duetime.protocol.transitions import TRANSITIONS
 from duetime.v1.intents_pb2 import NewIntent as NewIntentMessage
+from duetime.wire.declarations import description, fields_of
 from duetime.wire.intent import Intent, NewIntent, PatchIntent, PlannedIntent, ReviveIntent
 from duetime.wire.names import short
 from tools import dashboard, server_pages
 from tools.generate_options import GIVEN
-from tools.generate_proto import type_fields
 from tools.page import page, row
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
@@ -154,7 +154,7 @@ def fields_page() -> str:
     for option in (*options.NEW, *options.CALLBACK):
         by_field.setdefault(option.field, []).append(f"`{option.flags[0]}`")
     messages = {field.name for field in NewIntentMessage.DESCRIPTOR.fields}
-    for field in type_fields(NewIntent):
+    for field in fields_of(NewIntent):
         name = field.name
         python = "the call" if name in GIVEN else f"`{short(name)}`"
         command = "`TARGET`" if name in ("task", "entity", "stream") else ", ".join(by_field[name])
@@ -166,7 +166,7 @@ def fields_page() -> str:
                 f"`{name if name in messages else f'{name}_ms'}`",
                 python,
                 command,
-                options.description(field.type),
+                description(field.type),
                 ", ".join(kind for kind, struct in kinds if name in struct.__struct_fields__),
             )
         )

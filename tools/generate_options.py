@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec.inspect as types
-from msgspec import NODEFAULT, Struct
+from msgspec import Struct
 
-from duetime.cli.args.options import description
 from duetime.wire import intent as wire
 from duetime.wire import lane, schedule
+from duetime.wire.declarations import description, fields_of, removable
 from duetime.wire.names import short
 from duetime.wire.terms import OWN_SENT
 
@@ -88,10 +88,7 @@ def app_options() -> str:
     lines += _typed_dict(
         "Changes",
         "Changes of a waiting intent. Omitted fields stay; `deadline=None` removes the deadline.",
-        [
-            (short(name), f"{kind} | None" if name in removable(wire.PatchIntent) else kind, help)
-            for name, kind, help in _fields(wire.PatchIntent, app=True)
-        ],
+        [(short(name), kind, help) for name, kind, help in _fields(wire.PatchIntent, app=True)],
     )
     lines += _typed_dict(
         "RuleFields",
@@ -133,21 +130,17 @@ def http_requests() -> str:
         '"""A part as a mapping, in the names of Python or of the API."""',
     ]
     for name, struct in (
-        ("NewIntent", wire.NewIntent),
         ("PlannedIntent", wire.PlannedIntent),
+        ("NewIntent", wire.NewIntent),
         ("Changes", wire.PatchIntent),
         ("Revival", wire.ReviveIntent),
         ("NewRule", schedule.NewSchedule),
         ("LaneChanges", lane.LanePatch),
     ):
-        fields = [
-            (field, kind, help) for field, kind, help in _fields(struct, app=False) if field != "intent"
-        ]
-        fields = [
-            (field, f"{kind} | None" if field in removable(struct) else kind, help)
-            for field, kind, help in fields
-        ]
-        lines += _typed_dict(name, (struct.__doc__ or "").strip(), fields)
+        base = "PlannedIntent" if struct is wire.NewIntent else "TypedDict"
+        known = wire.PlannedIntent.__struct_fields__ if struct is wire.NewIntent else ("intent",)
+        fields = [each for each in _fields(struct, app=False) if each[0] not in known]
+        lines += _typed_dict(name, (struct.__doc__ or "").strip(), fields, base)
     return _formatted(lines)
 
 
@@ -164,40 +157,19 @@ def _options() -> Iterator[tuple[str, str, str]]:
         yield name, kind, help
 
 
-def _typed_dict(name: str, doc: str, fields: list[tuple[str, str, str]]) -> list[str]:
-    lines = ["", "", f"class {name}(TypedDict, total=False):", f'    """{doc}"""', ""]
+def _typed_dict(
+    name: str, doc: str, fields: list[tuple[str, str, str]], base: str = "TypedDict"
+) -> list[str]:
+    lines = ["", "", f"class {name}({base}, total=False):", f'    """{doc}"""', ""]
     for field, kind, help in fields:
         lines += [f"    {field}: {kind}", f'    """{help}"""']
     return lines
 
 
 def _fields(struct: type[Struct], *, app: bool) -> Iterator[tuple[str, str, str]]:
-    info = types.type_info(struct)
-    assert isinstance(info, types.StructType)
-    for field in info.fields:
-        kind = _APP_TYPES.get(field.name) if app else None
-        yield field.name, kind or _kind(field.name, field.type, app=app), description(field.type)
-
-
-def removable(struct: type[Struct]) -> set[str]:
-    """The fields that null removes, where an omitted field stays."""
-    info = types.type_info(struct)
-    assert isinstance(info, types.StructType)
-    # A default of UNSET is shown as no default of a field that is not required.
-    unset = [field for field in info.fields if not field.required and _no_default(field)]
-    return {field.name for field in unset if types.NoneType in _parts(field.type)}
-
-
-def _no_default(field: types.Field) -> bool:
-    return field.default is NODEFAULT and field.default_factory is NODEFAULT
-
-
-def _parts(kind: types.Type) -> set[type]:
-    if isinstance(kind, types.Metadata):
-        return _parts(kind.type)
-    if isinstance(kind, types.UnionType):
-        return {part for each in kind.types for part in _parts(each)}
-    return {type(kind)}
+    for field in fields_of(struct):
+        kind = (_APP_TYPES.get(field.name) if app else None) or _kind(field.name, field.type, app=app)
+        yield field.name, f"{kind} | None" if removable(field) else kind, description(field.type)
 
 
 def _kind(name: str, kind: types.Type, *, app: bool) -> str:

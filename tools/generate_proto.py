@@ -14,8 +14,8 @@ import msgspec.inspect as types
 from grpc_tools import protoc
 from msgspec import Struct
 
-from duetime.cli.args.options import description
 from duetime.wire import intent as wire
+from duetime.wire.declarations import description, fields_of, parts
 
 ROOT = Path(__file__).parents[1]
 PROTO = ROOT / "proto"
@@ -43,28 +43,13 @@ def complete(text: str) -> str:
         body = found[1]
         known = {each.removesuffix("_ms") for each in re.findall(r"(\w+) = \d+;", body)}
         number = max(map(int, re.findall(r" = (\d+);", body)))
-        for field in type_fields(struct):
+        for field in fields_of(struct):
             if field.name.removesuffix("_ms") not in known:
                 number += 1
-                kind = _SCALARS[type(_bare(field.type))]
+                kind = next(_SCALARS[type(part)] for part in parts(field.type) if type(part) in _SCALARS)
                 body += f"  optional {kind} {field.name} = {number};  // {description(field.type)}\n"
         text = text.replace(found[1], body, 1)
     return text
-
-
-def type_fields(struct: type[Struct]) -> tuple[types.Field, ...]:
-    """The fields of a Struct with their types and descriptions."""
-    info = types.type_info(struct)
-    assert isinstance(info, types.StructType)
-    return info.fields
-
-
-def _bare(kind: types.Type) -> types.Type:
-    if isinstance(kind, types.Metadata):
-        return _bare(kind.type)
-    if isinstance(kind, types.UnionType):
-        return _bare(next(each for each in kind.types if not isinstance(each, types.NoneType)))
-    return kind
 
 
 def main() -> int:

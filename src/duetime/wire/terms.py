@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import NODEFAULT, Raw, Struct
+from msgspec.structs import FieldInfo
 
 from duetime.protocol import terms as stored
 from duetime.protocol.terms import Guarantee, Terms
@@ -21,6 +22,7 @@ from duetime.wire.intent import (
     Callback,
     ChosenSlo,
     EntityTarget,
+    Intent,
     NewIntent,
     PlannedIntent,
     Redelivery,
@@ -44,16 +46,26 @@ class Carried(Struct, frozen=True):
     enum: type[IntEnum] | None
     default: Any
     """The stored value if the caller gives none."""
-    nothing: Any
-    """The shown value if the stored value is empty."""
+    empty: Any
+    """The shown value if the stored one is None or 0. NODEFAULT: it is shown as it is."""
 
     def shown(self, value: Any) -> Any:
         """A stored value in the form of the API."""
-        return (value or self.nothing) if self.enum is None else self.enum(value).name
+        if self.enum is not None:
+            return self.enum(value).name
+        return value if value or self.empty is NODEFAULT else self.empty
+
+
+def _empty(field: FieldInfo) -> Any:
+    """What an answer has where there is nothing: null or an empty object, as its declaration says."""
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    return None if field.default is None else NODEFAULT
 
 
 def _carried() -> tuple[Carried, ...]:
     kinds = get_type_hints(Terms)
+    empty = {field.name: _empty(field) for field in msgspec.structs.fields(Intent)}
     found: list[Carried] = []
     for name in NewIntent.__struct_fields__:
         at = STORED_NAMES.get(name, name)
@@ -61,8 +73,7 @@ def _carried() -> tuple[Carried, ...]:
             continue
         kind, default = kinds[at], getattr(_DEFAULTS, at)
         enum = kind if isinstance(kind, type) and issubclass(kind, IntEnum) else None
-        nothing = default or ({} if dict in [get_origin(each) for each in get_args(kind)] else None)
-        found.append(Carried(name, at, enum, default, nothing))
+        found.append(Carried(name, at, enum, default, empty[name]))
     return tuple(found)
 
 

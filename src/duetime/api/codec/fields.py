@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec.inspect as types
+
+from duetime.wire.declarations import structs
 
 _STEP = re.compile(r"\.([A-Za-z]+)|\[")
 
@@ -22,23 +23,10 @@ def nearest(kind: object, place: str, name: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _names(kind: object, place: str) -> tuple[str, ...]:
-    here = list(_structs(types.type_info(kind)))
+    here = list(structs(types.type_info(kind)))
     for step in _STEP.finditer(place):
         name = step.group(1)
-        if name is not None:  # `_structs` handles the items of a list
+        if name is not None:  # `structs` handles the items of a list
             fields = [field for struct in here for field in struct.fields if field.encode_name == name]
-            here = [struct for field in fields for struct in _structs(field.type)]
+            here = [struct for field in fields for struct in structs(field.type)]
     return tuple(field.encode_name for struct in here for field in struct.fields)
-
-
-def _structs(kind: types.Type) -> Iterator[types.StructType]:
-    """All Structs that a value of this type may be, or may contain as an item."""
-    if isinstance(kind, types.StructType):
-        yield kind
-    elif isinstance(kind, types.UnionType):
-        for each in kind.types:
-            yield from _structs(each)
-    elif isinstance(kind, types.Metadata):
-        yield from _structs(kind.type)
-    elif isinstance(kind, types.ListType):
-        yield from _structs(kind.item_type)

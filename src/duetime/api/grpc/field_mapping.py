@@ -15,12 +15,13 @@ import msgspec.inspect as types
 from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from msgspec import NODEFAULT, Raw, Struct
+from msgspec import Raw, Struct
 
 from duetime.errors import NotJson
 from duetime.json_types import Json
 from duetime.limits import TIME_MS_MAX
 from duetime.timefmt import iso
+from duetime.wire.declarations import fields_of, parts, removable, structs
 
 M = TypeVar("M", bound=Message)
 Fields = Json
@@ -32,9 +33,7 @@ _Read = Callable[[Any, str], Any]
 
 def reader(message: type[Message], struct: type[Struct]) -> Callable[[Message, str], Fields]:
     """Converts messages into the JSON object for the Struct's decoder. The text is the path for errors."""
-    kind = types.type_info(struct)
-    assert isinstance(kind, types.StructType)
-    steps = list(_steps(message, kind))
+    steps = list(_steps(message, struct))
 
     def read(message: Any, place: str) -> Fields:
         found: Fields = {}
@@ -50,26 +49,22 @@ def reader(message: type[Message], struct: type[Struct]) -> Callable[[Message, s
     return read
 
 
-def _steps(message: type[Message], kind: types.StructType) -> Iterator[tuple[str, str, bool, bool, _Read]]:
+def _steps(message: type[Message], struct: type[Struct]) -> Iterator[tuple[str, str, bool, bool, _Read]]:
     """Each field that both have: its two names, whether it is optional or required, its reader."""
-    known = {field.name: field for field in kind.fields}
+    known = {field.name: field for field in fields_of(struct)}
     for field in message.DESCRIPTOR.fields:
         own = known.get(field.name)
         if own is not None:
             yield field.name, own.encode_name, field.has_presence, own.required, _value(field, own.type)
         elif (own := known.get(field.name.removesuffix("_ms"))) is not None:
-            parts = list(_parts(own.type))
-            # A field with the default UNSET has no default here and is not required.
-            removable = not own.required and own.default is NODEFAULT
-            removable = removable and any(isinstance(part, types.NoneType) for part in parts)
-            value = _moment_or_null if removable else _moment
+            value = _moment_or_null if removable(own) else moment
             yield field.name, own.encode_name, field.has_presence, own.required, value
 
 
 def _value(field: Any, kind: types.Type) -> _Read:
     if field.enum_type is not None:
         choices = [
-            each for part in _parts(kind) if isinstance(part, types.LiteralType) for each in part.values
+            each for part in parts(kind) if isinstance(part, types.LiteralType) for each in part.values
         ]
         names = {number: _spelled(name, choices) for number, name in _names(field.enum_type).items()}
         return lambda number, place: names.get(number, str(number))
@@ -81,30 +76,11 @@ def _value(field: Any, kind: types.Type) -> _Read:
         return lambda value, place: dict(value)
     if "values" in field.message_type.fields_by_name:  # an optional map
         return lambda value, place: dict(value.values)
-    struct = next(part.cls for part in _structs(kind))
+    struct = next(part.cls for part in structs(kind))
     read = reader(GetMessageClass(field.message_type), struct)
     if field.is_repeated:
         return lambda value, place: [read(each, f"{place}[{number}]") for number, each in enumerate(value)]
     return read
-
-
-def _parts(kind: types.Type) -> Iterator[types.Type]:
-    """The types that a value may have."""
-    if isinstance(kind, types.Metadata):
-        yield from _parts(kind.type)
-    elif isinstance(kind, types.UnionType):
-        for each in kind.types:
-            yield from _parts(each)
-    else:
-        yield kind
-
-
-def _structs(kind: types.Type) -> Iterator[types.StructType]:
-    for part in _parts(kind):
-        if isinstance(part, types.StructType):
-            yield part
-        elif isinstance(part, types.ListType):
-            yield from _structs(part.item_type)
 
 
 def _spelled(name: str, choices: list[Any]) -> str:
@@ -117,13 +93,13 @@ def _names(enum: EnumDescriptor) -> dict[int, str]:
     return {number: str(each.name).removeprefix(prefix) for number, each in enum.values_by_number.items()}
 
 
-def _moment(at_ms: int, place: str) -> str | float:
+def moment(at_ms: int, place: str = "") -> str | float:
     """A time in the form of the API. A time out of range becomes a number, which the API refuses."""
     return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
 
 
 def _moment_or_null(at_ms: int, place: str) -> str | float | None:
-    return None if at_ms == 0 else _moment(at_ms, place)
+    return None if at_ms == 0 else moment(at_ms, place)
 
 
 def _text(body: bytes, place: str) -> str:
@@ -177,10 +153,8 @@ def _written(field: Any, struct: type[Struct], name: str) -> Callable[[Any], Any
         return _bytes if field.type == field.TYPE_BYTES else None
     if field.message_type.GetOptions().map_entry:
         return None
-    kind = types.type_info(struct)
-    assert isinstance(kind, types.StructType)
-    own = next(each.type for each in kind.fields if each.name == name)
-    write = writer(GetMessageClass(field.message_type), next(part.cls for part in _structs(own)))
+    own = next(each.type for each in fields_of(struct) if each.name == name)
+    write = writer(GetMessageClass(field.message_type), next(part.cls for part in structs(own)))
     return (lambda values: [write(each) for each in values]) if field.is_repeated else write
 
 

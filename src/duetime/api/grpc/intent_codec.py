@@ -14,13 +14,11 @@ import msgspec
 from msgspec import Raw
 
 from duetime.api.codec.intent_encoder import IntentEncoder
-from duetime.api.grpc.field_mapping import numbers, reader, writer
+from duetime.api.grpc.field_mapping import moment, numbers, reader, writer
 from duetime.api.http import problems
 from duetime.errors import BadRevision, DuetimeError
 from duetime.json_types import Json
-from duetime.limits import TIME_MS_MAX
 from duetime.protocol.view import View
-from duetime.timefmt import iso
 from duetime.v1 import intents_pb2 as pb
 from duetime.wire import views
 from duetime.wire.intent import Intent, NewIntent, PatchIntent, ReviveIntent
@@ -97,9 +95,9 @@ def list_query(request: pb.ListRequest) -> dict[str, str]:
     for name, value in request.tags.items():
         found[f"tag.{name}"] = value
     if request.HasField("from_ms"):
-        found["from"] = str(_moment(request.from_ms))
+        found["from"] = str(moment(request.from_ms))
     if request.HasField("to_ms"):
-        found["to"] = str(_moment(request.to_ms))
+        found["to"] = str(moment(request.to_ms))
     if request.by_due_time:
         found["order"] = "due"
     if request.HasField("limit"):
@@ -107,11 +105,6 @@ def list_query(request: pb.ListRequest) -> dict[str, str]:
     if request.HasField("cursor"):
         found["cursor"] = request.cursor
     return found
-
-
-def _moment(at_ms: int) -> str | float:
-    """A time in the form of the API. A time out of range becomes a number, which the API refuses."""
-    return iso(at_ms) if 0 < at_ms <= TIME_MS_MAX else at_ms / 1000
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], said: Json, place: str) -> T:

@@ -24,6 +24,7 @@ from duetime.clock import SystemClock
 from duetime.errors import InvalidField
 from duetime.json_types import Json
 from duetime.timefmt import moment_of
+from duetime.wire.declarations import description, fields_of, parts
 from duetime.wire.intent import (
     Callback,
     NewIntent,
@@ -135,7 +136,7 @@ def fields(options: Sequence[Option], given: Given) -> Json:
 
 
 def _options(struct: type[Struct], names: Sequence[str] | None = None) -> Iterator[Option]:
-    for field in _fields(struct):
+    for field in fields_of(struct):
         if names is not None and field.name not in names:
             continue
         if field.name == "redelivery":
@@ -180,7 +181,7 @@ def _plain(field: types.Field) -> Option:
 
 def _part(of: str, struct: type[Struct], part: str, name: str, panel: str, **more: Any) -> Option:
     """The option for one part of a field."""
-    field = next(each for each in _fields(struct) if each.name == part)
+    field = next(each for each in fields_of(struct) if each.name == part)
     plain = _plain(field)
     kind, read, metavar = plain.kind, more.get("read", plain.read), more.get("metavar", plain.metavar)
     flags = (f"--{name}", *more.get("flags", ()))
@@ -196,39 +197,16 @@ def _unique(field: types.Field) -> Iterator[Option]:
     )
 
 
-def _fields(struct: type[Struct]) -> tuple[types.Field, ...]:
-    info = types.type_info(struct)
-    assert isinstance(info, types.StructType)
-    return info.fields
-
-
 def _bare(kind: types.Type) -> types.Type:
     """A type without its description, and without None."""
-    while True:
-        if isinstance(kind, types.Metadata):
-            kind = kind.type
-        elif isinstance(kind, types.UnionType):
-            kinds = [each for each in kind.types if not isinstance(each, types.NoneType)]
-            if len(kinds) > 1:
-                return types.UnionType(tuple(kinds))
-            kind = kinds[0]
-        else:
-            return kind
+    kinds = [part for part in parts(kind) if not isinstance(part, types.NoneType)]
+    return kinds[0] if len(kinds) == 1 else types.UnionType(tuple(kinds))
 
 
 def _is_time(kind: types.Type) -> bool:
     return isinstance(kind, types.UnionType) and {types.StrType, types.FloatType} <= set(
         map(type, kind.types)
     )
-
-
-def description(kind: types.Type) -> str:
-    """The description of a field: its own, or that of its Struct."""
-    if isinstance(kind, types.Metadata):
-        return (kind.extra_json_schema or {}).get("description") or description(kind.type)
-    if isinstance(kind, types.UnionType):
-        return next((text for each in kind.types if (text := description(each))), "")
-    return (kind.cls.__doc__ or "").strip() if isinstance(kind, types.StructType) else ""
 
 
 def _metavar(name: str) -> str:

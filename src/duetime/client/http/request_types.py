@@ -21,79 +21,6 @@ Fields = Mapping[str, object]
 """A part as a mapping, in the names of Python or of the API."""
 
 
-class NewIntent(TypedDict, total=False):
-    """A new intent: a time, a target and options."""
-
-    callback: Callback | Fields
-    """A webhook."""
-    task: TaskTarget | Fields
-    """A function of a worker."""
-    entity: EntityTarget | Fields
-    """A message to one entity: its messages run one at a time, in order."""
-    stream: StreamTarget | Fields
-    """Subscribers of a stream: each intent goes to one of them."""
-    payload: object
-    """Payload: any JSON."""
-    precision_tier: str
-    """Punctuality: ULTRA (10 ms), FAST (50), HIGH (100), STANDARD (500) or ECONOMY (1000)."""
-    slo: Slo | Fields
-    """Lateness objective; a tier is chosen to meet it."""
-    ack_level: str
-    """How durable the intent must be before the request is answered."""
-    guarantee: str
-    """Delivery guarantee: retried until acknowledged, or never run twice."""
-    expired_action: str
-    """At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."""
-    priority: int | str
-    """Head start in seconds, or HIGH (300), NORMAL (0), LOW (-300)."""
-    redelivery: Redelivery | Fields
-    """Retry policy: number of attempts and delays."""
-    timeout_ms: int
-    """Maximum duration of one attempt."""
-    lease_ms: int
-    """How long a worker may be silent before the attempt counts as lost."""
-    result_ttl_ms: int
-    """How long the result can be read after the end."""
-    tags: Mapping[str, str]
-    """Names and values to filter by."""
-    limits: Sequence[Limit | Fields]
-    """Rate and concurrency limits that the intent is under."""
-    fairness_key: str
-    """Fairness key, such as the tenant: keys take turns in proportion to their weights."""
-    fairness_weight: int
-    """Weight of the fairness key."""
-    shard_key: str
-    """Stored with the intent; not interpreted yet."""
-    intent_id: str
-    """Intent id: 1 to 128 letters, digits or _ . : - (default: generated)."""
-    execute_at: Moment
-    """When to run: ISO 8601 with any offset, or seconds since 1970."""
-    delay_ms: int
-    """Delay from now, instead of a time."""
-    deadline: Moment
-    """The intent does not run after this time."""
-    after: Sequence[str]
-    """Dependencies: run after these intents."""
-    after_on: str
-    """SUCCESS: run if all dependencies succeed. END: run when all have ended."""
-    group: str
-    """The group to join (the id of its callback). The id of a member must be GROUP.n."""
-    members: int
-    """Makes the intent the callback of a group with this number of members."""
-    idempotency_key: str
-    """Idempotency key: a repeated request returns the same intent."""
-    on_duplicate: str
-    """If the key exists: return its intent even if it has ended, or reject."""
-    collapse_key: str
-    """Replaces a waiting intent with this key."""
-    collapse: str
-    """Time of the new intent: its own (DEBOUNCE) or that of the replaced one (THROTTLE)."""
-    unique: UniqueKey | Fields
-    """No other intent with this key until this one starts, until it ends, or for a time."""
-    traceparent: str
-    """W3C trace context to continue."""
-
-
 class PlannedIntent(TypedDict, total=False):
     """An intent without a time: each tick of a schedule creates one."""
 
@@ -137,6 +64,39 @@ class PlannedIntent(TypedDict, total=False):
     """Weight of the fairness key."""
     shard_key: str
     """Stored with the intent; not interpreted yet."""
+
+
+class NewIntent(PlannedIntent, total=False):
+    """A new intent: a time, a target and options."""
+
+    intent_id: str
+    """Intent id: 1 to 128 letters, digits or _ . : - (default: generated)."""
+    execute_at: Moment
+    """When to run: ISO 8601 with any offset, or seconds since 1970."""
+    delay_ms: int
+    """Delay from now, instead of a time."""
+    deadline: Moment
+    """The intent does not run after this time."""
+    after: Sequence[str]
+    """Dependencies: run after these intents."""
+    after_on: str
+    """SUCCESS: run if all dependencies succeed. END: run when all have ended."""
+    group: str
+    """The group to join (the id of its callback). The id of a member must be GROUP.n."""
+    members: int
+    """Makes the intent the callback of a group with this number of members."""
+    idempotency_key: str
+    """Idempotency key: a repeated request returns the same intent."""
+    on_duplicate: str
+    """If the key exists: return its intent even if it has ended, or reject."""
+    collapse_key: str
+    """Replaces a waiting intent with this key."""
+    collapse: str
+    """Time of the new intent: its own (DEBOUNCE) or that of the replaced one (THROTTLE)."""
+    unique: UniqueKey | Fields
+    """No other intent with this key until this one starts, until it ends, or for a time."""
+    traceparent: str
+    """W3C trace context to continue."""
 
 
 class Changes(TypedDict, total=False):
