@@ -192,7 +192,7 @@ def test_the_error_of_a_task_is_found_as_with_djangos_own_backends(project, work
         assert error.traceback.endswith(last) or job in (jobs.broken, jobs.strange), error.traceback
 
 
-def test_when_a_task_was_enqueued_stays_the_same(database, worker):
+def test_the_time_of_enqueueing_stays_the_same(database, worker):
     from tests.contrib.project import jobs
 
     job = jobs.enqueued.using(backend=database, priority=7, queue_name="mail")

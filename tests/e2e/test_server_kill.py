@@ -197,7 +197,7 @@ def check_and_tell(story: Story, rounds: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", [5])
-def test_nothing_promised_is_broken_by_kill(tmp_path, seed, record_property):
+def test_every_promise_survives_kill_9(tmp_path, seed, record_property):
     rounds = 4
     story = live_through(tmp_path, rounds, seed)
     figures = check_and_tell(story, rounds)

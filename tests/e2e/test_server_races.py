@@ -74,7 +74,7 @@ def test_one_id_is_made_once(server):
     assert server.ask("GET", "/v1/intents/own").json["payload"] == made
 
 
-def test_one_request_is_done_once_and_a_borrowed_name_is_refused(server):
+def test_a_request_id_is_executed_once_and_refused_for_another_request(server):
     body = {"delayMs": HOUR_MS, "stream": {"name": "n"}}
     same = [post(server, body, X_Duetime_Request_Id="r")] * (MANY // 2)
     other = [post(server, {**body, "payload": 1}, X_Duetime_Request_Id="r")] * (MANY // 2)

@@ -21,10 +21,10 @@ PAINS = {
     5: ("e2e/test_server_ticks.py", "test_killed_across_ticks_each_has_exactly_one_intent"),
     6: ("integration/test_schedules.py", "test_ticks_missed_during_the_downtime"),
     7: ("e2e/test_held.py", "test_a_second_process_gets_the_holder_of_the_folder"),
-    8: ("unit/engine/schedules/test_calendar.py", "test_where_clocks_change_in_forty_years"),
+    8: ("unit/engine/schedules/test_calendar.py", "test_moments_around_clock_changes_in_forty_years"),
     9: ("worker/test_functions.py", "test_a_function_of_each_kind_runs_and_knows_its_delivery"),
     10: ("typing/test_typing.py", "test_types_go_through"),
-    11: ("integration/test_tasks.py", "test_it_is_tried_again_until_it_works"),
+    11: ("integration/test_tasks.py", "test_a_failing_task_is_retried_until_it_succeeds"),
     12: ("contrib/test_sqlalchemy.py", "test_commit_means_scheduled_and_rollback_means_not"),
     13: ("worker/test_death.py", "TestDraining"),
     14: ("worker/test_pains.py", "test_pain_14_a_cancel_is_remembered_with_no_worker_alive"),
@@ -68,7 +68,7 @@ FLAWS = {
 
 
 @pytest.mark.parametrize("place", [*PAINS.values(), *FLAWS.values()], ids=lambda place: place[1])
-def test_it_is_shown(place):
+def test_every_named_test_exists(place):
     path, name = place
     found = ast.parse((ROOT / "tests" / path).read_text()).body
     names = [

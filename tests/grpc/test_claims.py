@@ -28,7 +28,7 @@ async def test_a_unique_key_gives_the_holder(server: ServerProcess):
 
 
 @asynchronous
-async def test_the_end_is_what_is_meant_when_nothing_is_said(server: ServerProcess):
+async def test_a_unique_key_without_an_end_is_held_until_the_end(server: ServerProcess):
     async with calling(server.grpc) as stub:
         intent = await made(stub, unique=pb.Unique(key="g-2"))
         assert intent.unique.until == pb.UNTIL_END and not intent.unique.HasField("for_ms")

@@ -185,7 +185,7 @@ def test_only_the_connection_that_holds_a_delivery_settles_it_and_reports_on_it(
     asyncio.run(main())
 
 
-def test_who_leaves_without_an_ack_loses_nothing(server: ServerProcess):
+def test_deliveries_of_a_subscriber_that_leaves_without_an_ack_are_delivered_again(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub:
             await create(stub, ["left-1", "left-2"], "left", redelivery=FIXED)
@@ -281,7 +281,7 @@ def test_a_lease_that_runs_out_is_a_retry_and_the_late_ack_is_stale(server: Serv
     asyncio.run(main())
 
 
-def test_who_was_silent_has_its_credits_again_when_it_speaks(server: ServerProcess):
+def test_a_silent_subscriber_gets_its_credits_back_at_its_next_heartbeat(server: ServerProcess):
     async def main():
         async with calling(server.grpc) as stub, Subscriber(server.grpc, "silent", 3) as subscriber:
             await create(stub, ["silent-1"], "silent", lease_ms=300, redelivery=FIXED)

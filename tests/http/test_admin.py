@@ -28,7 +28,7 @@ class TestChronoscope:
             assert {"p50Ms", "p95Ms", "p99Ms"} <= set(tier["lateness"])
         assert {"cohorts", "borrows", "log", "store"} <= set(body)
 
-    def test_its_numbers_are_true(self, life):
+    def test_the_numbers_of_the_chronoscope_follow_the_intents(self, life):
         def tier():
             return next(each for each in get(life.server, "chronoscope")["tiers"] if each["tier"] == "HIGH")
 

@@ -68,7 +68,7 @@ def test_no_or_a_wrong_token(guarded, headers):
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_both_ways_to_show_it(guarded):
+def test_a_token_is_accepted_in_both_headers(guarded):
     server, known = guarded
     for headers in (
         {"X-Duetime-Token": known["read"]},
@@ -79,7 +79,7 @@ def test_both_ways_to_show_it(guarded):
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_a_role_may(guarded, role):
+def test_reads_need_a_role_and_writes_need_submit_or_admin(guarded, role):
     server, known = guarded
     headers = {"X-Duetime-Token": known[role]}
     problem(server.ask("GET", "/v1/intents/none", None, headers), 40401)
@@ -104,7 +104,7 @@ def test_what_a_role_may(guarded, role):
         ("POST", "/v1/admin/lanes/task%3Anobody/resume", None),
     ],
 )
-def test_what_only_an_admin_may(guarded, role, method, path, body):
+def test_admin_routes_need_the_admin_role(guarded, role, method, path, body):
     server, known = guarded
     answer = server.ask(method, path, body, {"X-Duetime-Token": known[role]})
     if role == "admin":
@@ -122,7 +122,7 @@ def test_health_and_pages_are_open(guarded, path):
 @pytest.mark.parametrize(
     "path", ["/metrics", "/v1/intents", "/v1/admin/chronoscope", "/v1/admin/dead-letters"]
 )
-def test_the_rest_is_not(guarded, path):
+def test_other_routes_need_a_token(guarded, path):
     server, known = guarded
     problem(server.ask("GET", path), 40101)
     assert server.ask("GET", path, None, {"X-Duetime-Token": known["read"]}).status == 200
@@ -194,7 +194,7 @@ def _has_ipv6():
 
 
 class TestTls:
-    def test_it_is_spoken(self, tmp_path):
+    def test_the_server_answers_over_tls(self, tmp_path):
         authority = trustme.CA()
         certificate = authority.issue_cert("127.0.0.1")
         cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"

@@ -76,7 +76,7 @@ def test_of_different_terms(server):
 
 
 @pytest.mark.parametrize("body", [b"", b"  ", b"[]", b"\n\n"])
-def test_nothing_in_it(server, body):
+def test_an_empty_batch_is_refused(server, body):
     problem(post(server, body), 40003)
 
 

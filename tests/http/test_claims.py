@@ -27,7 +27,7 @@ def unique(key, until="END", **more):
 # Unique.
 
 
-def test_it_is_shown_as_it_was_said(server, fresh):
+def test_a_claim_is_shown_as_requested(server, fresh):
     key = fresh()
     shown = post(server, **unique(key, "TIME", forMs=5_000)).json
     assert shown["unique"] == {"key": key, "until": "TIME", "forMs": 5_000}
@@ -37,12 +37,12 @@ def test_it_is_shown_as_it_was_said(server, fresh):
     assert listed == [shown]
 
 
-def test_the_end_is_what_is_meant_when_nothing_is_said(server, fresh):
+def test_a_unique_key_without_an_end_is_held_until_the_end(server, fresh):
     shown = post(server, unique={"key": fresh()}).json
     assert shown["unique"]["until"] == "END" and shown["unique"]["forMs"] is None
 
 
-def test_who_comes_second_gets_the_holder(server, fresh):
+def test_a_second_intent_with_the_key_returns_the_holder(server, fresh):
     key = fresh()
     first = post(server, payload=1, **unique(key))
     assert first.status == 201 and REPLAYED not in first.headers
@@ -143,7 +143,7 @@ def test_history_and_why_name_both(server, fresh):
     assert f"in the place of {first}" in notes(second)
 
 
-def test_one_that_runs_is_left_alone(life):
+def test_a_running_intent_is_not_replaced(life):
     key = life.fresh()
     running = life.at("DISPATCHING", collapseKey=key)
     assert post(life.server, collapseKey=key).status == 201

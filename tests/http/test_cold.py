@@ -41,7 +41,7 @@ def made_cold(cold: Life, **fields) -> str:
     return id
 
 
-def test_it_is_shown_whole(cold):
+def test_an_intent_on_disk_is_shown_with_all_fields(cold):
     key = cold.fresh()
     fields = {
         "payload": {"a": [1, 2]}, "tags": {"t": "v"}, "priority": 7, "idempotencyKey": key,
@@ -69,7 +69,7 @@ def test_it_is_shown_whole(cold):
     assert [entry["status"] for entry in history["entries"]] == ["SCHEDULED"]
 
 
-def test_its_id_and_its_key_are_taken(cold):
+def test_id_and_key_of_an_intent_on_disk_cannot_be_used_again(cold):
     key = cold.fresh()
     id = made_cold(cold, idempotencyKey=key, payload=1)
     again = {"delayMs": HOUR_MS, "stream": {"name": "nobody"}, "payload": 1, "idempotencyKey": key}
@@ -144,7 +144,7 @@ def test_a_dead_letter_is_revived_from_disk(cold):
 
 
 @pytest.mark.parametrize("delay_ms", [1_200, 2_500])
-def test_its_time_comes_while_it_is_on_disk(cold, delay_ms):
+def test_an_intent_on_disk_is_delivered_when_due(cold, delay_ms):
     id = cold.fresh()
     url = cold.hooks.url(id)
     made = cold.server.create(intentId=id, delayMs=delay_ms, callback={"url": url}, precisionTier="FAST")

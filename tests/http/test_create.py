@@ -61,7 +61,7 @@ def test_defaults(server):
     assert shown["nextAttemptAt"] == shown["executeAt"]
 
 
-def test_everything_is_shown_as_it_was_said(server, fresh):
+def test_every_field_is_shown_as_requested(server, fresh):
     said = {
         "intentId": fresh(), "executeAt": "2031-05-05T10:00:00.123+02:00",
         "deadline": "2031-05-06T00:00:00Z", "expiredAction": "DEAD_LETTER", "precisionTier": "high",
@@ -152,12 +152,12 @@ class TestTier:
         [("ULTRA", "ASYNC"), ("FAST", "ASYNC"), ("HIGH", "BATCH_DEFERRED"), ("STANDARD", "DURABLE"),
          ("ECONOMY", "DURABLE")],
     )  # fmt: skip
-    def test_its_ack_level(self, server, tier, ack):
+    def test_the_ack_level_follows_the_tier_unless_it_is_set(self, server, tier, ack):
         assert create(server, precisionTier=tier).json["ackLevel"] == ack
         assert create(server, precisionTier=tier, ackLevel="DURABLE").json["ackLevel"] == "DURABLE"
         assert create(server, precisionTier=tier, ackLevel="ASYNC").json["ackLevel"] == "ASYNC"
 
-    def test_nothing_is_replicated_by_one_node(self, server):
+    def test_a_replicated_ack_level_is_refused_by_one_node(self, server):
         refused = problem(create(server, ackLevel="REPLICATED"), 42208)
         assert "no replicated log engine" in refused["message"]
         assert refused["details"]["path"] == "$.ackLevel"

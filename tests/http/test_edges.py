@@ -145,7 +145,7 @@ def test_a_trailer_is_no_token(guarded, name, path):
 
 
 @pytest.mark.parametrize("path", ["/v1/intents", "/v1/intents/batch"])
-def test_who_closes_its_side_gets_its_answer(server, fresh, path):
+def test_a_client_that_closes_its_writing_side_gets_its_response(server, fresh, path):
     body = new(intentId=fresh(), ackLevel="DURABLE")
     with connected(server) as connection:
         connection.sendall(request("POST", path, body=body if path == "/v1/intents" else b"[%b]" % body) * 2)

@@ -23,7 +23,7 @@ def place(seen):
     return int(position), int(number)
 
 
-def test_its_headers(events):
+def test_the_headers_of_a_stream(events):
     assert events.headers["content-type"].startswith("text/event-stream")
     assert events.headers["cache-control"] == "no-store"
 
@@ -76,7 +76,7 @@ def test_filters(life, query, right):
         assert listener.seen and all(right(seen.data) for seen in listener.seen)
 
 
-def test_one_intent(life):
+def test_a_stream_of_one_intent_has_only_its_events(life):
     wanted, other = life.fresh(), life.fresh()
     with Listener(life.server, f"?intentId={wanted}") as listener:
         life.server.create(intentId=other)

@@ -238,12 +238,12 @@ def fuzz(guarded, seed: int, count: int) -> Counter[int]:
     return statuses
 
 
-def test_nothing_breaks_it(guarded):
+def test_random_requests_do_not_break_the_server(guarded):
     statuses = fuzz(guarded, 1, USUAL)
     assert statuses[0] == 0, "whatever is HTTP gets an answer"
     assert {200, 201, 400, 401, 404, 405, 422} <= set(statuses), statuses
 
 
 @pytest.mark.slow
-def test_nothing_breaks_it_for_long(guarded):
+def test_many_random_requests_do_not_break_the_server(guarded):
     assert sum(fuzz(guarded, 2, MANY).values()) > 9_000

@@ -46,7 +46,7 @@ def test_autoscale_tells_of_one_queue_and_of_all(server):
 @pytest.mark.parametrize(
     "query", ["queue=", "targetSeconds=0", "targetSeconds=x", "targetSeconds=100000", "more=1"]
 )
-def test_a_wrong_parameter_is_said(server, query):
+def test_a_wrong_parameter_is_named_in_the_error(server, query):
     problem(server.ask("GET", f"/v1/admin/autoscale?{query}"), 40002)
 
 

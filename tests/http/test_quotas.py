@@ -69,7 +69,7 @@ def test_each_token_has_its_own(guarded, bearer):
     assert all(post(guarded, free).status == 201 for _ in range(20))
 
 
-def test_it_fills_again_by_itself(guarded, bearer):
+def test_a_quota_refills_over_time(guarded, bearer):
     mine = bearer("20/s", 1)
     made = 0
     for _ in range(2_000):
@@ -126,7 +126,7 @@ def test_a_group_counts_its_members_and_its_callback(guarded, bearer):
     assert 85_000 < refusal["details"]["retryAfterMs"] <= 92_000
 
 
-def test_it_is_counted_among_the_refused(guarded, bearer):
+def test_a_request_over_its_quota_is_counted_as_rejected(guarded, bearer):
     mine, free = bearer(SLOW, 1), bearer(None, role="admin")
 
     def count():

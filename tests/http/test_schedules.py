@@ -81,7 +81,7 @@ def test_pause_resume_next_and_trigger(server, id):
     problem(server.ask("POST", f"/v1/schedules/{id}x/trigger"), 40403)
 
 
-def test_it_ticks(server, id):
+def test_a_schedule_creates_intents(server, id):
     with Listener(server) as events:
         shown = put(server, id, {"everyMs": 1_000, "intent": {"stream": {"name": id}}}).json
         events.until(lambda seen: seen.data.get("intentId", "").startswith(f"{id}@"))
@@ -115,7 +115,7 @@ def test_an_id_that_is_none(server):
     problem(put(server, "x" * 97), 42208)
 
 
-def test_it_is_there_after_a_restart(tmp_path, id):
+def test_a_schedule_survives_a_restart(tmp_path, id):
     from tests.http.server import ServerProcess
 
     with ServerProcess(tmp_path / "data") as server:

@@ -77,7 +77,7 @@ def test_an_unknown_intent_is_not_found_by_any_verb(life, verb):
 
 
 @pytest.mark.parametrize("path", ["", "/history", "/why"])
-def test_nothing_is_shown_of_what_is_not_there(life, path):
+def test_an_unknown_intent_is_not_found(life, path):
     problem(life.server.ask("GET", f"/v1/intents/{life.fresh()}{path}"), 40401)
 
 
@@ -185,7 +185,7 @@ class TestRevive:
 
 
 class TestFire:
-    def test_it_runs_at_once(self, life):
+    def test_a_fired_intent_runs_at_once(self, life):
         id = life.fresh()
         life.server.create(
             intentId=id, delayMs=3_600_000, callback={"url": life.hooks.says(id)}, precisionTier="ULTRA"

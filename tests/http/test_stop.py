@@ -62,7 +62,7 @@ def test_a_second_signal_stops_at_once(tmp_path, hooks, fresh):
         assert server.wait(20) != 0
 
 
-def test_nothing_new_is_taken_while_it_stops(tmp_path, hooks, fresh):
+def test_a_stopping_server_refuses_new_work(tmp_path, hooks, fresh):
     """A refusal or a closed door: never a 201 for something that is lost."""
     id = fresh()
     url = hooks.hold(id)
@@ -117,7 +117,7 @@ def test_two_servers_do_not_share_a_folder(tmp_path):
         assert server.ask("GET", "/openapi.json").status == 200
 
 
-def test_a_port_that_is_taken_is_said(tmp_path, server):
+def test_a_port_that_is_in_use_is_named_in_the_error(tmp_path, server):
     port = server.url.rsplit(":", 1)[1]
     with pytest.raises(AssertionError, match="cannot be used"):
         ServerProcess(tmp_path / "data", "--port", port).start()

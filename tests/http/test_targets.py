@@ -131,7 +131,7 @@ class TestRequest:
         assert "webhook-signature" not in got.headers
 
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
-    def test_its_method(self, send, method):
+    def test_the_method_of_a_callback_is_used(self, send, method):
         """FLAWS 6."""
         id, _ = send(callback={"method": method})
         assert send.life.hooks.take(id).method == method
@@ -142,7 +142,7 @@ class TestRequest:
          (7, b"7"), ("", b""), (None, b"null")],
         ids=str,
     )  # fmt: skip
-    def test_its_body_as_it_is(self, send, body, sent):
+    def test_the_body_of_a_callback_is_sent_unchanged(self, send, body, sent):
         """FLAWS 6."""
         id, shown = send(
             callback={"body": body, "headers": {"content-type": "text/x"}}, payload={"not": "this"}
@@ -160,7 +160,7 @@ class TestRequest:
         assert headers.items() <= got.headers.items() and got.body == b"b" * 20_000
         assert shown["callback"]["headers"] == headers
 
-    def test_it_is_signed_where_a_secret_is_set(self, tmp_path, hooks, fresh):
+    def test_calls_are_signed_if_a_secret_is_set(self, tmp_path, hooks, fresh):
         secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         id = fresh()
         with ServerProcess(tmp_path / "data", webhooks__secret=secret) as server:

@@ -100,7 +100,7 @@ class TestDeadline:
     @pytest.mark.parametrize(
         ("action", "status"), [(None, "EXPIRED"), ("DISCARD", "EXPIRED"), ("DEAD_LETTER", "DEAD_LETTERED")]
     )
-    def test_what_happens_then(self, life, action, status):
+    def test_the_expired_action_decides_the_status(self, life, action, status):
         """FLAWS 3: no action said is DISCARD, and the expiry of one never stops the others'."""
         id = life.fresh()
         life.server.create(intentId=id, delayMs=0, deadline=now_s(200), expiredAction=action)
@@ -108,7 +108,7 @@ class TestDeadline:
         shown = life.get(id)
         assert shown["finishedAt"] >= shown["deadline"]
 
-    def test_it_is_checked_before_every_delivery(self, life):
+    def test_the_deadline_is_checked_before_every_delivery(self, life):
         """FLAWS 3: an attempt that would begin after the deadline does not begin."""
         id = life.fresh()
         url = life.hooks.says(id, life_says(503))

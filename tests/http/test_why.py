@@ -39,7 +39,7 @@ def why(server, id):
     return found
 
 
-def test_its_time_has_not_come(server, fresh):
+def test_an_intent_is_not_due_yet(server, fresh):
     id = server.create(intentId=fresh(), delayMs=HOUR_MS)["intentId"]
     found = why(server, id)
     assert found["code"] == "waiting-for-time" and found["status"] == "SCHEDULED"
@@ -47,7 +47,7 @@ def test_its_time_has_not_come(server, fresh):
     assert set(found["data"]) == {"wakeAt", "waitMs"}
 
 
-def test_it_waits_for_a_retry(life):
+def test_an_intent_waits_for_a_retry(life):
     id = life.fresh()
     url = life.hooks.says(id, Say(503, b"down for repairs"))
     policy = {"initialDelayMs": 60_000, "jitter": False}
@@ -61,7 +61,7 @@ def test_it_waits_for_a_retry(life):
     assert {"failedAt", "wakeAt", "attempts", "kind"} <= set(found["data"])
 
 
-def test_it_waits_for_others(life):
+def test_an_intent_waits_for_its_dependencies(life):
     parent, id = life.fresh(), life.fresh()
     life.server.create(intentId=parent)
     life.server.create(intentId=id, delayMs=0, after=[parent])
@@ -70,7 +70,7 @@ def test_it_waits_for_others(life):
     assert f"'{parent}' (SCHEDULED)" in found["sentence"]
 
 
-def test_its_lane_is_paused(server, fresh):
+def test_the_lane_is_paused(server, fresh):
     queue = fresh()
     assert server.ask("POST", f"/v1/admin/lanes/task:{queue}/pause").status == 200
     id = server.create(intentId=fresh(), delayMs=0, task={"name": "t", "queue": queue})["intentId"]
@@ -115,7 +115,7 @@ def test_a_subscriber_holds_it_and_has_no_credit_for_the_next(life):
     asyncio.run(main())
 
 
-def test_it_runs(life):
+def test_an_intent_is_running(life):
     id = life.at("DISPATCHING")
     found = why(life.server, id)
     assert found["code"] == "running"
@@ -139,7 +139,7 @@ def test_it_runs(life):
         ),
     ],
 )  # fmt: skip
-def test_it_has_ended(life, status, code, text):
+def test_an_intent_has_ended(life, status, code, text):
     found = why(life.server, life.at(status))
     assert found["code"] == code and re.fullmatch(text, found["sentence"]), found
     assert MOMENT.fullmatch(found["data"]["finishedAt"])
@@ -170,7 +170,7 @@ def test_no_permit_is_left(small, hooks, fresh):
     hooks.take(id)
 
 
-def test_one_host_has_its_share(small, hooks, fresh):
+def test_a_host_has_used_its_share_of_the_permits(small, hooks, fresh):
     assert small.ask("PATCH", "/v1/admin/tiers/STANDARD", {"concurrency": 5}).status == 200
     held = [fresh() for _ in range(4)]
     for each in held:
@@ -189,7 +189,7 @@ def failed(id: str, seen: Seen) -> bool:
     return seen.data.get("intentId") == id and bool(seen.data["error"])
 
 
-def test_its_endpoint_is_left_alone(tmp_path, fresh):
+def test_the_circuit_breaker_of_the_endpoint_is_open(tmp_path, fresh):
     """Twenty failures in a row open the breaker; the next one is put off, and says why."""
     with Hooks() as broken, ServerProcess(tmp_path / "data") as server, Listener(server) as events:
         url = broken.says("broken", Say(500))

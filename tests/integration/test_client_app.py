@@ -138,7 +138,7 @@ async def test_a_lost_answer_makes_no_second_intent(proxy, fresh):
 
 
 @asynchronous
-async def test_results_come_when_they_are_there(server, hooks, fresh):
+async def test_many_waiting_results_arrive_when_the_intents_end(server, hooks, fresh):
     """More than have a stream of their own, so that some share one."""
     path = fresh()
     url = hooks.hold(path)
@@ -177,7 +177,7 @@ async def test_waiting_survives_a_cut_connection(proxy, server, fresh):
 
 
 @asynchronous
-async def test_observers_see_what_happens_on_the_server(server, fresh):
+async def test_observers_see_the_events_of_the_server(server, fresh):
     app, send, _ = made(server.url)
     id = fresh()
     seen: asyncio.Queue[Transition] = asyncio.Queue()
@@ -268,7 +268,7 @@ def test_an_unreachable_server_is_reported_at_the_start(tmp_path):
 
 
 @asynchronous
-async def test_one_that_is_refused_among_many_is_raised_as_on_a_folder(server):
+async def test_one_refused_intent_of_many_is_raised_as_on_a_folder(server):
     app, send, _ = made(server.url)
     async with app:
         with pytest.raises(errors.DuetimeError) as here:

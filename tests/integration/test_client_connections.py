@@ -95,7 +95,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_replaced_unseen(
 
 
 @asynchronous
-async def test_who_gives_up_leaves_no_answer_to_the_next():
+async def test_a_cancelled_request_leaves_no_response_to_the_next_request():
     asked = asyncio.Event()
 
     async def script(reader, writer, number):

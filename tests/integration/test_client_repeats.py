@@ -47,7 +47,7 @@ async def test_a_connection_that_cannot_be_made_is_tried_again(proxy):
 
 
 @asynchronous
-async def test_not_for_ever(proxy):
+async def test_retries_end(proxy):
     async with Client(proxy.url, tries=2) as client:
         proxy.refuse(10)
         with pytest.raises(errors.Unreachable) as caught:
@@ -85,7 +85,7 @@ def requests_of(hooks: Hooks, path: str) -> list[str | None]:
 
 
 @asynchronous
-async def test_not_now_is_asked_again_and_a_write_keeps_its_id(hooks, fresh):
+async def test_an_unavailable_answer_is_retried_and_a_write_keeps_its_request_id(hooks, fresh):
     base = fresh()
     hooks.says(f"{base}/v1/intents/x", busy(errors.NotReady), busy(errors.LogUnavailable), SHOWN)
     hooks.says(f"{base}/v1/intents/x/cancel", busy(errors.NotReady), SHOWN)

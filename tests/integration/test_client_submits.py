@@ -80,7 +80,7 @@ async def test_every_caller_gets_the_error_when_the_server_does_not_answer(proxy
 
 
 @asynchronous
-async def test_who_gives_up_before_it_was_sent_has_sent_nothing(server, fresh):
+async def test_a_submit_cancelled_before_it_was_sent_sends_nothing(server, fresh):
     queue = fresh()
     app, later = made(server.url, queue)
     async with app:

@@ -238,7 +238,7 @@ def test_a_reserve_is_kept_for_finishing(app, disk):
     run(main())
 
 
-def test_whoever_hands_in_work_while_it_closes_is_answered(app, disk):
+def test_work_submitted_during_a_close_is_answered(app, disk):
     @app.task
     async def work() -> None: ...
 

@@ -50,7 +50,7 @@ def test_before_it_is_started_and_after_it_is_stopped(app):
     run(main())
 
 
-def test_it_can_be_stopped_twice_and_started_again(app):
+def test_an_app_can_be_stopped_twice_and_started_again(app):
     async def main():
         for number in range(3):
             async with app:

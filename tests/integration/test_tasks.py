@@ -126,7 +126,7 @@ def test_a_cpu_bound_coroutine_is_refused(app):
         async def wrong() -> None: ...
 
 
-def test_it_is_tried_again_until_it_works(app):
+def test_a_failing_task_is_retried_until_it_succeeds(app):
     seen = []
 
     @app.task(retry=QUICK)
@@ -412,7 +412,7 @@ def test_many_that_wait_run_together(app):
     run(main())
 
 
-def test_nothing_runs_before_its_time(app):
+def test_a_task_does_not_run_before_its_time(app):
     early = []
 
     @app.task

@@ -204,7 +204,7 @@ def test_a_receiver_that_gives_no_answer(answer, kind):
     ("answer", "outcome"),
     [(slow_body, Done()), (cut_body, Done()), (endless_body, Done()), (endless_chunks, 404)],
 )
-def test_once_the_status_is_known_it_decides_whatever_the_body_does(answer, outcome):
+def test_a_known_status_decides_even_if_the_body_fails(answer, outcome):
     async def main():
         async with receiving(answer) as receiver, sending(response_bytes_max=200_000) as channel:
             got = await channel.send(Callback(receiver.url), timeout_ms=400)

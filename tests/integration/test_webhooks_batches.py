@@ -55,7 +55,7 @@ def test_one_is_an_array_too_and_a_body_of_its_own_is_an_item():
     asyncio.run(main())
 
 
-def test_it_goes_when_it_is_full_without_waiting_for_the_linger():
+def test_a_full_batch_is_sent_without_waiting_for_the_linger():
     async def main():
         async with receiving(http()) as receiver, sending() as channel:
             callback = Callback(receiver.url, batch=True)
@@ -73,7 +73,7 @@ def test_it_goes_when_it_is_full_without_waiting_for_the_linger():
     asyncio.run(main())
 
 
-def test_only_like_goes_with_like():
+def test_a_batch_has_only_items_with_equal_terms():
     async def main():
         async with receiving(http()) as receiver, sending() as channel:
             url = receiver.url
@@ -191,7 +191,7 @@ def test_results_that_were_cut_off_are_no_success():
     asyncio.run(main())
 
 
-def test_its_time_limit_is_the_smallest_of_its_items():
+def test_the_timeout_of_a_batch_is_the_smallest_of_its_items():
     async def main():
         async with receiving(hang) as receiver, sending() as channel:
             callback = Callback(receiver.url, batch=True)

@@ -32,7 +32,7 @@ def test_every_room_is_in_the_plan():
 
 
 @pytest.mark.parametrize("extra", ["client", "server", "sqlalchemy", "django"])
-def test_who_reaches_a_server_brings_what_reads_its_answers(extra):
+def test_extras_that_call_a_server_include_httptools(extra):
     """`client.connections` needs it, and whoever installs one extra has no other."""
     needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
     assert any(need.startswith("httptools") for need in needs), needs

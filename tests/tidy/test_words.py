@@ -5,12 +5,13 @@ Only code is looked at, not texts and comments. A line may be excused by `# tidy
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import NamedTuple
 
 import pytest
 
-from tests.tidy.source import PACKAGE, code_lines, python_files, read, shown, text_files
+from tests.tidy.source import PACKAGE, code_lines, python_files, read, shown, text_files, tree
 
 
 class Ban(NamedTuple):
@@ -91,3 +92,17 @@ def test_no_unwanted_text(pattern):
         if re.search(pattern, line)
     ]
     assert not places, f"/{pattern}/ stands in {places}. Use {UNWANTED[pattern]}."
+
+
+# A name that begins with one of these needs its file to be understood.
+RIDDLES = re.compile(r"test_(what|who|whom|whose|whoever|whatever|those|these|it|its|how|that|so|such)_")
+
+
+def test_names_of_tests_name_their_subject():
+    names = [
+        f"{shown(path)}:{node.lineno} {node.name}"
+        for path in python_files("tests")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and RIDDLES.match(node.name)
+    ]
+    assert not names, f"say which thing does what (test_<noun>_<verb>...): {names}"

@@ -92,7 +92,7 @@ def test_a_changed_copy_is_checked():
 # The layers.
 
 
-def test_nothing_given_is_the_defaults():
+def test_an_empty_configuration_has_the_defaults():
     loaded = load(environ={})
     assert loaded.config == Config()
     assert loaded.origins == dict.fromkeys(SETTINGS, "default")

@@ -53,7 +53,7 @@ def test_a_code_that_was_published_keeps_its_class():
     assert {code: error.__name__ for code, error in errors.BY_CODE.items()} == PUBLIC_CODES
 
 
-def test_whose_move_it_is_says_whether_to_try_again():
+def test_only_unavailable_errors_are_retryable():
     refused = [error for error in errors.EVERY if issubclass(error, Refused)]
     unavailable = [error for error in errors.EVERY if issubclass(error, Unavailable)]
     assert not any(error.retryable for error in refused)
@@ -107,7 +107,7 @@ def test_details_are_kept():
 
 
 @each_error
-def test_it_survives_the_way_between_processes(error):
+def test_an_error_can_be_pickled(error):
     # Tasks run in other processes, and concurrent.futures sends what they raise by pickle.
     there = error("What happened.")
     back = pickle.loads(pickle.dumps(there))

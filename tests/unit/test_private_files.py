@@ -53,7 +53,7 @@ def test_an_engine_makes_private_files(tmp_path):
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
-def test_a_folder_that_is_wide_is_tightened_and_that_is_said(tmp_path, caplog):
+def test_a_folder_open_to_others_is_made_private_with_a_warning(tmp_path, caplog):
     folder = tmp_path / "data"
     with App(str(folder)):
         pass

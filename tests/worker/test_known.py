@@ -105,7 +105,7 @@ def test_an_intent_of_an_unlisted_function_is_accepted(listed, client):
     assert made.intent_id
 
 
-def test_where_workers_disagree_nothing_is_checked(server, client, tmp_path):
+def test_payloads_are_not_checked_if_workers_announce_different_schemas(server, client, tmp_path):
     source = (
         "from duetime import App\napp = App()\n@app.task(name='add')\nasync def add(a: str) -> None: ...\n"
     )

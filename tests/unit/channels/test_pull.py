@@ -119,7 +119,7 @@ def test_manual_is_not_done_by_writing():
     run(test)
 
 
-def test_who_leaves_hands_back_only_what_was_never_written():
+def test_a_leaving_consumer_hands_back_only_unwritten_deliveries():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("written", "waiting")
@@ -134,7 +134,7 @@ def test_who_leaves_hands_back_only_what_was_never_written():
     run(test)
 
 
-def test_who_drains_is_handed_nothing_more():
+def test_a_draining_consumer_gets_no_more_deliveries():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("held", "waiting")
@@ -147,7 +147,7 @@ def test_who_drains_is_handed_nothing_more():
     run(test)
 
 
-def test_who_was_told_to_stop_hands_back_what_was_written_too():
+def test_a_consumer_told_to_stop_hands_back_written_deliveries_too():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("written", "waiting")
@@ -161,7 +161,7 @@ def test_who_was_told_to_stop_hands_back_what_was_written_too():
     run(test)
 
 
-def test_who_has_a_new_connection_leaves_what_was_written_to_the_old_one():
+def test_a_superseded_connection_keeps_written_deliveries_and_hands_back_the_rest():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("written", "waiting")
@@ -185,7 +185,7 @@ def test_a_deadline_that_passed_is_not_delivered():
     run(test)
 
 
-def test_an_abort_reaches_only_what_was_written():
+def test_an_abort_reaches_only_written_deliveries():
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("written", "waiting")
@@ -295,7 +295,7 @@ def test_waiting_time_in_the_channel_and_in_the_worker_is_added_up():
     run(test)
 
 
-def test_who_needs_no_outcome_has_waited_until_it_was_written():
+def test_a_delivery_without_an_outcome_waits_until_it_is_written():
     async def test(rig: Rig) -> None:
         me = rig.join(auto=True)
         rig.deliver("a")

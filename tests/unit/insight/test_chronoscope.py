@@ -55,7 +55,7 @@ def test_a_tier_that_cannot_hold_its_bound_refuses(tmp_path):
     run(main())
 
 
-def test_it_is_ready_for_json(tmp_path):
+def test_the_chronoscope_can_be_encoded_as_json(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 3, HOUR)

@@ -18,7 +18,7 @@ async def look(w: World, to_ms: int = NOW + HOUR, slots: int = 60):
     return as_read(await timeline(w.engine, w.meter, w.library, NOW, to_ms, slots))
 
 
-def test_nothing_to_come(tmp_path):
+def test_a_forecast_without_intents(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             found = await look(w)

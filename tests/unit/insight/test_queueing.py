@@ -21,7 +21,7 @@ def test_the_shorter_first_as_predicted():
     assert found.mean_ms == round((5 + (15 - 2) + (25 - 3) + (125 - 1)) / 4, 1)
 
 
-def test_whoever_comes_later_than_twice_the_expected_time_does_not_pass():
+def test_a_job_is_not_overtaken_after_twice_its_expected_time():
     found = replay([job(0, 1_000, 1), job(1, 100, 100), job(500, 1, 1)], 1, 2)
     assert found.p99_ms == 1_099, "the long one of 1 ms is before the short one of 500 ms"
 
@@ -37,7 +37,7 @@ def test_a_late_moment_is_no_other_than_an_early_one():
     assert replay(early, 2, 0) == replay(late, 2, 0)
 
 
-def test_how_many_were_under_way_at_one_time():
+def test_peak_is_the_largest_number_of_concurrent_jobs():
     assert peak([job(0, 10, started_ms=0), job(0, 10, started_ms=5), job(0, 10, started_ms=10)]) == 2
 
 

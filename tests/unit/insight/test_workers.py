@@ -55,7 +55,7 @@ def test_no_worker_is_idle_without_work():
         ({"silent_ms": 60_000, "held": 2}, "holds 2 deliveries"),
     ],
 )
-def test_who_does_nothing_while_there_is_work(ready, changes, words):
+def test_an_idle_worker_is_reported_while_work_is_ready(ready, changes, words):
     assert words in seen(ready, **changes)["w"]
 
 
@@ -64,12 +64,12 @@ def test_a_worker_with_credits_that_gets_no_ready_work_is_idle(ready):
     assert "is handed nothing" in seen(ready)["w"]
 
 
-def test_who_holds_something_and_is_silent_is_idle_also_without_more_work():
+def test_a_silent_worker_that_holds_deliveries_is_reported_without_more_work():
     assert "holds 1 delivery" in seen(Bench(pushed=()), silent_ms=60_000, held=1)["w"]
 
 
 @pytest.mark.parametrize("changes", [{"held": 1}, {"draining": True}, {"sources": frozenset({"task:other"})}])
-def test_who_is_busy_leaves_or_is_for_others_is_not(ready, changes):
+def test_workers_that_are_busy_or_leaving_or_of_other_queues_are_not_reported(ready, changes):
     assert seen(ready, **changes) == {}
 
 

@@ -72,7 +72,7 @@ def test_one_host_leaves_a_fifth_of_the_permits_to_others():
     invariants.check(bench.state)
 
 
-def test_who_is_held_back_waits_by_right():
+def test_the_invariants_allow_callbacks_that_are_held_back():
     bench = sized(10)
     many(bench, "a", 30, to("a"))
     invariants.check(bench.state)  # two permits are free, and a's callbacks wait

@@ -70,7 +70,7 @@ def test_until_its_start_others_get_the_holder():
 
 
 @pytest.mark.parametrize("outcome", [Snoozed(50), None])
-def test_one_that_started_once_does_not_keep_others_away_while_it_waits_again(outcome):
+def test_a_started_intent_that_waits_again_does_not_block_its_key(outcome):
     bench = Bench()
     submit(bench, "a", START)
     bench.fail("a") if outcome is None else bench.settle("a", outcome)
@@ -203,7 +203,7 @@ def test_a_dead_letter_is_not_revived_while_another_has_its_key():
     assert error(bench.revive("a")) == ""
 
 
-def test_one_that_started_is_revived_without_its_claim_on_the_start():
+def test_a_started_intent_is_revived_without_its_claim():
     bench = Bench()
     dead(bench, "a", START)
     assert submit(bench, "b", START, delay=100) == "b"
@@ -213,7 +213,7 @@ def test_one_that_started_is_revived_without_its_claim_on_the_start():
 
 
 @pytest.mark.parametrize(("until", "rest"), [(START, ""), (DEBOUNCE, "collapse")])
-def test_one_that_never_started_waits_for_its_key(until, rest):
+def test_a_revived_intent_that_never_started_waits_for_its_key(until, rest):
     bench = Bench()
     late = terms(expired_action=ExpiredAction.DEAD_LETTER)
     bench.submit("a", on=late, ties=tie(until), delay=50, deadline=50)
@@ -262,7 +262,7 @@ def test_throttle_the_newest_takes_the_place_at_the_time_of_the_first():
     assert (out.id, out.payload) == ("c", b"3")
 
 
-def test_one_that_has_started_is_left_alone():
+def test_a_started_intent_is_not_replaced():
     bench = Bench()
     submit(bench, "a", DEBOUNCE)
     assert bench.status("a") is Status.DISPATCHING

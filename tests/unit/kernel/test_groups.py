@@ -175,7 +175,7 @@ def test_others_may_wait_for_a_callback():
 # Who may join.
 
 
-def test_who_may_not_join():
+def test_members_that_cannot_join_a_group():
     bench = Bench()
     bench.submit("plain")
     group(bench, 3, joined=1)

@@ -108,7 +108,7 @@ def state_of(bench: Bench) -> bytes:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_it_is_what_the_kernel_answers(bench: Bench, name: str) -> None:
+def test_a_known_answer_equals_the_answer_of_the_kernel(bench: Bench, name: str) -> None:
     before = state_of(bench)
     known = known_answers.answer(bench.state, KNOWN[name], T0)
     assert known is not None and state_of(bench) == before

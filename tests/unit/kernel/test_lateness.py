@@ -301,7 +301,7 @@ def test_messages_behind_another_one_of_their_entity_are_counted():
     assert bench.state.behind_others == 0
 
 
-def test_who_leaves_while_it_waits_for_a_limit_is_not_counted_any_more():
+def test_an_intent_that_leaves_while_limited_is_no_longer_counted():
     bench = Bench()
     limited = terms(limits=(Limit("k", concurrency=1),))
     bench.submit("a", "b", "c", "d", on=limited)

@@ -24,7 +24,7 @@ def why(bench: Bench, id: str = "a") -> Why:
     return answer
 
 
-def test_it_waits_for_its_time():
+def test_an_intent_waits_for_its_time():
     bench = Bench()
     bench.submit("a", delay=251_000)
     bench.ms = 1_000
@@ -42,7 +42,7 @@ def test_an_intent_past_its_time_before_the_next_advance():
     assert why(bench).sentence == "Its time has not come; it is due now."
 
 
-def test_it_waits_for_a_retry():
+def test_an_intent_waits_for_a_retry():
     bench = Bench()
     bench.submit("a")
     bench.settle("a", Failed("http", "502 Bad Gateway", delay_ms=4_200))
@@ -61,7 +61,7 @@ def test_it_waits_for_a_retry():
     }
 
 
-def test_it_will_expire_before_the_retry():
+def test_an_intent_will_expire_before_its_retry():
     bench = Bench()
     bench.submit("a", deadline=2_000)
     bench.settle("a", Failed("http", "502", delay_ms=4_200))
@@ -72,7 +72,7 @@ def test_it_will_expire_before_the_retry():
     assert answer.data["deadline_at_ms"] == T0 + 2_000
 
 
-def test_it_was_put_off():
+def test_an_intent_was_snoozed():
     bench = Bench()
     bench.submit("a", "b")
     bench.settle("a", Snoozed(90_000, "http://h:1 failed too often in a row"))
@@ -98,7 +98,7 @@ def test_a_snooze_of_an_earlier_life_is_no_reason():
     assert why(bench).code == "waiting-for-time"
 
 
-def test_it_waits_for_others():
+def test_an_intent_waits_for_its_dependencies():
     bench = Bench()
     bench.submit("p", "q")
     bench.submit("r", on=stream())
@@ -111,7 +111,7 @@ def test_it_waits_for_others():
     )
 
 
-def test_it_waits_for_many_others_and_not_for_ever():
+def test_an_intent_waits_for_many_dependencies_until_its_deadline():
     bench = Bench()
     ids = tuple(f"p{n}" for n in range(8))
     bench.submit(*ids, delay=9_000)
@@ -131,7 +131,7 @@ def test_a_parent_that_is_forgotten_was_acknowledged():
     assert why(bench).data == {"after": ["q"]}
 
 
-def test_its_lane_is_paused():
+def test_the_lane_is_paused():
     bench = Bench()
     bench.do(Pause("task:default"))
     bench.submit("a", deadline=60_000)
@@ -145,7 +145,7 @@ def test_its_lane_is_paused():
 
 
 @pytest.mark.parametrize("pushed", [("entity",), ()])
-def test_its_entity_is_busy(pushed):
+def test_the_entity_is_busy(pushed):
     bench = Bench(pushed=pushed)
     bench.submit("x", "a", on=entity())
     if not pushed:
@@ -172,7 +172,7 @@ def test_no_consumer_takes_its_queue(on, text):
     assert answer.code == "no-worker" and answer.sentence == f"{text} It has been due for 0 ms."
 
 
-def test_all_its_consumers_are_busy():
+def test_all_consumers_are_busy():
     bench = Bench()
     bench.submit("x", "y", "a", on=stream())
     bench.demand("w", "stream:s")
@@ -210,7 +210,7 @@ def test_no_permit_is_left():
     assert "in use, 1 of them lent to higher tiers." in why(bench).sentence
 
 
-def test_its_host_has_its_share():
+def test_the_host_has_used_its_share():
     bench = Bench(pushed=("callback",))
     for tier in (3, 4):
         bench.do(Resize(tier, 5))
@@ -235,7 +235,7 @@ def test_the_engine_stops():
     assert answer.code == "draining" and "after the next start" in answer.sentence
 
 
-def test_it_is_running():
+def test_an_intent_is_running():
     bench = Bench(pushed=("task", "callback"))
     bench.submit("a")
     bench.submit("b", on=HOOK)
@@ -261,7 +261,7 @@ def test_a_sign_of_life_is_seen():
     assert why(bench).data["lease_ends_at_ms"] == T0 + 50_000
 
 
-def test_it_was_acknowledged():
+def test_an_intent_was_acknowledged():
     bench = Bench()
     bench.submit("a", on=stream())
     bench.at(40)
@@ -274,7 +274,7 @@ def test_it_was_acknowledged():
     assert answer.data == {"finished_at_ms": T0 + 40, "attempts": 1, "delivery": 1, "late_ms": 40}
 
 
-def test_it_was_cancelled():
+def test_an_intent_was_cancelled():
     bench = Bench()
     bench.submit("a")
     bench.submit("b", delay=50)
@@ -285,7 +285,7 @@ def test_it_was_cancelled():
     assert why(bench, "b").sentence == "It was cancelled 2 d ago, before it ran."
 
 
-def test_it_expired():
+def test_an_intent_expired():
     bench = Bench()
     bench.submit("a", on=stream(), deadline=1_000)
     bench.at(1_000)
@@ -296,7 +296,7 @@ def test_it_expired():
     )
 
 
-def test_it_is_a_dead_letter():
+def test_an_intent_is_a_dead_letter():
     bench = Bench()
     bench.submit("a", "p")
     bench.submit("b", after=("p",))

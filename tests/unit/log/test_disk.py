@@ -76,7 +76,7 @@ def test_room_is_reserved_with_zeros(file: int) -> None:
 
 
 @pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EINVAL])
-def test_where_room_cannot_be_reserved_the_file_only_grows(
+def test_a_file_grows_if_space_cannot_be_reserved(
     file: int, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     def refuse(file: int, offset: int, count: int) -> None:

@@ -15,7 +15,7 @@ from duetime.testing.disk import FaultyDisk, Survival
 from tests.torture.log_script import run_now
 
 
-def test_it_is_made_once() -> None:
+def test_the_identity_is_made_once() -> None:
     disk = FaultyDisk()
     assert read_identity(disk, "log") is None
     made = identify(disk, "log")

@@ -59,7 +59,7 @@ def test_a_sound_log_is_read_from_anywhere_and_has_no_damage(disk: FaultyDisk) -
     assert verify("log", disk) == []
 
 
-def test_it_works_on_real_files_beside_the_log_that_holds_them(tmp_path: Path) -> None:
+def test_segments_are_read_beside_the_open_log(tmp_path: Path) -> None:
     async def work() -> None:
         log = FileLog(tmp_path, segment_bytes_max=1_000)
         await log.open()

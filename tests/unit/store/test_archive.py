@@ -48,7 +48,7 @@ def ids(archive: Archive, filter: Filter, order="newest", marks: Marks | None = 
     return [intent.id for _, intent in scan.found]
 
 
-def test_it_cannot_write(store, archive):
+def test_an_archive_cannot_write(store, archive):
     put(store, make(1, 5_000))
     save(store)
     with archive.moment():
@@ -73,7 +73,7 @@ def test_a_file_that_is_not_there_yet(tmp_path):
     assert not (tmp_path / "none.db").exists()
 
 
-def test_one_moment_is_seen_whatever_is_written_meanwhile(store, archive):
+def test_a_read_sees_one_snapshot_during_writes(store, archive):
     put(store, make(1, 5_000))
     save(store, 1)
     with archive.moment():

@@ -16,7 +16,7 @@ def test_without_durability_a_checkpoint_does_nothing():
     assert store.unwritten() == 0
 
 
-def test_when_the_newest_of_a_key_is_forgotten_an_older_one_that_lives_is_found():
+def test_a_key_finds_an_older_live_intent_after_the_newest_was_purged():
     store = MemoryStore()
     put(store, make(1, 90_000, key="k"), make(2, key="k"), make(3, key="other"))
     end(store, got(store, "i2"), 1, 2_000)

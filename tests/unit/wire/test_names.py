@@ -16,6 +16,6 @@ def test_camel(name, expected):
     assert camel(name) == expected
 
 
-def test_as_msgspec_names_them():
+def test_names_equal_those_of_msgspec():
     fields = msgspec.structs.fields(Intent)
     assert {camel(field.name) for field in fields} == {field.encode_name for field in fields}

@@ -33,6 +33,6 @@ def test_the_cheapest_that_fits(max_tardiness_ms, guarantee, tier):
     assert f"{max_tardiness_ms} ms" in reason
 
 
-def test_it_says_when_none_fits():
+def test_an_objective_that_no_tier_meets_is_reported():
     assert choose(19, LEAST)[1].startswith("No tier")
     assert not choose(20, LEAST)[1].startswith("No tier")

@@ -41,7 +41,7 @@ def wait_ms(quotas, name):
     return refused.value.details["waitMs"]
 
 
-def test_as_many_at_once_as_the_burst_then_one_by_one(quotas, clock):
+def test_a_burst_is_admitted_at_once_and_the_rest_one_by_one(quotas, clock):
     for _ in range(3):
         take(quotas, "a")
     assert wait_ms(quotas, "a") == 100
@@ -52,7 +52,7 @@ def test_as_many_at_once_as_the_burst_then_one_by_one(quotas, clock):
     assert wait_ms(quotas, "a") == 100
 
 
-def test_who_has_no_token_or_no_rate_has_no_limit(quotas):
+def test_callers_without_a_token_or_a_rate_have_no_quota(quotas):
     assert quotas.take(1_000_000) is None
     for _ in range(100):
         assert take(quotas, "somebody else") is None

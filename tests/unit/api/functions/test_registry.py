@@ -94,7 +94,7 @@ class TestUnknownMessages:
             return error
         return None
 
-    def test_it_is_refused_with_the_known_ones(self):
+    def test_an_unknown_function_is_refused_with_the_known_names(self):
         book = Functions()
         book.join("w", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
         assert self.refusal(book, "add") is None

@@ -177,7 +177,7 @@ class Welcoming:
         return self._answer
 
 
-def test_which_requests_take_the_fast_path():
+def test_simple_requests_take_the_fast_path():
     """A whole POST of one intent. What the fast path does not take goes to the handler."""
 
     async def main() -> None:

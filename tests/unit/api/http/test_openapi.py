@@ -74,7 +74,7 @@ def walk(node: Any) -> Iterator[dict[str, Any]]:
             yield from walk(each)
 
 
-def test_it_is_openapi_3_1(whole):
+def test_the_document_is_valid_openapi_3_1(whole):
     assert whole["openapi"] == "3.1.0" and whole["info"]["title"] == "Duetime" and whole["info"]["version"]
     schemathesis.openapi.from_dict(json.loads(json.dumps(whole))).validate()
 
@@ -190,7 +190,7 @@ def test_bodies():
     assert found["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/NewIntent"}
 
 
-def test_who_may():
+def test_security_follows_the_role():
     assert operation(role=None)["security"] == []
     assert operation(role=Role.submit)["security"] == [{"token": []}, {"bearer": []}]
 

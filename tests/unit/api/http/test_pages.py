@@ -29,12 +29,12 @@ def header(answer: Any, name: bytes) -> str:
     return found.decode()
 
 
-def test_it_is_html(answer):
+def test_a_page_is_html(answer):
     assert answer.status == 200 and answer.media_type == b"text/html; charset=utf-8"
     assert answer.body.startswith(b"<!doctype html>") and b'lang="en"' in answer.body
 
 
-def test_nothing_comes_from_elsewhere(answer):
+def test_a_page_loads_nothing_from_other_hosts(answer):
     text = answer.body.decode()
     assert not re.search(r"https?://|//cdn|@import|url\(", text)
     assert not re.search(r"<(link|img|iframe|object|embed)\b", text)
@@ -50,12 +50,12 @@ def test_the_policy_allows_its_own_script_and_style_only(answer):
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
-def test_nothing_is_inline_that_the_policy_would_stop(answer):
+def test_a_page_has_no_inline_code_that_the_policy_blocks(answer):
     markup = re.sub(r"<(script|style)>.*?</\1>", "", answer.body.decode(), flags=re.DOTALL)
     assert not re.search(r"\son\w+=|\sstyle=|javascript:", markup)
 
 
-def test_nothing_is_put_in_as_markup(answer):
+def test_values_are_not_inserted_as_markup(answer):
     """What the server or a user says is text on the page, never HTML."""
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", answer.body)
 
@@ -66,7 +66,7 @@ def test_every_field_has_a_label(answer):
     assert set(re.findall(r'<(?:input|select|textarea) id="(\w+)"', text)) <= labelled
 
 
-def test_both_are_made_for_light_and_dark(answer):
+def test_both_pages_have_a_light_and_a_dark_scheme(answer):
     assert b"prefers-color-scheme: dark" in answer.body
 
 

@@ -298,7 +298,7 @@ def test_an_executor_that_takes_nothing_is_a_failure():
 
 
 @pytest.mark.parametrize("threads", [False, True])
-def test_it_says_how_long_a_delivery_waited_before_its_function_began(threads):
+def test_the_wait_before_the_function_began_is_reported(threads):
     """One came three seconds ago; what the function takes itself is no waiting."""
 
     async def test() -> None:

@@ -28,7 +28,7 @@ def test_a_success_resets_the_failure_count():
     assert not breaker.is_open and breaker.admits(0.0)
 
 
-def test_one_call_finds_out():
+def test_a_half_open_breaker_admits_one_probe():
     breaker = opened()
     assert breaker.admits(105.0) and not breaker.admits(105.0) and not breaker.admits(1_000.0)
     breaker.succeeded()
@@ -79,7 +79,7 @@ def test_a_probe_without_an_answer_is_followed_by_one_of_another_key():
     assert not breaker.is_open and breaker.admits(135.0)
 
 
-def test_who_failed_lets_others_find_out_first():
+def test_a_url_whose_probe_failed_waits_for_a_probe_of_another():
     breaker = opened()
     assert breaker.admits(105.0, "/bad")
     breaker.failed(105.0, probe=True)

@@ -207,7 +207,7 @@ def test_a_server_that_is_not_there_has_its_own_exit_code(command, capsys):
     ],
     ids=" ".join,
 )
-def test_a_wrong_command_line_is_said_before_anything_is_sent(command, capsys, monkeypatch):
+def test_a_wrong_command_line_is_refused_before_a_request(command, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert main([*command, *NOWHERE]) == EXIT_USAGE
     assert not capsys.readouterr().out

@@ -197,7 +197,7 @@ def test_beside_a_living_engine(data, capsys):
 
 
 @pytest.mark.parametrize("command", ["segments", "dump", "verify"])
-def test_no_folder_is_said(command, capsys, tmp_path, monkeypatch):
+def test_a_missing_folder_is_named_in_the_error(command, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, command, "--data", "nowhere")
     assert code == main.EXIT_ERROR and not out

@@ -75,7 +75,7 @@ def test_functions_lanes_and_the_model(capsys):
     assert "the sketch by 40%." in said
 
 
-def test_nothing_known_yet(capsys):
+def test_predictions_without_data(capsys):
     show(Predictions(functions=[], more_functions=0, lanes=[], model=OFF, predicted={}))
     said = capsys.readouterr().out
     assert "No durations were measured yet" in said and "no lane's order is EXPECTED or SHADOW" in said

@@ -53,7 +53,7 @@ def test_lines_may_be_piped_in(monkeypatch, capsys):
     assert server.default == server.Place(), "the address was for the shell only"
 
 
-def test_its_own_address_goes_before_the_shells(monkeypatch, capsys):
+def test_an_address_on_the_command_line_wins_over_the_shells(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("why x --url http://127.0.0.1:2\n"))
     assert main(["shell", "--url", "http://127.0.0.1:1"]) == 1
     assert "http://127.0.0.1:2 cannot be reached" in capsys.readouterr().err

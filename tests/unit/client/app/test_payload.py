@@ -37,7 +37,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
         (lambda: None, (), {}),
     ],
 )
-def test_what_is_called_is_what_was_said(function, args, kwargs):
+def test_decoded_arguments_equal_the_encoded_ones(function, args, kwargs):
     signature = Signature(function, "f")
     assert signature.decode(signature.encode(args, kwargs)) == (list(args), kwargs)
 
@@ -87,7 +87,7 @@ def test_a_plain_argument_of_another_type_is_named(place, value):
     ("place", "value"),
     [(0, None), (0, True), (1, (1, 2)), (1, {1}), (3, bytearray(b"x")), (5, None), (5, "x")],
 )
-def test_what_may_be_meant_is_left_to_the_function(place, value):
+def test_arguments_that_may_be_right_are_not_refused(place, value):
     args = [*GOOD[:5], "f"]
     args[place] = value
     Signature(many, "f").encode(args, {"h": None, "other": "anything"})

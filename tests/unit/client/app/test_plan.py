@@ -124,7 +124,7 @@ def test_an_unknown_option_is_refused_with_the_known_options():
     assert "retry" in caught.value.hint
 
 
-def test_when():
+def test_the_time_of_a_plan():
     assert item().execute_at_ms == NOW_MS
     assert item(delay="5s").execute_at_ms == NOW_MS + 5_000
     assert item(at=5_000).execute_at_ms == 5_000_000

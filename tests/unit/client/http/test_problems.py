@@ -78,7 +78,7 @@ def test_an_unknown_code_is_retryable_if_the_response_marks_it(retryable):
     assert errors.Unavailable.retryable, "the class itself is not changed"
 
 
-def test_how_long_to_wait_is_kept():
+def test_retry_after_is_kept():
     error = there_and_back(errors.Busy("full", waitMs=1500))
     assert error.details["retryAfterMs"] == 1500
 

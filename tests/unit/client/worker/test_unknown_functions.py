@@ -16,7 +16,7 @@ def outcome_of(strangers: Strangers, id: str, delivery: int):
     return asyncio.run(strangers.run(Deliver(id, delivery, 1, TERMS, b"", 0, 0, 0, None, "")))
 
 
-def test_it_goes_back_ten_times_and_then_no_more():
+def test_an_unknown_function_is_snoozed_ten_times_and_then_rejected():
     strangers = Strangers()
     outcomes = [outcome_of(strangers, "a", n) for n in range(TIMES_MAX)]
     assert [each.delay_ms // 1000 for each in outcomes if isinstance(each, Snoozed)] == [

@@ -53,7 +53,7 @@ def test_outcomes_that_could_not_be_written_are_all_sent_again():
     assert [each for part in link._unanswered.values() for each in part] == outcomes
 
 
-def test_what_was_held_at_one_end_says_nothing_of_the_next():
+def test_only_deliveries_of_the_newest_earlier_connection_are_named():
     """A taker that is behind told of the end before: what came since was taken for lost, and ran again."""
 
     async def main() -> None:
@@ -116,7 +116,7 @@ def test_outcomes_that_come_while_it_reconnects_are_not_lost():
         ("grpcs://jobs:1", None, "grpcs://jobs:1"),
     ],
 )
-def test_it_is_found_from_the_address_of_the_server(url, port, address):
+def test_the_grpc_address_is_found_from_the_address_of_the_server(url, port, address):
     assert address_of(url, port) == address
 
 

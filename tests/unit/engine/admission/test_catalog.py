@@ -18,7 +18,7 @@ def test_equal_terms_are_found_as_one():
     assert known.find(terms(2)) is not first
 
 
-def test_as_many_are_kept_as_there_is_room_for():
+def test_the_catalog_keeps_terms_up_to_its_limit_of_bytes():
     known = Catalog()
     first = known.find(terms(0))
     for number in range(1, catalog._KEPT):

@@ -99,7 +99,7 @@ def test_a_payload_that_is_put_in_the_place_of_another_counts_as_a_new_one(tmp_p
     run(main())
 
 
-def test_one_that_is_larger_than_the_limit_is_taken_when_it_is_alone(tmp_path, monkeypatch):
+def test_a_payload_above_the_limit_is_accepted_if_no_other_is_held(tmp_path, monkeypatch):
     monkeypatch.setattr(guard, "LARGE_PAYLOADS_BYTES_MAX", 5_000)
 
     async def main():

@@ -115,7 +115,7 @@ def test_the_log_is_synced_before_the_store_is_written_and_trimmed_after():
     run(main())
 
 
-def test_it_is_made_some_time_after_a_change_and_not_while_nothing_changes():
+def test_a_checkpoint_is_written_some_time_after_a_change_and_only_then():
     async def main() -> None:
         async with rig(every_ms=1) as r:
             r.checkpointer.changed()

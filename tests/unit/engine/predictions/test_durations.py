@@ -116,7 +116,7 @@ def test_guesses_do_not_pile_up():
     assert durations.guesses == {}
 
 
-def test_what_is_expected_is_the_function_s_mean_else_the_lane_s_else_nothing(tmp_path):
+def test_an_estimate_is_the_mean_of_the_function_or_of_the_lane(tmp_path):
     def terms(name: str, queue: str) -> Terms:
         return Terms(Task(name, queue), f"task:{queue}")
 

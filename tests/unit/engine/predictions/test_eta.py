@@ -38,7 +38,7 @@ def test_an_expected_start_is_part_of_the_reason(tmp_path):
     run(main())
 
 
-def test_who_is_expected_to_take_longer_has_more_ahead(tmp_path):
+def test_the_first_intent_by_estimate_has_none_ahead(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.engine.ask(SetLane("stream:news", LaneSettings(order=Order.EXPECTED)))

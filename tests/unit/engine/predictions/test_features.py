@@ -28,7 +28,7 @@ def row(payload: object, at_ms: int = 0) -> tuple[int, ...]:
         (Bare(), "bare:"),
     ],
 )
-def test_a_function_is_what_runs(target: Target, name: str):
+def test_the_function_of_an_intent(target: Target, name: str):
     assert function_of(target) == name
 
 

@@ -124,7 +124,7 @@ def test_in_the_shadow_they_are_only_remembered(tmp_path):
     run(main())
 
 
-def test_where_nothing_is_known_the_order_is_that_of_arrival(tmp_path):
+def test_intents_without_an_estimate_run_in_order_of_arrival(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await order(w, Order.EXPECTED, "stream:news")
@@ -259,7 +259,7 @@ def test_a_prediction_that_is_too_long_is_cut(tmp_path):
     run(main())
 
 
-def test_who_waits_for_the_model_is_not_left_behind_when_the_engine_stops(tmp_path):
+def test_a_submit_that_waits_for_the_model_is_answered_when_the_engine_stops(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             w.engine.predictor.model = Said()

@@ -33,7 +33,7 @@ def rows(count: int, seed: int = 1) -> tuple[list[Row], list[int]]:
     return made, took
 
 
-def test_it_learns_from_the_payload_what_the_median_does_not_know():
+def test_a_model_of_the_payload_beats_the_median():
     made, took = rows(2_000)
     score, functions = judged(made, took)
     assert score.model < 0.1 < 0.2 < score.sketch
@@ -50,7 +50,7 @@ def test_an_unknown_function_gets_a_prediction():
     assert known == pytest.approx(1_500, rel=0.4) and 1 <= unknown <= EXPECTED_MS_MAX
 
 
-def test_where_time_follows_nothing_it_is_not_better_than_the_median():
+def test_a_model_of_random_durations_does_not_beat_the_median():
     random = Random(3)
     made = [("task:f", "task:q", 20, 1, random.randrange(100), 2, 0, 1) for _ in range(1_000)]
     took = [round(random.lognormvariate(5, 1)) for _ in made]

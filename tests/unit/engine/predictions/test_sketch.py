@@ -41,7 +41,7 @@ def test_the_mean_is_looked_at_again_when_there_is_more():
     assert sketch.mean_ms < 15
 
 
-def test_nothing_is_known_of_nothing():
+def test_an_empty_sketch_has_no_quantiles():
     sketch = Sketch()
     assert (sketch.quantile(0.5), sketch.mean_ms, sketch.error()) == (None, 0.0, None)
 
@@ -78,7 +78,7 @@ def test_memory_does_not_depend_on_how_many_are_added():
     assert many.added == 100_000
 
 
-def test_its_error_is_how_far_off_its_median_is():
+def test_the_error_is_the_median_distance_from_the_median():
     assert filled([100] * 50).error() == 0.0
     assert filled([10] * 70 + [1_000] * 40 + [5] * 20).error() == pytest.approx(0.0)
     assert filled([10] * 10 + [100] * 11 + [1_000] * 10).error() == pytest.approx(0.9, abs=0.02)

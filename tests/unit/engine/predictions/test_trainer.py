@@ -16,7 +16,7 @@ class Looking(Learner):
         self.looks += 1
 
 
-def test_who_may_not_be_nice_learns_all_the_same(tmp_path: Path, monkeypatch):
+def test_a_process_that_cannot_lower_its_priority_learns_too(tmp_path: Path, monkeypatch):
     """The unit in deploy/systemd refuses setpriority: that ended the thread, and there was no model."""
 
     def refuse(by: int) -> int:

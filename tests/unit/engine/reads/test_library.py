@@ -318,7 +318,7 @@ def test_slots_count_what_will_fire(tmp_path):
     run(main())
 
 
-def test_how_it_stood_is_how_it_was_seen(tmp_path):
+def test_past_counts_equal_the_counts_seen_then(tmp_path):
     """At several moments, the counts seen then are those read later, from disk and from memory."""
 
     async def main():

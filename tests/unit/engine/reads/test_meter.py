@@ -145,7 +145,7 @@ def test_the_lateness_of_what_runs_for_long_is_seen_when_it_begins(tmp_path):
     run(main())
 
 
-def test_who_ended_is_held_back_no_more(tmp_path):
+def test_an_ended_intent_is_no_longer_held_back(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 1)
@@ -157,7 +157,7 @@ def test_who_ended_is_held_back_no_more(tmp_path):
     run(main())
 
 
-def test_who_was_called_at_last_is_held_back_no_more(tmp_path):
+def test_a_called_intent_is_no_longer_held_back(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 1)

@@ -108,7 +108,7 @@ def check(zone_name: str, moment: datetime) -> None:
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_where_clocks_change(zone):
+def test_moments_around_clock_changes(zone):
     moments = transitions(ZoneInfo(zone))
     assert len(moments) > 4
     for moment in Random(zone).sample(moments, min(4, len(moments))):
@@ -117,7 +117,7 @@ def test_where_clocks_change(zone):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("zone", ZONES)
-def test_where_clocks_change_in_forty_years(zone):
+def test_moments_around_clock_changes_in_forty_years(zone):
     for moment in transitions(ZoneInfo(zone)):
         check(zone, moment)
 
@@ -152,7 +152,7 @@ def test_the_rules_in_words():
         ("0 0 * 2 MON#5", date(2027, 1, 1), "2044-02-29T00:00"),
     ],
 )
-def test_what_rules_mean(rule, after, expected):
+def test_every_rule_gives_the_expected_moments(rule, after, expected):
     moment = datetime(after.year, after.month, after.day, tzinfo=UTC)
     found = Cron(rule, UTC).after(moment)
     assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
@@ -232,7 +232,7 @@ def test_on_time():
         (Misfire.CATCH_UP, 0, (1, 2, 3), 1),
     ],
 )
-def test_what_was_missed(misfire, late, times, missed):
+def test_missed_moments(misfire, late, times, missed):
     schedule = hourly(misfire=misfire, catch_up=2)
     found = passed(schedule, NOON, NOON + 3 * HOUR + late)
     assert found.times == tuple(NOON + hour * HOUR for hour in times)
@@ -261,7 +261,7 @@ def test_a_year_of_ticks_is_not_gone_through_one_by_one(schedule):
     assert found.missed >= 100
 
 
-def test_nothing_has_passed():
+def test_no_moment_has_passed():
     found = passed(hourly(), NOON + HOUR, NOON)
     assert (found.times, found.missed, found.next_ms) == ((), 0, NOON + HOUR)
 

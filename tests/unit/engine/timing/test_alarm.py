@@ -32,7 +32,7 @@ def timer(monkeypatch):
     return timer
 
 
-def test_it_rings_at_its_moment_and_looks_again_on_the_way(timer):
+def test_an_alarm_rings_at_its_time_and_checks_the_clock_before(timer):
     clock, rings = ManualClock(), []
     alarm = LoopAlarm(clock, lambda: rings.append(clock.now_ms()))
     at_ms = clock.now_ms() + 40_000
@@ -49,7 +49,7 @@ def test_it_rings_at_its_moment_and_looks_again_on_the_way(timer):
 
 
 @pytest.mark.parametrize("by_ms", [-LEAP_MS, -7_200_000, LEAP_MS])
-def test_it_rings_when_the_clock_was_set(timer, by_ms):
+def test_an_alarm_rings_after_the_clock_was_set(timer, by_ms):
     clock, rings = ManualClock(), []
     alarm = LoopAlarm(clock, lambda: rings.append(1))
     alarm.set(clock.now_ms() + 3_600_000)

@@ -70,7 +70,7 @@ def test_a_clock_set_by_hand_needs_none(monkeypatch):
     assert not beats.calls and not beats.pump.stood_still()
 
 
-def test_it_beats_while_something_is_held_and_ends_after_it(beats):
+def test_the_pulse_beats_while_a_delivery_is_held_and_then_ends(beats):
     beats.hold()
     beats.pulse.plan()
     for _ in range(3):

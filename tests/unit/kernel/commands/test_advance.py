@@ -143,7 +143,7 @@ def test_a_holder_with_a_due_retry_still_holds_its_entity():
     assert delivered(bench.done("a")) == ["b"]
 
 
-def test_what_is_submitted_meanwhile_is_measured_by_the_new_time():
+def test_delays_of_new_intents_count_from_the_clock_that_was_set_back():
     bench = Bench()
     bench.at(100_000)
     bench.ms = 0
@@ -153,7 +153,7 @@ def test_what_is_submitted_meanwhile_is_measured_by_the_new_time():
     assert delivered(bench.at(500)) == ["b"]
 
 
-def test_when_the_clock_is_where_it_was_nothing_is_behind_any_more():
+def test_the_clock_is_no_longer_behind_when_it_reaches_its_old_time():
     bench = Bench()
     bench.at(1_000)
     bench.at(500)
@@ -164,7 +164,7 @@ def test_when_the_clock_is_where_it_was_nothing_is_behind_any_more():
     assert not bench.state.behind
 
 
-def test_that_the_clock_is_behind_survives_a_restart():
+def test_a_clock_that_is_behind_stays_behind_after_a_restart():
     bench = Bench()
     bench.submit("a", on=stream(), delay=1_000)
     bench.at(1_000)

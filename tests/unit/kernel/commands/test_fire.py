@@ -6,7 +6,7 @@ from duetime.protocol.intent import Status
 from tests.unit.kernel.bench import T0, Bench, delivered, entity
 
 
-def test_it_goes_at_once_and_only_once():
+def test_a_fired_intent_is_delivered_at_once_and_only_once():
     bench = Bench()
     bench.submit("a", delay=60_000)
     bench.ms = 10
@@ -16,7 +16,7 @@ def test_it_goes_at_once_and_only_once():
     assert delivered(bench.at(60_000)) == []
 
 
-def test_its_time_is_the_moment_it_was_fired():
+def test_a_fired_intent_is_due_at_the_time_of_the_command():
     bench = Bench()
     bench.submit("a", delay=60_000)
     bench.ms = 10

@@ -68,7 +68,7 @@ def test_a_leap_and_its_reversal_leave_a_lease_unchanged():
     assert bench.intent("a").wake_at_ms == T0 + 9_000 + LEASE
 
 
-def test_how_long_something_ran_is_not_changed_by_a_leap():
+def test_a_leap_does_not_change_the_measured_duration():
     bench = Bench()
     bench.submit("a")
     bench.later(1_000)
@@ -254,7 +254,7 @@ def test_a_unique_key_survives_a_leap_that_does_not_last():
     assert bench.store.get("c") is not None
 
 
-def test_one_leap_upon_another_is_believed_from_the_last_on_unless_it_is_small():
+def test_the_doubt_counts_from_the_last_large_leap():
     bench = Bench()
     dead(bench)
     leap(bench, 20 * DAY_MS)
@@ -267,7 +267,7 @@ def test_one_leap_upon_another_is_believed_from_the_last_on_unless_it_is_small()
     assert bench.store.get("dead") is None and not bench.state.doubt_ms
 
 
-def test_only_what_came_back_is_not_in_doubt_any_more():
+def test_a_leap_back_removes_only_its_own_length_of_doubt():
     bench = Bench()
     leap(bench, 10 * DAY_MS)
     leap(bench, -4 * DAY_MS)

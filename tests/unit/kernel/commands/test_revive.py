@@ -29,7 +29,7 @@ def test_revive_resets_attempts_and_keeps_the_delivery_number():
     assert bench.status("a") is Status.ACKED
 
 
-def test_it_is_not_finished_any_more():
+def test_a_revived_intent_is_not_finished():
     bench = Bench()
     dead(bench)
     bench.ms = 10
@@ -40,7 +40,7 @@ def test_it_is_not_finished_any_more():
     assert bench.state.lanes["task:default"].pending == 1
 
 
-def test_it_waits_for_its_new_time():
+def test_a_revived_intent_waits_for_its_new_time():
     bench = Bench()
     dead(bench)
     assert delivered(bench.revive("a", execute_at_ms=T0 + 500)) == []
@@ -57,7 +57,7 @@ def test_it_waits_for_its_new_time():
         ({"deadline_ms": T0 - 1}, "DeadlineTooEarly"),
     ],
 )
-def test_its_times_obey_the_same_rules(changes, name):
+def test_times_of_a_revived_intent_follow_the_same_rules(changes, name):
     bench = Bench()
     dead(bench)
     assert error(bench.revive("a", **changes)) == name
@@ -103,7 +103,7 @@ def test_target_retry_and_payload_may_be_new():
     assert bench.state.lanes == {}
 
 
-def test_it_may_become_a_message_of_an_entity_and_wait_its_turn():
+def test_a_revived_intent_may_become_a_message_of_an_entity():
     bench = Bench()
     dead(bench)
     bench.submit("m", on=entity())

@@ -303,7 +303,7 @@ def test_the_number_of_schedules_is_limited(monkeypatch):
     assert error(bench.do(PutSchedule(Schedule("t", terms(), every_ms=1000), T0))) == "Busy"
 
 
-def test_who_stops_makes_nothing_new():
+def test_a_draining_engine_starts_no_new_ticks():
     bench = Bench()
     put(bench)
     bench.do(Drain())

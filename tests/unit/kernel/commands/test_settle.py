@@ -116,7 +116,7 @@ def test_a_failure_is_tried_again_as_often_as_allowed():
     assert error.at_ms == T0 + 7_000
 
 
-def test_one_attempt_means_one():
+def test_a_maximum_of_one_attempt_is_not_retried():
     bench = Bench()
     bench.submit("a", on=terms(redelivery=Redelivery(max_attempts=1)))
     bench.fail("a")

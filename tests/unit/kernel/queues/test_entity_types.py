@@ -55,7 +55,7 @@ def test_a_worker_that_leaves_is_followed_by_another_from_where_it_was():
     assert given(bench.done("a")) == [("w", "b")]
 
 
-def test_who_waits_longest_or_has_a_head_start_goes_first():
+def test_the_longest_wait_or_the_highest_priority_goes_first():
     bench = pulled()
     bench.submit("a", on=entity("e1"))
     bench.ms = 10
@@ -73,7 +73,7 @@ def test_one_entity_can_be_asked_for_as_well():
     assert given(bench.done("a")) == [("w", "b")]
 
 
-def test_when_both_ask_at_once_it_goes_to_one():
+def test_a_message_asked_for_by_two_demands_goes_to_one():
     bench = pulled()
     bench.demand("v", "entity:cart/e1", 1)
     bench.demand("w", CARTS, 1)
@@ -118,7 +118,7 @@ def test_a_type_has_no_limits():
     assert isinstance(refusal, Refusal) and refusal.reason.value == "InvalidField"
 
 
-def test_who_asks_where_the_engine_itself_hands_out_gets_nothing():
+def test_a_demand_on_a_pushed_entity_type_gets_nothing():
     bench = Bench(pushed=("entity",))
     bench.demand("w", CARTS, 5)
     assert given(bench.submit("a", on=entity("e1"))) == [("", "a")]

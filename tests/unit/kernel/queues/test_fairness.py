@@ -101,7 +101,7 @@ def test_the_bound_holds_for_any_weights_and_whenever_one_comes(seed):
     invariants.check(bench.state)
 
 
-def test_who_comes_back_has_saved_up_nothing():
+def test_a_returning_key_has_no_saved_share():
     bench = Bench()
     bench.submit(*ids("a", 500), on=tenant("a"))
     bench.submit("b0", on=tenant("b"))
@@ -147,7 +147,7 @@ def test_an_empty_lane_forgets_its_shares_despite_standing_demand():
     assert bench.kernel.checkpoint(1).shares == ()
 
 
-def test_who_did_not_start_costs_its_key_nothing():
+def test_an_intent_that_did_not_start_costs_its_key_nothing():
     bench = Bench()
     bench.submit(*ids("a", 50), on=tenant("a"))
     bench.submit(*ids("b", 10), on=tenant("b"), deadline=1_000)
@@ -254,7 +254,7 @@ def test_a_lane_that_changes_to_pull_resets_its_turns():
 # Limits.
 
 
-def test_who_waits_for_the_lane_s_own_limit_comes_back_in_turn():
+def test_an_intent_held_by_the_limit_of_its_lane_returns_in_turn():
     bench = Bench()
     bench.do(SetLane(LANE, LaneSettings(concurrency=1)))
     bench.demand("w", LANE, 1_000)

@@ -160,7 +160,7 @@ def test_entities_have_no_other_limits():
     assert bench.statuses("a") == ["DISPATCHING"]
 
 
-def test_who_pulls_is_limited_too():
+def test_pulled_lanes_are_limited_too():
     bench = Bench()
     terms = stream("s", limits=(Limit("k", rate=1, period_ms=100),))
     bench.submit(*ids("a", 3), on=terms)

@@ -53,7 +53,7 @@ def test_a_tier_out_of_permits_borrows_half_of_each_lower_tier():
     assert bench.state.tiers.all[ULTRA].borrows == 14
 
 
-def test_nothing_is_borrowed_from_a_higher_tier():
+def test_no_permit_is_borrowed_from_a_higher_tier():
     bench = sized(10, 10, 10, 2, 2)
     assert len(fill(bench, ECONOMY, 10)) == 2
     assert len(fill(bench, STANDARD, 10)) == 2
@@ -195,7 +195,7 @@ def test_one_intent_that_waits_for_permits_holds_none():
     assert finished == 1_000
 
 
-def test_who_lends_to_whom():
+def test_a_lender_is_the_next_lower_tier_with_free_permits():
     tiers = Tiers()
     assert tiers.lender(HIGH) == HIGH, "its own first"
     tiers.all[HIGH].used = tiers.all[HIGH].max
@@ -206,7 +206,7 @@ def test_who_lends_to_whom():
     assert tiers.lender(HIGH) == -1
 
 
-def test_who_was_first_and_is_not_any_more_says_nothing_about_packing():
+def test_a_stale_first_entry_does_not_decide_about_packing():
     lane = Lane("callback:h#batch", serial=False, pushed=True)
     plain = Lane("callback:h", serial=False, pushed=True)
     packed, other = lane.track(STANDARD), plain.track(STANDARD)

@@ -263,7 +263,7 @@ def test_an_id_that_is_used_again_while_a_checkpoint_is_written(store, path):
     again.close()
 
 
-def test_when_the_newest_of_a_key_is_forgotten_an_older_one_that_lives_is_found(store):
+def test_a_key_finds_an_older_live_intent_after_the_newest_was_purged(store):
     put(store, make(1, 90_000, key="k"), make(2, key="k"))
     change(store, got(store, "i2"), status=Status.ACKED, ended=1, finished_at_ms=2_000)
     store.forget(Marks(finished_before_ms=3_000, key_before_ms=3_000))
