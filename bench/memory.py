@@ -68,12 +68,12 @@ async def _hot() -> list[Figure]:
         async with app:
             # The first ones fill caches. Counted is what lives; the allocator's own slack is not an intent's.
             await planned.schedule_many((n,) for n in range(1_000))
-            await app.backend.checkpoint()  # type: ignore[attr-defined]
+            await app.backend.engine.checkpoint()  # type: ignore[attr-defined]
             gc.collect()
             tracemalloc.start()
             for start in range(0, HOT, CHUNK):
                 await planned.schedule_many((n,) for n in range(start, start + CHUNK))
-            await app.backend.checkpoint()  # type: ignore[attr-defined]
+            await app.backend.engine.checkpoint()  # type: ignore[attr-defined]
             gc.collect()
             each = tracemalloc.get_traced_memory()[0] / HOT
             tracemalloc.stop()
@@ -123,10 +123,10 @@ async def _cold(path: Path) -> list[Figure]:
             await later.delay("2h").schedule_many((n,) for n in range(first, first + CHUNK))
         seconds = time.perf_counter() - start
         one = await later.options(id="findme", key="k1", delay="3h").schedule(7)
-        await app.backend.checkpoint()  # type: ignore[attr-defined]
+        await app.backend.engine.checkpoint()  # type: ignore[attr-defined]
         gc.collect()
         grown = rss_bytes() - before
-        assert (await app.handle("findme").view()).key == "k1"
+        assert (await app.handle("findme").view()).idempotency_key == "k1"
         again = await later.options(key="k1", delay="3h").schedule(7)
         assert again.id == one.id, "a cold intent is found by its key"
         await one.cancel()

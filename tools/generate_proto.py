@@ -46,10 +46,17 @@ def complete(text: str) -> str:
         for field in fields_of(struct):
             if field.name.removesuffix("_ms") not in known:
                 number += 1
-                kind = next(_SCALARS[type(part)] for part in parts(field.type) if type(part) in _SCALARS)
-                body += f"  optional {kind} {field.name} = {number};  // {description(field.type)}\n"
+                body += f"  {_kind(field.type)} {field.name} = {number};  // {description(field.type)}\n"
         text = text.replace(found[1], body, 1)
     return text
+
+
+def _kind(kind: types.Type) -> str:
+    """The type of a field in a message: a map of texts, or an optional scalar."""
+    kinds = [type(part) for part in parts(kind)]
+    if types.DictType in kinds:
+        return "map<string, string>"
+    return f"optional {next(_SCALARS[each] for each in kinds if each in _SCALARS)}"
 
 
 def main() -> int:

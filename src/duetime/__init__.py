@@ -8,6 +8,7 @@ from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, curr
 from duetime.client.app.entity import EntityRef, EntityType
 from duetime.client.app.groups import Chain, Group
 from duetime.client.app.handle import Handle
+from duetime.client.app.middleware import Middleware, NewCall, Run
 from duetime.client.app.plan import Options
 from duetime.client.app.policies import Retry, Unique
 from duetime.client.app.task import Bound, Planned, Task
@@ -50,12 +51,15 @@ __all__ = [
     "Intent",
     "Limit",
     "LogHandler",
+    "Middleware",
+    "NewCall",
     "Options",
     "Parent",
     "Planned",
     "Reject",
     "Retry",
     "RetryAfter",
+    "Run",
     "Schedule",
     "Snooze",
     "Status",

@@ -40,6 +40,10 @@ LANE_CHARS_MAX: Final = 2 * NAME_CHARS_MAX + 16
 URL_CHARS_MAX: Final = 2_048
 TAGS_MAX: Final = 32
 TAG_CHARS_MAX: Final = 256
+# Headers travel with an intent to the function that runs it. They are metadata, so they stay small.
+INTENT_HEADERS_MAX: Final = 32
+HEADER_NAME_CHARS_MAX: Final = 128
+HEADER_CHARS_MAX: Final = 4_096
 AFTER_MAX: Final = 1_000
 # The list of dependents is part of the parent's row, so it must stay small.
 DEPENDENTS_MAX: Final = 10_000

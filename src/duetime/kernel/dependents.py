@@ -104,6 +104,8 @@ def go_on_if_free(state: State, child: Intent) -> None:
         SCHEDULED,
         f"everything it waited for {'has ended' if any_end else 'is acknowledged'}",
     )
+    if child.terms.expires_ms and not child.deadline_ms:
+        child.deadline_ms = max(child.execute_at_ms, state.at_ms) + child.terms.expires_ms
     if child.execute_at_ms > state.at_ms:
         state.timers.arm(child, child.execute_at_ms)
     elif not expired(state, child):

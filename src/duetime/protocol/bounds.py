@@ -23,7 +23,10 @@ from duetime.limits import (
     FAIRNESS_KEY_CHARS_MAX,
     FAIRNESS_WEIGHT_MAX,
     GROUP_MEMBERS_MAX,
+    HEADER_CHARS_MAX,
+    HEADER_NAME_CHARS_MAX,
     ID_CHARS_MAX,
+    INTENT_HEADERS_MAX,
     KEY_CHARS_MAX,
     LIMITS_MAX,
     NAME_CHARS_MAX,
@@ -77,6 +80,7 @@ NOT_REPLICATED = "The ack REPLICATED is refused: there is no replicated log engi
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 # Ids that an intent may wait for, including ids made by schedules.
 _PARENT = re.compile(r"[A-Za-z0-9_.:@-]+")
+_HEADER = re.compile(rf"[A-Za-z0-9_.-]{{1,{HEADER_NAME_CHARS_MAX}}}")
 
 
 def item(item: Item) -> str | None:
@@ -100,7 +104,23 @@ def item(item: Item) -> str | None:
         return f"expected_ms is {item.expected_ms}, which is out of range: {EXPECTED_MS_MAX} at most."
     if item.traceparent is not None and len(item.traceparent) > NAME_CHARS_MAX:
         return f"The traceparent must have at most {NAME_CHARS_MAX} characters."
-    return _ties(item, item.ties) if item.ties is not None else None
+    problem = _headers(item.headers) if item.headers else None
+    return problem or (_ties(item, item.ties) if item.ties is not None else None)
+
+
+def _headers(headers: dict[str, str]) -> str | None:
+    """The first problem of an intent's headers."""
+    if len(headers) > INTENT_HEADERS_MAX:
+        return f"There are {len(headers)} headers; {INTENT_HEADERS_MAX} are allowed."
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name):
+            return (
+                f"The header name {name[:HEADER_NAME_CHARS_MAX]!r} must be 1 to {HEADER_NAME_CHARS_MAX}"
+                " letters, digits or one of _ . -"
+            )
+        if len(value) > HEADER_CHARS_MAX:
+            return f"The header {name} has {len(value)} characters; {HEADER_CHARS_MAX} are allowed."
+    return None
 
 
 def _ties(item: Item, ties: Ties) -> str | None:

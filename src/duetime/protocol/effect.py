@@ -25,6 +25,7 @@ class Deliver(Struct, frozen=True, gc=False):
     traceparent: str | None
     consumer: str
     """The consumer that pulled it; empty if the engine pushes it."""
+    headers: dict[str, str] | None = None
 
 
 class Abort(Struct, frozen=True, gc=False):

@@ -78,6 +78,8 @@ class Item(Struct, frozen=True, array_like=True, gc=False):
     ties: Ties | None = None
     expected_ms: int = 0
     """The run time predicted at creation. Moves the intent back in its lane accordingly."""
+    headers: dict[str, str] | None = None
+    """Metadata of the caller for the code that runs the intent."""
 
 
 class Error(Struct, frozen=True, array_like=True, gc=False):
@@ -121,6 +123,7 @@ class Rare(Struct, array_like=True, gc=False):
     """The number of members created so far, if it is a group's callback."""
     log: str | None = None
     """The log output of its newest attempt."""
+    headers: dict[str, str] | None = None
 
 
 class Intent(Struct, array_like=True, gc=False):

@@ -144,6 +144,17 @@ def lane_of(target: Target) -> str:
             return "bare:"
 
 
+def title_of(target: Target) -> str:
+    """The name of the function that a target calls; empty if it calls none."""
+    match target:
+        case Task(name):
+            return name
+        case Entity(kind, _, message):
+            return f"{kind}.{message}"
+        case _:
+            return ""
+
+
 def type_lane(kind: str) -> str:
     """The lane through which a worker asks for messages of any entity of a type. It holds no intents."""
     return f"{_TYPE_LANE}{kind}"
@@ -245,6 +256,8 @@ class Terms(Struct, frozen=True, array_like=True, gc=False):
     after_on: AfterOn = AfterOn.SUCCESS
     result_ttl_ms: int = 0
     """How long a result is shown after the end. 0: as long as the intent is kept."""
+    expires_ms: int = 0
+    """The deadline of an intent without its own, counted from its time of execution. 0: none."""
 
     @property
     def scope_lane(self) -> str:

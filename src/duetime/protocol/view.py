@@ -45,6 +45,7 @@ class View(Struct, frozen=True):
     key: str | None
     after: tuple[str, ...]
     traceparent: str | None
+    headers: dict[str, str] | None = None
     progress: Progress | None = None
     """The progress of its running delivery, if the function reported any."""
     result_gone: bool = False
@@ -156,6 +157,7 @@ def view_of(intent: Intent, now_ms: int = 0) -> View:
         key=rare.key,
         after=rare.after,
         traceparent=rare.traceparent,
+        headers=rare.headers,
         result_gone=gone,
         limited_ms=limited_ms(intent, now_ms),
         claim=rare.ties.claim if rare.ties is not None else None,

@@ -212,8 +212,15 @@ class Welcome(_message.Message):
     def __init__(self, consumer: _Optional[str] = ..., heartbeat_ms: _Optional[int] = ..., credits_max: _Optional[int] = ...) -> None: ...
 
 class Delivery(_message.Message):
-    __slots__ = ("intent_id", "delivery", "attempt", "precision_tier", "execute_at_ms", "late_ms", "payload", "tags", "traceparent", "deadline_ms", "lease_ms", "timeout_ms", "stream", "task", "entity", "max_attempts")
+    __slots__ = ("intent_id", "delivery", "attempt", "precision_tier", "execute_at_ms", "late_ms", "payload", "tags", "traceparent", "deadline_ms", "lease_ms", "timeout_ms", "stream", "task", "entity", "max_attempts", "headers")
     class TagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -236,6 +243,7 @@ class Delivery(_message.Message):
     TASK_FIELD_NUMBER: _ClassVar[int]
     ENTITY_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     delivery: int
     attempt: int
@@ -252,7 +260,8 @@ class Delivery(_message.Message):
     task: _intents_pb2.Task
     entity: _intents_pb2.Entity
     max_attempts: int
-    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., attempt: _Optional[int] = ..., precision_tier: _Optional[_Union[_intents_pb2.PrecisionTier, str]] = ..., execute_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., payload: _Optional[bytes] = ..., tags: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., deadline_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., stream: _Optional[_Union[_intents_pb2.Stream, _Mapping]] = ..., task: _Optional[_Union[_intents_pb2.Task, _Mapping]] = ..., entity: _Optional[_Union[_intents_pb2.Entity, _Mapping]] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+    headers: _containers.ScalarMap[str, str]
+    def __init__(self, intent_id: _Optional[str] = ..., delivery: _Optional[int] = ..., attempt: _Optional[int] = ..., precision_tier: _Optional[_Union[_intents_pb2.PrecisionTier, str]] = ..., execute_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., payload: _Optional[bytes] = ..., tags: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., deadline_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., stream: _Optional[_Union[_intents_pb2.Stream, _Mapping]] = ..., task: _Optional[_Union[_intents_pb2.Task, _Mapping]] = ..., entity: _Optional[_Union[_intents_pb2.Entity, _Mapping]] = ..., max_attempts: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("deliveries",)

@@ -134,6 +134,17 @@ ShardKey = Annotated[
 Traceparent = Annotated[
     str, Meta(max_length=limits.NAME_CHARS_MAX, description="W3C trace context to continue.")
 ]
+Headers = Annotated[
+    dict[
+        Annotated[str, Meta(min_length=1, max_length=limits.HEADER_NAME_CHARS_MAX, pattern=patterns.HEADER)],
+        Annotated[str, Meta(max_length=limits.HEADER_CHARS_MAX)],
+    ],
+    Meta(max_length=limits.INTENT_HEADERS_MAX, description="Metadata for the function that runs the intent."),
+]
+ExpiresMs = Annotated[
+    Milliseconds,
+    Meta(description="Deadline, counted from the time of execution, or from the release of a dependent."),
+]
 ExecuteAt = Annotated[Time, Meta(description="When to run: ISO 8601 with any offset, or seconds since 1970.")]
 Deadline = Annotated[Time, Meta(description="The intent does not run after this time.")]
 NewDeadline = Annotated[
@@ -315,6 +326,7 @@ class PlannedIntent(In, frozen=True):
     timeout_ms: TimeoutMs | None = None
     lease_ms: LeaseMs | None = None
     result_ttl_ms: ResultTtlMs | None = None
+    expires_ms: ExpiresMs | None = None
     tags: Tags | None = None
     limits: Limits | None = None
     fairness_key: FairnessKey | None = None
@@ -375,6 +387,7 @@ class NewIntent(PlannedIntent, frozen=True):
     collapse: CollapseName | None = None
     unique: UniqueIn | None = None
     traceparent: Traceparent | None = None
+    headers: Headers | None = None
 
 
 class PatchIntent(In, frozen=True):
@@ -445,6 +458,7 @@ class SharedFields(Out, frozen=True, kw_only=True):
     timeout_ms: TimeoutMs = limits.TIMEOUT_MS
     lease_ms: LeaseMs = limits.LEASE_MS
     result_ttl_ms: ResultTtlMs | None = None
+    expires_ms: ExpiresMs | None = None
     tags: Tags = {}
     limits: list[Limit] = []
     fairness_key: FairnessKey | None = None
@@ -477,6 +491,7 @@ class Intent(SharedFields, frozen=True, kw_only=True):
     collapse: CollapseName | None = None
     unique: UniqueKey | None = None
     traceparent: str | None = None
+    headers: Headers = {}
     attempts: int = 0
     delivery: int = 0
     revision: int = 0

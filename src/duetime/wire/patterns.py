@@ -7,11 +7,13 @@ from typing import Final
 ID: Final = r"^[A-Za-z0-9_.:-]+\Z"  # not $, which would accept a trailing line break
 KNOWN_ID: Final = r"^[A-Za-z0-9_.:@-]+\Z"
 TYPE: Final = "^[^/]+$"
+HEADER: Final = r"^[A-Za-z0-9_.-]+\Z"
 RATE: Final = r"^[1-9][0-9]{0,6}/[1-9]?[0-9]{0,4}(ms|s|m|h|d)\Z"
 
 FORMS: Final = {
     ID: "letters, digits and _ . : - as in order-7",
     KNOWN_ID: "letters, digits and _ . : - @ as in order-7",
     TYPE: "a name without a slash, such as Account",
+    HEADER: "letters, digits and _ . - as in x-tenant",
     RATE: "a rate such as 20/s, 100/m or 5/10s",
 }

@@ -73,6 +73,7 @@ def own(view: protocol.View, at: At, document: Document) -> dict[str, Any]:
         "idempotency_key": view.key,
         **claims.shown(view.claim),
         "traceparent": view.traceparent,
+        "headers": view.headers or {},
         "attempts": view.attempts,
         "delivery": view.delivery,
         "revision": view.revision,

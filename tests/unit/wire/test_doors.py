@@ -63,11 +63,13 @@ ACCEPTED = "The terms of an accepted intent do not change; cancel it and create 
 REVIVED = "A revived intent keeps its terms; only its time, payload, webhook and retries may change."
 TICK = "A schedule gives its intents their ids and times; each tick is an intent of its own."
 CALL = "The call gives it: the function, its arguments, `app.group`."
+CALLER = "It comes from the code that schedules an intent; a tick of a schedule has no such caller."
 REQUEST = "It says how the request is answered, and is not kept."
 
 PATCHABLE = {"execute_at", "deadline", "expired_action", "redelivery", "tags", "priority", "payload"}
 REVIVABLE = {"execute_at", "deadline", "callback", "redelivery", "payload"}
-OWN = {"intent_id", "after", "after_on", "group", "members", "traceparent", *TIMES, *KEYS}
+OWN = {"intent_id", "after", "after_on", "group", "members", *TIMES, *KEYS}
+TICKS = dict.fromkeys(OWN, TICK) | dict.fromkeys(("traceparent", "headers"), CALLER)
 
 REASONS: dict[str, dict[str, str]] = {
     "HTTP: answers": dict.fromkeys(("delay_ms", "on_duplicate"), REQUEST),
@@ -80,10 +82,10 @@ REASONS: dict[str, dict[str, str]] = {
     "HTTP: revive": dict.fromkeys(set(FIELDS) - REVIVABLE, REVIVED),
     "gRPC: Revive": dict.fromkeys(set(FIELDS) - REVIVABLE, REVIVED),
     "command line: revive": dict.fromkeys(set(FIELDS) - REVIVABLE - {"delay_ms"}, REVIVED),
-    "HTTP: intent of a schedule": dict.fromkeys(OWN, TICK),
-    "HTTP: intent of a schedule, shown": dict.fromkeys(OWN, TICK),
-    "Python: Client.schedules.put": dict.fromkeys(OWN, TICK),
-    "command line: schedules put": dict.fromkeys(OWN, TICK),
+    "HTTP: intent of a schedule": TICKS,
+    "HTTP: intent of a schedule, shown": TICKS,
+    "Python: Client.schedules.put": TICKS,
+    "command line: schedules put": TICKS,
     "Python: options of an App": dict.fromkeys(generate_options.GIVEN, CALL),
 }
 
@@ -115,4 +117,6 @@ def test_a_new_field_gets_the_next_number_of_its_message():
     text = generate_proto.INTENTS.read_text()
     without = text.replace("  optional string shard_key = 23;\n", "", 1)
     assert without != text
-    assert "  optional string shard_key = 53;  // Stored with the intent" in generate_proto.complete(without)
+    number = 1 + max(field.number for field in pb.NewIntent.DESCRIPTOR.fields)
+    added = f"  optional string shard_key = {number};  // Stored with the intent"
+    assert added in generate_proto.complete(without)

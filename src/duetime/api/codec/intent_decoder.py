@@ -107,6 +107,10 @@ class Composer:
         )
         if execute_at_ms > TIME_MS_MAX:
             raise InvalidField("The time is out of range, at $.delayMs.", path="$.delayMs")
+        if new.deadline is not None and new.expires_ms is not None:
+            raise InvalidField(
+                "Both deadline and expiresMs are given.", hint="Give one of them.", path="$.expiresMs"
+            )
         payload = self._payload(new.payload)
         ties = _ties(new)
         # Positional arguments: this runs for every intent, and keywords would take a third of the time.
@@ -125,6 +129,8 @@ class Composer:
             relative,
             request,
             ties,
+            0,
+            new.headers or None,
         )
         problem = bounds.item(item) if new.group is not None or new.members is not None else None
         if problem is not None:

@@ -30,6 +30,7 @@ _TEXT_MAX: Final = 4_096
 _HIDDEN: Final = "***"
 _NO_RARE: Final = Rare()
 _NO_GROUP: Final = (None, None, None, None)
+_NO_HEADERS: Final[dict[str, str]] = {}
 
 _encode = msgspec.json.Encoder().encode
 # The fields of an intent that do not come from its terms, in their order.
@@ -37,7 +38,7 @@ _Own: Any = defstruct("_Own", [(name, Any) for name in OWN], frozen=True, rename
 # A template for new intents without unusual fields, which most are.
 _NEW: Final = {
     "intent_id": "%b", "status": SCHEDULED.name, "execute_at": "%b", "payload": Raw(b"%b"), "after": (),
-    "attempts": 0, "delivery": 0, "revision": 1, "created_at": "%b", "updated_at": "%b",
+    "headers": {}, "attempts": 0, "delivery": 0, "revision": 1, "created_at": "%b", "updated_at": "%b",
     "next_attempt_at": "%b", "limited_ms": 0, "result_gone": False,
 }  # fmt: skip
 _FORM: Final = _encode(_Own(**(dict.fromkeys(OWN) | _NEW)))[:-1] + b",%b"
@@ -85,6 +86,7 @@ class IntentEncoder:
                 claim["collapse"],
                 claim["unique"],
                 rare.traceparent,
+                rare.headers or _NO_HEADERS,
                 intent.attempt,
                 intent.delivery,
                 intent.revision,

@@ -59,6 +59,8 @@ class Packer:
                 packed.deadline_ms = delivery.deadline_ms
             if delivery.traceparent is not None:
                 packed.traceparent = delivery.traceparent
+            if delivery.headers is not None:
+                packed.headers.update(delivery.headers)
         return message
 
     def _part(self, terms: Terms) -> pb.Delivery:

@@ -24,6 +24,8 @@ from duetime.timefmt import iso_second
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile(r"[^\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]")
 _TRACEPARENT = re.compile(r"[0-9A-Za-z-]{1,256}")
+# Headers of an intent that continue a trace at the receiver (W3C Trace Context and Baggage).
+_PROPAGATED = ("tracestate", "baggage")
 # These headers define where a message ends; users cannot set them.
 _FRAMING = frozenset(
     ("connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
@@ -98,6 +100,11 @@ class CallPlan:
         headers["X-Duetime-Delivery"] = str(delivery.delivery)
         if delivery.traceparent is not None and _TRACEPARENT.fullmatch(delivery.traceparent):
             headers["traceparent"] = delivery.traceparent
+        if delivery.headers is not None:
+            for name in _PROPAGATED:
+                value = delivery.headers.get(name)
+                if value is not None and not _UNSENDABLE.search(value):
+                    headers[name] = value
         return headers
 
     def headers_of_batch(self, size: int) -> CIMultiDict[str]:

@@ -45,7 +45,18 @@ RULE: Final = "Recurrence"
 _PANELS: Final = {
     **dict.fromkeys(("payload", "intent_id", "idempotency_key", "tags"), None),
     **dict.fromkeys(
-        ("delay_ms", "execute_at", "deadline", "precision_tier", "slo", "priority", "after", "after_on"), WHEN
+        (
+            "delay_ms",
+            "execute_at",
+            "deadline",
+            "expires_ms",
+            "precision_tier",
+            "slo",
+            "priority",
+            "after",
+            "after_on",
+        ),
+        WHEN,
     ),
     **dict.fromkeys(
         ("redelivery", "timeout_ms", "lease_ms", "result_ttl_ms", "expired_action", "guarantee"), RETRY
@@ -59,6 +70,7 @@ _HELP: Final = {
     "deadline": "Do not run after this: a time, or a duration after the intent's own time.",
     "after": "Dependency: wait for this intent; may be repeated.",
     "tags": "Tag, to find the intent later; may be repeated.",
+    "headers": "Metadata for the function that runs the intent; may be repeated.",
     "limits": "Limit by a key: starts per period, concurrent runs, or both; may be repeated.",
     "unique": "If an intent with this key is active, print its id instead of creating one.",
 }
@@ -66,6 +78,7 @@ _METAVARS: Final = {
     "payload": "JSON|@FILE|-",
     "deadline": "TIME|SPAN",
     "tags": "K=V",
+    "headers": "K=V",
     "limits": "KEY=RATE|KEY=N|KEY=RATE,N",
     "priority": "SECONDS|HIGH|LOW",
     "unique": "KEY",
@@ -157,6 +170,8 @@ def _plain(field: types.Field) -> Option:
         flags, read = ("--payload", "-p"), lambda text: read_json(text, "--payload")
     elif name == "tags":
         flags, value, read = ("--tag",), list[str], tags
+    elif name == "headers":  # --header is for the headers of a webhook's request
+        flags, value, read = ("--meta",), list[str], lambda given: tags(given, "--meta")
     elif name == "limits":
         flags, value, read = ("--limit",), list[str], lambda texts: [_limit(text) for text in texts]
     elif name == "priority":
@@ -246,13 +261,13 @@ def _priority(text: str) -> int | str:
     return int(text) if text.lstrip("+-").isdecimal() else text.upper()
 
 
-def tags(given: Sequence[str]) -> dict[str, str]:
+def tags(given: Sequence[str], option: str = "--tag") -> dict[str, str]:
     """`K=V` as a mapping."""
     found: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"{each!r} does not have the form name=value", param_hint="--tag")
+            raise typer.BadParameter(f"{each!r} does not have the form name=value", param_hint=option)
         found[name] = value
     return found
 

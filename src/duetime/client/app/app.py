@@ -23,6 +23,7 @@ from duetime.client.app.entity import EntityType
 from duetime.client.app.groups import Chain, Group, Groups
 from duetime.client.app.handle import Handle
 from duetime.client.app.ids import Ids
+from duetime.client.app.middleware import Middleware, Middlewares, added
 from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, encode
 from duetime.client.app.plan import Options, Plan, make_terms
@@ -195,6 +196,11 @@ class App:
             self.backend.observe(observer)
         return observer
 
+    def add_middleware(self, *middleware: Middleware) -> None:
+        """Add code around every scheduled call and every run of a function, after what was added before."""
+        for each in middleware:
+            self.middleware.add(each)
+
     def cron(self, rule: str, **options: Unpack[Recurrence]) -> RuleDecorator:
         """Run a task by a cron rule: `@app.cron("0 9 * * MON-FRI", zone="Europe/Paris")`."""
         return self.schedules.decorator({**options, "cron": rule})
@@ -323,6 +329,11 @@ class App:
             raise Closed("The app is not started.")
         return self._backend
 
+    @property
+    def middleware(self) -> Middlewares:
+        """The middleware of the app."""
+        return self.functions.middleware
+
     def queues(self) -> list[str]:
         """The queues of the functions."""
         return sorted(set(self.functions.queues.values()))
@@ -346,11 +357,19 @@ class App:
         terms = make_terms(Bare(), options, self.default_tier)
         plan = Plan(terms, options, self.payload_bytes_max)
         now_ms = self.backend.now_ms()
-        body = b"" if payload is None else encode(payload, "The payload")
         fresh = options.id is None
-        item = plan.item(options.id or self.new_id(now_ms), fresh, now_ms, body)
-        reply = await self.backend.submit_one(plan.terms, item, plan.terms.ack)
-        return Handle(self, id_of(reply))
+        id = options.id or self.new_id(now_ms)
+        if not self.middleware.schedules:
+            body = b"" if payload is None else encode(payload, "The payload")
+            item = plan.item(id, fresh, now_ms, body)
+            return Handle(self, id_of(await self.backend.submit_one(terms, item, terms.ack)))
+        call = plan.new_call(id, now_ms, (payload,), {})
+        async with self.middleware.around_schedule([call]):
+            (payload,) = call.args
+            body = b"" if payload is None else encode(payload, "The payload")
+            item = plan.item(id, fresh, now_ms, body, added(call))
+            call.intent_id = id_of(await self.backend.submit_one(terms, item, terms.ack))
+        return Handle(self, call.intent_id)
 
     async def _find_page(
         self, status: str | None, queue: str | None, limit: int, before: str | None

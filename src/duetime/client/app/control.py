@@ -47,6 +47,12 @@ class Context(Struct, frozen=True):
     late_ms: int
     tags: dict[str, str]
     traceparent: str | None
+    task: str = ""
+    """The name of the task, or `type.message` of an entity; empty for an intent without a target."""
+    queue: str = ""
+    """The queue of the task; empty for others."""
+    headers: dict[str, str] = {}
+    """The headers that the caller or its middleware gave to the intent. Do not change them."""
 
     def parents(self) -> Call[list[Parent]]:
         """The dependencies, or the members of its group, with their results, in order. Await it, or call

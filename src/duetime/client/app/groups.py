@@ -7,7 +7,7 @@ intents are submitted together, and written in one append if they fit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from duetime.client.app.backend import Backend
 from duetime.client.app.call import Call
 from duetime.client.app.handle import Handle
-from duetime.client.app.plan import Plan
+from duetime.client.app.middleware import Added, added
 from duetime.client.app.policies import choice, raise_for
 from duetime.client.app.task import Bound
 from duetime.client.remote.replies import id_of
@@ -99,10 +99,18 @@ class Groups:
         if not calls:
             raise InvalidField("The chain is empty.")
         app, batch = self._app, _Batch(self._app.backend.now_ms())
-        for call in calls:
-            plan = call.plan()
-            id = plan.options.id
-            item = batch.item(call, plan, app.new_id(batch.now_ms) if id is None else id, id is None)
+        said = [call.plan().options.id for call in calls]
+        steps = [
+            _Step(call, app.new_id(batch.now_ms) if id is None else id, id is None)
+            for call, id in zip(calls, said, strict=True)
+        ]
+        async with _around(app, steps, batch.now_ms) as steps:
+            ids = await self._submit_chain(batch, steps)
+        return Chain(app, ids, calls)
+
+    async def _submit_chain(self, batch: _Batch, steps: list[_Step]) -> list[str]:
+        for step in steps:
+            item = batch.item(step)
             if item.key is not None or item.ties is not None:  # a key may return another intent
                 raise InvalidField(
                     "A step of a chain cannot have a key.", hint="Give the step an id instead."
@@ -111,8 +119,7 @@ class Groups:
                 item = replace(item, after=tuple(dict.fromkeys((*item.after, batch.items[-1].id))))
                 raise_for(bounds.item(item))
             batch.items.append(item)
-        ids = [id_of(reply) for reply in await batch.submit(app.backend)]
-        return Chain(app, ids, calls)
+        return [id_of(reply) for reply in await batch.submit(self._app.backend)]
 
     async def _group(self, members: list[Bound[Any]], then: Bound[R], on: str, id: str | None) -> Group[R]:
         app, size = self._app, len(members)
@@ -120,20 +127,22 @@ class Groups:
         said = id if id is not None else then.plan().options.id
         group = app.new_id(batch.now_ms) if said is None else said
         last = then.with_options(after_on=choice(AfterOn, on, "on").name) if size else then
-        callback = batch.item(last, last.plan(), group, said is None)
-        if size:
-            batch.tie(callback, last, Ties(members=size))
-        else:
-            batch.items.append(callback)
-        for number, member in enumerate(members):
-            plan = member.plan()
-            if plan.options.id is not None:
-                raise InvalidField("The group sets the ids of its members.", hint="Omit the id.")
-            item = batch.item(member, plan, member_id(group, number), said is None)
-            batch.tie(item, member, Ties(group=group))
+        if any(member.plan().options.id is not None for member in members):
+            raise InvalidField("The group sets the ids of its members.", hint="Omit the id.")
+        steps = [
+            _Step(last, group, said is None),
+            *(_Step(member, member_id(group, number), said is None) for number, member in enumerate(members)),
+        ]
         try:
-            for reply in await batch.submit(app.backend):
-                id_of(reply)
+            async with _around(app, steps, batch.now_ms) as (callback, *joining):
+                if size:
+                    batch.tie(callback, Ties(members=size))
+                else:
+                    batch.items.append(batch.item(callback))
+                for member in joining:
+                    batch.tie(member, Ties(group=group))
+                for reply in await batch.submit(app.backend):
+                    id_of(reply)
         except DuetimeError:
             if said is None:  # its id is unknown to the caller, so it could not be repeated
                 with contextlib.suppress(DuetimeError):
@@ -154,6 +163,29 @@ def _check_bound(what: str, calls: Sequence[object]) -> None:
             )
 
 
+class _Step(Struct, frozen=True):
+    """A call with the id of its intent, and what middleware added to it."""
+
+    call: Bound[Any]
+    id: str
+    fresh: bool
+    added: Added | None = None
+
+
+@contextlib.asynccontextmanager
+async def _around(app: App, steps: list[_Step], now_ms: int) -> AsyncIterator[list[_Step]]:
+    """The hooks of the app's middleware around calls that are scheduled together."""
+    if not app.middleware.schedules:
+        yield steps
+        return
+    calls = [step.call.plan().new_call(step.id, now_ms, *step.call.arguments()) for step in steps]
+    async with app.middleware.around_schedule(calls):
+        yield [
+            replace(step, call=step.call.with_arguments(call.args, call.kwargs), added=added(call))
+            for step, call in zip(steps, calls, strict=True)
+        ]
+
+
 class _Batch:
     """Items of several functions, to be submitted together."""
 
@@ -163,14 +195,16 @@ class _Batch:
         self._terms: list[Terms] = []
         self._places: dict[int, int] = {}
 
-    def item(self, call: Bound[Any], plan: Plan, id: str, fresh: bool) -> Item:
-        item = plan.item(id, fresh, self.now_ms, call.payload)
+    def item(self, step: _Step) -> Item:
+        plan = step.call.plan()
+        item = plan.item(step.id, step.fresh, self.now_ms, step.call.payload, step.added)
         place = self._places.setdefault(_identity(plan.terms), len(self._terms))
         if place == len(self._terms):
             self._terms.append(plan.terms)
         return replace(item, terms=place) if place else item
 
-    def tie(self, item: Item, call: Bound[Any], ties: Ties) -> None:
+    def tie(self, step: _Step, ties: Ties) -> None:
+        item, call = self.item(step), step.call
         if item.ties is not None:
             ties = replace(ties, claim=item.ties.claim)  # the engine refuses it with the reason
         tied = replace(item, ties=ties, fingerprint=call.plan().fingerprint(call.payload))

@@ -46,6 +46,8 @@ class OptionFields(TypedDict, total=False):
     """How long a worker may be silent before the attempt counts as lost."""
     result_ttl: Delay | None
     """How long the result can be read after the end."""
+    expires: Delay | None
+    """Deadline, counted from the time of execution, or from the release of a dependent."""
     tags: Mapping[str, str] | None
     """Names and values to filter by."""
     limits: Iterable[Limit | Mapping[str, object]] | None
@@ -72,6 +74,8 @@ class OptionFields(TypedDict, total=False):
     """No other intent with this key until this one starts, until it ends, or for a time."""
     traceparent: str | None
     """W3C trace context to continue."""
+    headers: Mapping[str, str] | None
+    """Metadata for the function that runs the intent."""
     on_interrupt: str | None
     """What happens to an interrupted attempt: RETRY or DEAD_LETTER."""
 
@@ -93,6 +97,7 @@ class OptionValues(Struct, frozen=True, kw_only=True):
     timeout: Delay | None = None
     lease: Delay | None = None
     result_ttl: Delay | None = None
+    expires: Delay | None = None
     tags: Mapping[str, str] | None = None
     limits: Iterable[Limit | Mapping[str, object]] | None = None
     fairness_key: str | None = None
@@ -106,6 +111,7 @@ class OptionValues(Struct, frozen=True, kw_only=True):
     collapse: str | None = None
     unique: Unique | None = None
     traceparent: str | None = None
+    headers: Mapping[str, str] | None = None
     on_interrupt: str | None = None
 
 
@@ -123,6 +129,7 @@ PER_INTENT: Final = frozenset(
         "collapse",
         "unique",
         "traceparent",
+        "headers",
     }
 )
 

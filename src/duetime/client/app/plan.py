@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
+from duetime.client.app.middleware import Added, NewCall
 from duetime.client.app.options import Changes, OptionValues
 from duetime.client.app.payload import encode
 from duetime.client.app.policies import Retry, Unique, checked_claim, choice, raise_for
@@ -27,10 +28,12 @@ from duetime.protocol.terms import (
     OnDuplicate,
     OnInterrupt,
     Target,
+    Task,
     Terms,
     Tier,
     Until,
     lane_of,
+    title_of,
 )
 from duetime.protocol.terms import Limit as StoredLimit
 from duetime.wire import rates, slo, terms
@@ -68,10 +71,11 @@ class Options(OptionValues, frozen=True, kw_only=True):
             )
         if changes.get("unique") is not None and not isinstance(changes["unique"], Unique):
             raise InvalidField(f"unique={changes['unique']!r} is not a Unique.", hint='Write Unique("key").')
-        if changes.get("tags") is not None and not isinstance(changes["tags"], Mapping):
-            raise InvalidField(
-                f"tags={changes['tags']!r} is not a mapping.", hint='Write tags={"name": "value"}.'
-            )
+        for name in ("tags", "headers"):
+            if changes.get(name) is not None and not isinstance(changes[name], Mapping):
+                raise InvalidField(
+                    f"{name}={changes[name]!r} is not a mapping.", hint=f'Write {name}={{"name": "value"}}.'
+                )
         return replace(self, **changes)
 
 
@@ -83,6 +87,7 @@ class Plan:
         "_at_ms",
         "_deadline_ms",
         "_delay_ms",
+        "_headers",
         "_key_base",
         "_on_duplicate",
         "_payload_bytes_max",
@@ -106,29 +111,51 @@ class Plan:
         self._on_duplicate = choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate")
         claim = _claim(options)
         self._ties = Ties(claim) if claim is not None else None
-        said = (options.key, options.after or None, options.traceparent, options.deadline, self._ties)
+        if options.deadline is not None and options.expires is not None:
+            raise InvalidField("Both deadline and expires are given.", hint="Give one of them.")
+        self._headers = dict(options.headers) if options.headers else None
+        said = (
+            options.key, options.after or None, options.traceparent, options.deadline, self._ties,
+            self._headers,
+        )  # fmt: skip
         # Only the time could be invalid here.
-        self._plain = said == (None, None, None, None, None)
+        self._plain = all(each is None for each in said)
 
-    def item(self, id: str, fresh: bool, now_ms: int, payload: bytes) -> Item:
-        """One new intent."""
+    def item(self, id: str, fresh: bool, now_ms: int, payload: bytes, added: Added | None = None) -> Item:
+        """One new intent. `added`: the headers and the trace of middleware."""
         options = self.options
         if len(payload) > self._payload_bytes_max:
             raise TooLarge(f"The payload has {len(payload)} bytes; {self._payload_bytes_max} are allowed.")
         execute_at_ms = now_ms + self._delay_ms if self._at_ms is None else self._at_ms
-        if self._plain and fresh and 0 <= execute_at_ms <= bounds.TIME_MS_MAX:
+        if self._plain and fresh and added is None and 0 <= execute_at_ms <= bounds.TIME_MS_MAX:
             return Item(id, 0, execute_at_ms, payload, fresh=True, relative=self._at_ms is None)
         deadline_ms = self._deadline_ms
         if deadline_ms and deadline_ms < execute_at_ms:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
+        headers, traceparent = (self._headers, options.traceparent) if added is None else added
         item = Item(
             id, 0, execute_at_ms, payload, deadline_ms, options.key,
             self.fingerprint(payload) if options.key is not None else 0,
-            self._on_duplicate, self._after, options.traceparent, fresh, self._at_ms is None,
-            ties=self._ties,
+            self._on_duplicate, self._after, traceparent, fresh, self._at_ms is None,
+            ties=self._ties, headers=headers,
         )  # fmt: skip
         raise_for(bounds.item(item))
         return item
+
+    def new_call(self, id: str, now_ms: int, args: Sequence[object], kwargs: Mapping[str, object]) -> NewCall:
+        """The call as its middleware sees it."""
+        target = self.terms.target
+        return NewCall(
+            title_of(target),
+            target.queue if isinstance(target, Task) else "",
+            args,
+            kwargs,
+            id,
+            now_ms + self._delay_ms if self._at_ms is None else self._at_ms,
+            self.terms.tags or {},
+            dict(self._headers or {}),
+            self.options.traceparent,
+        )
 
     def fingerprint(self, payload: bytes) -> int:
         """A fingerprint that is the same for the same request at any time: relative times are excluded."""

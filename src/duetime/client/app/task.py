@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.client.app.call import Call
 from duetime.client.app.handle import Handle
+from duetime.client.app.middleware import Middlewares, added
 from duetime.client.app.options import PER_INTENT, OptionFields
 from duetime.client.app.payload import Signature
 from duetime.client.app.plan import Options, Plan, make_terms
@@ -89,9 +90,14 @@ class Planned(Generic[P, R]):
         self, id: str, args: Sequence[object], kwargs: Mapping[str, object], now_ms: int
     ) -> tuple[Terms, Item]:
         """The terms and the item of a call, checked but not submitted. `id`: if the options have none."""
-        plan, payload = self._ready(), self.payload(args, kwargs)
+        plan = self._ready()
         own = plan.options.id
-        return plan.terms, plan.item(id if own is None else own, own is None, now_ms, payload)
+        id, fresh, extra = id if own is None else own, own is None, None
+        if self._app.middleware.schedules:
+            call = plan.new_call(id, now_ms, args, kwargs)
+            self._app.middleware.before_schedule_here(call)
+            args, kwargs, extra = call.args, call.kwargs, added(call)
+        return plan.terms, plan.item(id, fresh, now_ms, self.payload(args, kwargs), extra)
 
     def _ready(self) -> Plan:
         plan = self._plan
@@ -108,6 +114,8 @@ class Planned(Generic[P, R]):
     async def _schedule(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Handle[R]:
         plan = self._plan or self._ready()
         app, signature, terms = self._app, self._signature, plan.terms
+        if app.middleware.schedules:
+            return (await self._schedule_around(plan, [(args, kwargs)]))[0]
         payload = signature.encode(args, kwargs)
         backend = app.backend
         now_ms = backend.now_ms()
@@ -116,19 +124,47 @@ class Planned(Generic[P, R]):
         reply = await backend.submit_one(terms, item, terms.ack)
         return Handle(app, id_of(reply), signature.returns)
 
+    async def _schedule_around(
+        self, plan: Plan, calls: Iterable[tuple[Sequence[object], Mapping[str, object]]]
+    ) -> list[Handle[R]]:
+        """Schedule calls with the hooks of the app's middleware."""
+        app, id, terms = self._app, plan.options.id, plan.terms
+        now_ms = app.backend.now_ms()
+        news = [
+            plan.new_call(app.new_id(now_ms) if id is None else id, now_ms, args, kwargs)
+            for args, kwargs in calls
+        ]
+        async with app.middleware.around_schedule(news):
+            items = [
+                plan.item(
+                    call.intent_id, id is None, now_ms, self.payload(call.args, call.kwargs), added(call)
+                )
+                for call in news
+            ]
+            if len(items) == 1:
+                ids = [id_of(await app.backend.submit_one(terms, items[0], terms.ack))]
+            else:
+                ids = await app.submit_many(terms, items)
+            for call, given in zip(news, ids, strict=True):
+                call.intent_id = given
+        return [Handle(app, given, self._signature.returns) for given in ids]
+
     async def _schedule_many(self, calls: Iterable[tuple[object, ...]]) -> list[Handle[R]]:
         plan = self._ready()
         said = plan.options
         if any(each is not None for each in (said.id, said.key, said.unique, said.collapse_key)):
             raise InvalidField("Many intents cannot share one id or key.", hint="Schedule them one by one.")
         app, encode, item = self._app, self._signature.encode, plan.item
+        if app.middleware.schedules:
+            listed = list(calls)
+            _check_tuples(listed)
+            return await self._schedule_around(plan, [(args, {}) for args in listed]) if listed else []
         new_id, now_ms = app.new_id, app.backend.now_ms()
         nothing: dict[str, object] = {}
         payloads: list[bytes] = []
         source = iter(calls)
         while part := list(islice(source, _SLICE)):
-            if not all(isinstance(args, tuple | list) for args in part):
-                raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
+            _check_tuples(part)
             payloads += [encode(args, nothing) for args in part]
             await _others(len(part))
         if not payloads:
@@ -142,6 +178,11 @@ class Planned(Generic[P, R]):
         ids = await app.submit_many(plan.terms, items)
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
+
+
+def _check_tuples(calls: Sequence[object]) -> None:
+    if not all(isinstance(args, tuple | list) for args in calls):
+        raise InvalidField("Each call is a tuple of arguments.", hint="Write [(1,), (2,)].")
 
 
 async def _others(count: int) -> None:
@@ -167,6 +208,14 @@ class Bound(Generic[R]):
         """The same call with other options."""
         return Bound(self._planned.options(**options), self.payload, self.returns)
 
+    def arguments(self) -> tuple[list[object], dict[str, object]]:
+        """Its arguments, as the function will get them."""
+        return self._planned._signature.decode(self.payload)
+
+    def with_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Bound[R]:
+        """The same call with other arguments."""
+        return Bound(self._planned, self._planned.payload(args, kwargs), self.returns)
+
     def plan(self) -> Plan:
         """Its prepared options; the same object for all calls of one function."""
         return self._planned._ready()
@@ -190,6 +239,11 @@ class Task(Planned[P, R]):
         self.__name__ = getattr(function, "__name__", name)
         self.__qualname__ = getattr(function, "__qualname__", name)
         self.__module__ = function.__module__
+
+    @property
+    def middleware(self) -> Middlewares:
+        """The middleware of its app, for runs in another process."""
+        return self._app.middleware
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         return self.function(*args, **kwargs)

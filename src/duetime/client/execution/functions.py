@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
+from duetime.client.app.middleware import Middlewares
 from duetime.client.app.payload import Signature
 from duetime.client.execution.handlers import BareHandler, Decision, FunctionHandler, ProcessHandler
 from duetime.client.execution.processes import Processes
@@ -32,6 +33,7 @@ class Functions:
 
     def __init__(self) -> None:
         self.reports = Reports()
+        self.middleware = Middlewares()
         self.tasks: dict[str, FunctionHandler] = {}
         self.queues: dict[str, str] = {}
         """The queue of each task."""
@@ -65,6 +67,7 @@ class Functions:
             self.bounds.result_bytes_max,
             self.bounds.threads,
             self.reports,
+            self.middleware,
         )
 
     def find(self, delivery: Deliver) -> FunctionHandler | None:
@@ -107,12 +110,12 @@ class Functions:
         pool = None if inspect.iscoroutinefunction(getattr(entity.cls, target.message)) else self._pool
         method = entity.method(target.id, target.message)
         limit, threads = self.bounds.result_bytes_max, self.bounds.threads
-        return FunctionHandler(method, signature, pool, None, limit, threads, self.reports)
+        return FunctionHandler(method, signature, pool, None, limit, threads, self.reports, self.middleware)
 
     def _handler(
         self, function: Callable[..., object], signature: Signature, decide: Decision | None, cpu_bound: bool
     ) -> FunctionHandler:
-        limit, reports = self.bounds.result_bytes_max, self.reports
+        limit, reports, middleware = self.bounds.result_bytes_max, self.reports, self.middleware
         if cpu_bound:
             if inspect.iscoroutinefunction(function):
                 raise InvalidField("A cpu_bound task must be a plain function.", hint="Write it with `def`.")
@@ -120,9 +123,10 @@ class Functions:
             if not workers:
                 raise InvalidField("engine.processes is 0.", hint="Set it to at least 1 for cpu_bound tasks.")
             pools = self._pool_of_processes
-            return ProcessHandler(function, signature, pools, decide, limit, workers, reports)
+            return ProcessHandler(function, signature, pools, decide, limit, workers, reports, middleware)
         pool = None if inspect.iscoroutinefunction(function) else self._pool
-        return FunctionHandler(function, signature, pool, decide, limit, self.bounds.threads, reports)
+        threads = self.bounds.threads
+        return FunctionHandler(function, signature, pool, decide, limit, threads, reports, middleware)
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import importlib
 import logging
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, current_context
+from duetime.client.app.middleware import Middlewares, Run, on_loop
 from duetime.client.app.payload import Signature, decode, encode
 from duetime.client.app.times import delay_ms
 from duetime.client.execution.processes import Ticker, tell
@@ -22,6 +24,7 @@ from duetime.errors import InvalidField
 from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
+from duetime.protocol.terms import Task, title_of
 from duetime.safe_text import log_to_stderr
 
 # Decides about an error: None for the delay of the retry policy, or an exception such as RetryAfter or
@@ -32,7 +35,7 @@ T = TypeVar("T")
 
 _DONE = Done()
 _logger = logging.getLogger("duetime")
-_NO_TAGS: dict[str, str] = {}
+_NOTHING: dict[str, str] = {}
 
 
 class FunctionHandler:
@@ -47,6 +50,7 @@ class FunctionHandler:
         result_bytes_max: int,
         workers: int,
         reports: Reports,
+        middleware: Middlewares,
     ) -> None:
         """`pool` returns the executor of the function; None for a coroutine function."""
         self._function = function
@@ -57,6 +61,7 @@ class FunctionHandler:
         """The number of concurrent calls of its executor."""
         self._result_bytes_max = result_bytes_max
         self._reports = reports
+        self._middleware = middleware
 
     @property
     def executor(self) -> Executor | None:
@@ -67,7 +72,11 @@ class FunctionHandler:
             token = current_context.set(running(delivery, self._reports))
             try:
                 args, kwargs = self._arguments(delivery)
-                value = await self._function(*args, **kwargs)
+                if self._middleware.runs:
+                    run = Run(current_context.get(), args, kwargs)
+                    value = await self._middleware.around(run, self._function)
+                else:
+                    value = await self._function(*args, **kwargs)
             finally:
                 current_context.reset(token)
         except Exception as error:
@@ -75,7 +84,8 @@ class FunctionHandler:
         return _DONE if value is None else self._done(delivery, value)
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return self._run_in_thread, (delivery,)
+        loop = asyncio.get_running_loop() if self._middleware.waits else None
+        return self._run_in_thread, (delivery, loop)
 
     def outcome(self, delivery: Deliver, value: object, error: BaseException | None) -> Outcome:
         if error is None:
@@ -130,13 +140,16 @@ class FunctionHandler:
         except Exception as error:
             raise Reject(f"the payload does not fit the function: {error}") from error
 
-    def _run_in_thread(self, delivery: Deliver) -> object:
+    def _run_in_thread(self, delivery: Deliver, loop: asyncio.AbstractEventLoop | None) -> object:
         # In a separate context, so that the next function in this thread does not see its changes.
-        return contextvars.Context().run(self._call, delivery)
+        return contextvars.Context().run(self._call, delivery, loop)
 
-    def _call(self, delivery: Deliver) -> object:
-        current_context.set(running(delivery, self._reports))
+    def _call(self, delivery: Deliver, loop: asyncio.AbstractEventLoop | None) -> object:
+        context = running(delivery, self._reports)
+        current_context.set(context)
         args, kwargs = self._arguments(delivery)
+        if self._middleware.runs:
+            return self._middleware.around_plain(Run(context, args, kwargs), self._function, on_loop(loop))
         return self._function(*args, **kwargs)
 
 
@@ -167,7 +180,13 @@ def run_in_process(body: bytes) -> bytes:
         function = getattr(found, "function", found)  # the name may be bound to the task around it
         args, kwargs = Signature(function, job.qualname).decode(job.payload)
         told = Running(**msgspec.structs.asdict(context), reports=reports)
-        value = contextvars.Context().run(_in_context, told, partial(function, *args, **kwargs))
+        middleware: Middlewares | None = getattr(found, "middleware", None)
+        call = (
+            partial(middleware.around_plain, Run(told, args, kwargs), function, on_loop(None))
+            if middleware is not None and middleware.runs
+            else partial(function, *args, **kwargs)
+        )
+        value = contextvars.Context().run(_in_context, told, call)
         outcome = _DONE if value is None else _done_with(value, f"The result of {job.qualname}")
     except (Exception, SystemExit) as error:
         outcome = outcome_of(error)
@@ -231,9 +250,13 @@ def context_of(delivery: Deliver) -> Context:
     return Context(*_told(delivery))
 
 
-def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, str], str | None]:
-    """The fields of a delivery that a function can read, by their names in the context."""
+def _told(
+    delivery: Deliver,
+) -> tuple[str, int, int, int, int, int, dict[str, str], str | None, str, str, dict[str, str]]:
+    """The fields of a delivery that a function can read, in the order of the context."""
     terms = delivery.terms
+    target = terms.target
+    task, queue = (target.name, target.queue) if type(target) is Task else (title_of(target), "")
     return (
         delivery.id,
         delivery.delivery,
@@ -241,8 +264,11 @@ def _told(delivery: Deliver) -> tuple[str, int, int, int, int, int, dict[str, st
         terms.redelivery.max_attempts,
         delivery.execute_at_ms,
         delivery.late_ms,
-        terms.tags or _NO_TAGS,
+        terms.tags or _NOTHING,
         delivery.traceparent,
+        task,
+        queue,
+        delivery.headers or _NOTHING,
     )
 
 

@@ -54,6 +54,8 @@ class PlannedIntent(TypedDict, total=False):
     """How long a worker may be silent before the attempt counts as lost."""
     result_ttl_ms: int
     """How long the result can be read after the end."""
+    expires_ms: int
+    """Deadline, counted from the time of execution, or from the release of a dependent."""
     tags: Mapping[str, str]
     """Names and values to filter by."""
     limits: Sequence[Limit | Fields]
@@ -97,6 +99,8 @@ class NewIntent(PlannedIntent, total=False):
     """No other intent with this key until this one starts, until it ends, or for a time."""
     traceparent: str
     """W3C trace context to continue."""
+    headers: Mapping[str, str]
+    """Metadata for the function that runs the intent."""
 
 
 class Changes(TypedDict, total=False):

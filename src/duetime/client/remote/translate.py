@@ -84,6 +84,8 @@ def item_fields(item: Item, asked_ms: int) -> Json:
         fields |= {"group": item.ties.group, "members": item.ties.members or None}
     if item.traceparent is not None:
         fields["traceparent"] = item.traceparent
+    if item.headers is not None:
+        fields["headers"] = item.headers
     return fields
 
 

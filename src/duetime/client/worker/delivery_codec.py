@@ -52,6 +52,7 @@ class Unpacker:
                     each.deadline_ms,
                     each.traceparent if each.HasField("traceparent") else None,
                     "",
+                    dict(each.headers) if each.headers else None,
                 )
             )
         return found

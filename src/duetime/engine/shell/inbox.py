@@ -402,6 +402,8 @@ def item_bytes(item: Item) -> int:
         size += sum(len(id) + 3 for id in item.after)
     if item.traceparent is not None:
         size += 4 * len(item.traceparent)
+    if item.headers is not None:
+        size += sum(4 * (len(name) + len(value)) + 6 for name, value in item.headers.items())
     if item.ties is not None:
         size += _ties_bytes(item.ties)
     return size

@@ -35,8 +35,7 @@ def apply(state: State, command: Patch) -> Intent | Existing | Refusal:
     if command.payload is not None:
         intent.payload = command.payload
         state.store.touch(intent)  # again: the store counts large payloads
-    if command.deadline_ms is not None:
-        intent.deadline_ms = command.deadline_ms
+    intent.deadline_ms = _deadline_ms(intent, command)
     _rearm(state, intent, command)
     remember(intent, command.request)
     return intent
@@ -48,10 +47,20 @@ def _check(state: State, command: Patch, intent: Intent) -> Refusal | None:
     execute_at_ms = intent.execute_at_ms if command.execute_at_ms is None else command.execute_at_ms
     if command.execute_at_ms is not None and execute_at_ms < state.at_ms - state.settings.past_tolerance_ms:
         return Refusal(Reason.IN_THE_PAST, f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
-    deadline_ms = intent.deadline_ms if command.deadline_ms is None else command.deadline_ms
+    deadline_ms = _deadline_ms(intent, command)
     if deadline_ms and deadline_ms < execute_at_ms:
         return Refusal(Reason.DEADLINE_TOO_EARLY, "The deadline is before the time of execution.")
     return None
+
+
+def _deadline_ms(intent: Intent, command: Patch) -> int:
+    """The new deadline. A relative one moves with the time of execution."""
+    if command.deadline_ms is not None:
+        return command.deadline_ms
+    expires_ms = intent.terms.expires_ms
+    if command.execute_at_ms is None or not expires_ms or intent.status is BLOCKED:
+        return intent.deadline_ms
+    return command.execute_at_ms + expires_ms
 
 
 def _rearm(state: State, intent: Intent, command: Patch) -> None:

@@ -25,7 +25,7 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     execute_at_ms = command.execute_at_ms or state.at_ms
     if execute_at_ms < state.at_ms - state.settings.past_tolerance_ms:
         return Refusal(Reason.IN_THE_PAST, f"The new time is {state.at_ms - execute_at_ms} ms in the past.")
-    deadline_ms = _deadline_ms(state, intent, command)
+    deadline_ms = _deadline_ms(state, intent, command, execute_at_ms)
     if deadline_ms and deadline_ms < execute_at_ms:
         return Refusal(Reason.DEADLINE_TOO_EARLY, "The deadline is before the time of execution.")
     taken = claims.retaken(state, intent)
@@ -54,10 +54,13 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     return intent
 
 
-def _deadline_ms(state: State, intent: Intent, command: Revive) -> int:
-    """The new deadline. An old one that has passed is dropped, because it would expire the intent at once."""
+def _deadline_ms(state: State, intent: Intent, command: Revive, execute_at_ms: int) -> int:
+    """The new deadline. A relative one starts again. An old one that has passed is dropped, because it would
+    expire the intent at once."""
     if command.deadline_ms is not None:
         return command.deadline_ms
+    if intent.terms.expires_ms:
+        return execute_at_ms + intent.terms.expires_ms
     return intent.deadline_ms if intent.deadline_ms > state.at_ms else 0
 
 

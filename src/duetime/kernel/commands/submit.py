@@ -151,16 +151,28 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
     """Create an intent that was admitted."""
     at_ms = state.at_ms
     state.seq = seq = state.seq + 1
-    execute_at_ms = item.execute_at_ms
-    intent = Intent(
-        seq, item.id, terms, item.payload, SCHEDULED, execute_at_ms, 0, at_ms, at_ms, item.deadline_ms
-    )
+    execute_at_ms, deadline_ms = item.execute_at_ms, item.deadline_ms
     ties = item.ties
+    blocked = item.after or (ties is not None and ties.members)
+    if terms.expires_ms and not deadline_ms and not blocked:
+        deadline_ms = execute_at_ms + terms.expires_ms
+    intent = Intent(seq, item.id, terms, item.payload, SCHEDULED, execute_at_ms, 0, at_ms, at_ms, deadline_ms)
     if ties is not None or (
-        item.key is not None or item.after or item.traceparent is not None or item.request is not None
+        item.key is not None
+        or item.after
+        or item.traceparent is not None
+        or item.request is not None
+        or item.headers is not None
     ):
         kept = groups.kept(ties)
-        intent.rare = Rare(item.key, item.fingerprint, item.after, traceparent=item.traceparent, ties=kept)
+        intent.rare = Rare(
+            item.key,
+            item.fingerprint,
+            item.after,
+            traceparent=item.traceparent,
+            ties=kept,
+            headers=item.headers,
+        )
         remember(intent, item.request)
     intent.expected_ms = item.expected_ms
     state.store.add(intent)
@@ -170,7 +182,7 @@ def make(state: State, terms: Terms, lane: Lane | None, item: Item) -> Intent:
         lane.pending += 1
     if ties is not None and ties.group is not None:
         groups.join(state, intent, ties.group)
-    if item.after or (ties is not None and ties.members):
+    if blocked:
         return _make_blocked(state, intent)
     state.alive += 1
     state.tally[terms.tier * 64] += 1

@@ -280,5 +280,6 @@ def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) 
             intent.deadline_ms,
             rare.traceparent if rare is not None else None,
             consumer,
+            rare.headers if rare is not None else None,
         )
     )

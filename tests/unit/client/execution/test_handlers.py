@@ -12,6 +12,7 @@ import pytest
 
 from duetime import Reject, RetryAfter, Snooze, current, errors
 from duetime.client.app.ids import Ids
+from duetime.client.app.middleware import Middlewares
 from duetime.client.app.payload import Signature
 from duetime.client.execution.handlers import FunctionHandler
 from duetime.client.execution.reports import Reports
@@ -23,7 +24,9 @@ DELIVERY = Deliver("i", 3, 2, Terms(Task("t"), "task:default", tags={"k": "v"}),
 
 
 def handler(function, decide=None, limit=1_000):
-    return FunctionHandler(function, Signature(function, "f"), None, decide, limit, 0, Reports())
+    return FunctionHandler(
+        function, Signature(function, "f"), None, decide, limit, 0, Reports(), Middlewares()
+    )
 
 
 def ended(function, decide=None, limit=1_000):
