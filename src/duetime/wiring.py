@@ -176,6 +176,7 @@ class TokenRow(Struct, rename="camel"):
 
     name: str
     role: str
+    """One role, or several separated by commas."""
     rate: str | None = None
     burst: int | None = None
     queues: tuple[str, ...] = ()
@@ -192,13 +193,14 @@ def new_token(folder: Path, row: TokenRow) -> str:
 def tokens(folder: Path) -> list[TokenRow]:
     """The tokens for the server on this folder."""
     from duetime.api.access import tokens
+    from duetime.api.access.auth import role_text
 
     found: list[TokenRow] = []
     for token in tokens.read(folder):
         quota = token.quota()
         burst = quota.burst if quota is not None else None
         found.append(
-            TokenRow(token.name, token.role.value, token.rate, burst, token.queues, token.entity_types)
+            TokenRow(token.name, role_text(token.roles), token.rate, burst, token.queues, token.entity_types)
         )
     return found
 

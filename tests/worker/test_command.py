@@ -11,6 +11,7 @@ import pytest
 
 from duetime import Handle
 from duetime.api.access import tokens
+from duetime.errors import Forbidden
 from tests.http.server import ServerProcess
 from tests.worker import functions
 from tests.worker.process import TARGET, WAIT_S, WorkerProcess
@@ -51,6 +52,21 @@ def test_a_wrong_token_is_reported(tmp_path):
             assert any(words in line for line in worker.words), worker.words
         with WorkerProcess(server, options=("--token", right)) as worker:
             assert worker.stop() == 0
+
+
+def test_a_token_with_two_roles_takes_deliveries_and_submits(tmp_path):
+    both = tokens.new(tmp_path, "worker,submit", "both")
+    only = tokens.new(tmp_path, "worker", "only")
+    with ServerProcess(tmp_path) as server:
+        headers = {"X-Duetime-Token": both}
+        assert server.ask("POST", "/v1/admin/lanes/task%3Aheavy/pause", None, headers).status == 403
+        functions.app.rewire(server.url, token=both)
+        with functions.app, WorkerProcess(server, options=("--token", both)):
+            id = functions.chained.schedule(4).wait().result(WAIT_S).wait()
+            assert functions.app.handle(id).result(WAIT_S).wait()[0] == 5
+        functions.app.rewire(server.url, token=only)
+        with functions.app, pytest.raises(Forbidden, match=r"role worker may not do this; it needs submit"):
+            functions.add.schedule(1, 2).wait()
 
 
 def test_only_its_queues(server, app, told):

@@ -94,7 +94,7 @@ def rig(requests_max: int = 4, bytes_max: int = 8 * MB, role: Role | None = Role
         return Answer(b"%d" % len(call.body))
 
     load = Load(requests_max, bytes_max)
-    gate = Gate(lambda: [Grant("a", Role.submit), Grant("b", Role.submit)], str)
+    gate = Gate(lambda: [Grant("a", frozenset({Role.submit})), Grant("b", frozenset({Role.submit}))], str)
     return Endpoint(handler, role, gate, load, bulk=True), load, begun, go_on
 
 
@@ -224,7 +224,7 @@ def test_unread_responses_are_bounded_by_token():
         async def handler(call: Call) -> Answer:
             return Answer(b"x" * 3 * MB)
 
-        gate = Gate(lambda: [Grant("a", Role.read), Grant("b", Role.read)], str)
+        gate = Gate(lambda: [Grant("a", frozenset({Role.read})), Grant("b", frozenset({Role.read}))], str)
         endpoint = Endpoint(handler, Role.read, gate, load)
 
         def ask(name: str, method: str = "GET") -> asyncio.Task[None]:

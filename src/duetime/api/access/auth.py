@@ -17,7 +17,7 @@ from duetime.protocol.terms import Target
 
 
 class Role(Enum):
-    """The role of a token."""
+    """A role. A token has one or several; it may do what any of them allows."""
 
     read = "read"
     """Read everything except the headers of callbacks."""
@@ -44,7 +44,7 @@ class Grant(Struct, frozen=True):
     """The permissions of one token."""
 
     sha256: str
-    role: Role
+    roles: frozenset[Role]
     scope: Scope | None = None
     """None: every queue and entity type."""
 
@@ -83,7 +83,7 @@ def is_bound() -> bool:
 def sees_headers() -> bool:
     """Whether the current caller may see the headers of callbacks. A restricted caller may not."""
     grant = caller.get()
-    return grant is None or (grant.role in _SEE_HEADERS and grant.scope is None)
+    return grant is None or (not grant.roles.isdisjoint(_SEE_HEADERS) and grant.scope is None)
 
 
 class Gate:
@@ -151,11 +151,16 @@ class Gate:
             raise NoToken("The token is unknown.")
         bearer.set(given)
         caller.set(found)
-        if found.role not in ALLOWED[role]:
+        if found.roles.isdisjoint(ALLOWED[role]):
             raise Forbidden(
-                f"A token with the role {found.role.value} may not do this; it needs {role.value}.",
+                f"A token with the role {role_text(found.roles)} may not do this; it needs {role.value}.",
                 role=role.value,
             )
+
+
+def role_text(roles: Iterable[Role]) -> str:
+    """Roles as text, such as `worker,submit`, in the order of their declaration."""
+    return ",".join(role.value for role in Role if role in roles)
 
 
 def _token_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from duetime import private_files
-from duetime.api.access.auth import Grant, Role
+from duetime.api.access.auth import Grant, Role, role_text
 from duetime.api.access.quotas import Quota
 from duetime.api.access.scopes import Scope
 from duetime.errors import BadConfig, InvalidField
@@ -32,7 +32,7 @@ _PREFIX = "duetime_"
 _logger = logging.getLogger("duetime")
 
 # The hash of no token: all requests are refused.
-_NOBODY = (Grant("", Role.read),)
+_NOBODY = (Grant("", frozenset()),)
 # Roles that can be restricted: the rights of the others do not concern queues.
 _BOUND = (Role.worker, Role.submit)
 
@@ -41,7 +41,8 @@ class Token(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One entry of the file."""
 
     name: str
-    role: Role
+    role: Role | tuple[Role, ...]
+    """One role, or several as a list."""
     sha256: str
     rate: str | None = None
     """The maximum rate of created intents, such as 100/s."""
@@ -52,9 +53,13 @@ class Token(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The queues that its holder may use. Without queues and entity types: everything."""
     entity_types: tuple[str, ...] = ()
 
+    @property
+    def roles(self) -> frozenset[Role]:
+        return frozenset((self.role,) if isinstance(self.role, Role) else self.role)
+
     def grant(self) -> Grant:
         bound = bool(self.queues or self.entity_types)
-        return Grant(self.sha256, self.role, Scope(self.queues, self.entity_types) if bound else None)
+        return Grant(self.sha256, self.roles, Scope(self.queues, self.entity_types) if bound else None)
 
     def quota(self) -> Quota | None:
         if self.rate is None:
@@ -138,14 +143,15 @@ def new(
     entity_types: tuple[str, ...] = (),
 ) -> str:
     """Create a token, add its hash to the file of the folder, and return the token. Only the hash is
-    stored."""
+    stored. `role`: one role, or several separated by commas."""
     if burst is not None and (rate is None or not 1 <= burst <= RATE_MAX):
         raise InvalidField(f"The burst requires a rate and must be from 1 to {RATE_MAX}.")
-    if role not in Role.__members__:
-        raise InvalidField(f"There is no role {role!r}.", hint=f"Use one of {', '.join(Role.__members__)}.")
-    _check_scope(Role[role], (*queues, *entity_types))
+    roles = roles_of(role)
+    _check_scope(roles, (*queues, *entity_types))
     token = _PREFIX + secrets.token_urlsafe(32)
-    made = Token(name, Role[role], digest(token), rate, burst, queues, entity_types)
+    made = Token(
+        name, roles[0] if len(roles) == 1 else roles, digest(token), rate, burst, queues, entity_types
+    )
     quota = made.quota()
     if quota is not None and quota.rate > RATE_MAX:
         raise InvalidField(f"The rate {rate} is out of range: {RATE_MAX} at most.")
@@ -156,10 +162,21 @@ def new(
     return token
 
 
-def _check_scope(role: Role, names: tuple[str, ...]) -> None:
-    if names and role not in _BOUND:
+def roles_of(text: str) -> tuple[Role, ...]:
+    """The roles in a text such as `worker,submit`, each once."""
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in Role.__members__:
+            raise InvalidField(
+                f"There is no role {name!r}.", hint=f"Use one or several of {', '.join(Role.__members__)}."
+            )
+    return tuple(role for role in Role if role.value in names)
+
+
+def _check_scope(roles: tuple[Role, ...], names: tuple[str, ...]) -> None:
+    if names and not set(roles) <= set(_BOUND):
         raise InvalidField(
-            f"A token of the role {role.value} cannot be bound to queues or entity types.",
+            f"A token of the role {role_text(roles)} cannot be bound to queues or entity types.",
             hint=f"Only {' and '.join(each.value for each in _BOUND)} can be.",
         )
     if len(names) > SOURCES_MAX:

@@ -26,9 +26,14 @@ def _group() -> None:
 
 @app.command()
 def new(
-    role: Annotated[
-        str, typer.Option("--role", metavar="read|submit|worker|admin", help="Permissions of the token.")
-    ] = "submit",
+    roles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--role",
+            metavar="read|submit|worker|admin",
+            help="Permissions of the token (default: submit); may be repeated.",
+        ),
+    ] = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the token.")] = "token",
     rate: Annotated[
         str | None,
@@ -61,8 +66,11 @@ def new(
       duetime token new --name shop --rate 100/s --burst 10 --data ./duetime-data
 
       duetime token new --role worker --name mailer --queues mail,sms --data ./duetime-data
+
+      duetime token new --role worker --role submit --name shop-worker --data ./duetime-data
     """
     folder = _folder(data, file)
+    role = ",".join(roles or ["submit"])
     own_queues, own_types = _names(queues), _names(entity_types)
     token = wiring.new_token(folder, wiring.TokenRow(name, role, rate, burst, own_queues, own_types))
     if as_json:

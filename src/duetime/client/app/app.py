@@ -33,8 +33,9 @@ from duetime.client.app.task import Bound, P, R, Task
 from duetime.client.app.times import Delay
 from duetime.client.execution.functions import Functions
 from duetime.client.execution.handlers import Decision
+from duetime.client.http.address import meant_url
 from duetime.client.remote.replies import id_of
-from duetime.errors import Closed, InvalidField, UnknownTask
+from duetime.errors import BadConfig, Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Bare, Terms
@@ -110,6 +111,11 @@ class App:
 
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot change its address.", hint="Stop the app first.")
+        if isinstance(where, str) and (meant := meant_url(where)) is not None:
+            raise BadConfig(
+                f"{where!r} is neither the URL of a server nor clearly a folder.",
+                hint=f"For a server, write {meant}; for a folder of this name, write ./{where}.",
+            )
         self.where = os.fspath(where)
         self._wired = wiring.wire(self.where, self.functions, config, clock, token)
         self.functions.bounds = self._wired

@@ -19,6 +19,7 @@ import grpc
 import grpc.aio
 
 from duetime.client.execution.reports import Word
+from duetime.client.http.address import meant_url
 from duetime.client.worker.delivery_codec import Unpacker, chunks, pack, reports
 from duetime.client.worker.worker_options import WorkerOptions
 from duetime.errors import BadConfig, Forbidden, NoToken
@@ -365,6 +366,8 @@ def address_of(url: str, grpc_port: int | None) -> str:
         raise BadConfig(f"{url!r} is not the address of a server: {error}.", hint=hint) from error
     host = parts.hostname
     if not host or parts.scheme not in ("http", "https", "grpc", "grpcs"):
+        if (meant := meant_url(url)) is not None:
+            hint = f"Write {meant}."
         raise BadConfig(f"{url!r} is not the address of a server.", hint=hint)
     host = f"[{host}]" if ":" in host else host
     if parts.scheme.startswith("grpc"):

@@ -6,10 +6,11 @@ import resource
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import pytest
 
 from duetime.api.access import tokens
-from duetime.api.access.auth import Role
+from duetime.api.access.auth import Grant, Role
 from duetime.api.access.scopes import Scope
 from duetime.errors import BadConfig, InvalidField
 
@@ -62,7 +63,7 @@ def test_with_a_broken_file_the_last_good_tokens_stay(tmp_path, broken):
     (tmp_path / tokens.FILE_NAME).unlink()
     tokens.new(tmp_path, "read", "new")
     assert known.trouble() == ""
-    assert [grant.role for grant in known.grants()] == [Role.read]
+    assert [grant.roles for grant in known.grants()] == [{Role.read}]
 
 
 def test_a_file_that_cannot_be_looked_at_changes_nothing(tmp_path):
@@ -121,3 +122,33 @@ def test_a_role_without_queues_is_not_bound(tmp_path, role):
 def test_names_in_a_scope_are_bounded(tmp_path, queues):
     with pytest.raises(InvalidField):
         tokens.new(tmp_path, "worker", "x", queues=queues)
+
+
+def test_a_token_has_several_roles(tmp_path):
+    tokens.new(tmp_path, "worker, submit,worker", "both", queues=("mail",))
+    [grant] = tokens.Known(tmp_path).grants()
+    assert grant.roles == {Role.worker, Role.submit} and grant.scope == Scope(("mail",), ())
+    stored = msgspec.json.decode((tmp_path / tokens.FILE_NAME).read_bytes())
+    assert stored[0]["role"] == ["worker", "submit"]
+
+
+def test_a_file_with_one_role_per_token_is_read(tmp_path):
+    """The form of files that were written before a token could have several roles."""
+    sha256 = tokens.digest("secret")
+    (tmp_path / tokens.FILE_NAME).write_text(f'[{{"name": "me", "role": "worker", "sha256": "{sha256}"}}]')
+    [grant] = tokens.Known(tmp_path).grants()
+    assert grant == Grant(sha256, frozenset({Role.worker}))
+    tokens.new(tmp_path, "read", "other")
+    stored = msgspec.json.decode((tmp_path / tokens.FILE_NAME).read_bytes())
+    assert [each["role"] for each in stored] == ["worker", "read"]
+
+
+@pytest.mark.parametrize("role", ["", "worker,", "worker,root", "Worker"])
+def test_an_unknown_role_is_refused(tmp_path, role):
+    with pytest.raises(InvalidField, match="There is no role"):
+        tokens.new(tmp_path, role, "me")
+
+
+def test_a_scope_needs_roles_that_concern_queues(tmp_path):
+    with pytest.raises(InvalidField, match=r"role worker,admin cannot be bound"):
+        tokens.new(tmp_path, "worker,admin", "me", queues=("mail",))

@@ -86,3 +86,17 @@ def test_a_rate_that_was_spoilt_in_the_file_is_noticed(tmp_path, capsys):
     path.write_text(path.read_text().replace("5/s", "5/x"))
     assert main(["token", "list", "--data", str(tmp_path)]) == EXIT_ERROR
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("roles", [["--role", "worker", "--role", "submit"], ["--role", "worker,submit"]])
+def test_a_token_with_several_roles(tmp_path, capsys, roles):
+    assert main(["token", "new", *roles, "--name", "both", "--data", str(tmp_path)]) == EXIT_OK
+    assert "with role worker,submit" in capsys.readouterr().err
+    assert [each.role for each in wiring.tokens(tmp_path)] == ["worker,submit"]
+    assert main(["token", "list", "--data", str(tmp_path)]) == EXIT_OK
+    assert capsys.readouterr().out.splitlines()[1].split() == ["both", "worker,submit"]
+
+
+def test_the_default_role_is_submit(tmp_path, capsys):
+    assert main(["token", "new", "--data", str(tmp_path), "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["role"] == "submit"

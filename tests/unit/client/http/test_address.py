@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from duetime import App
-from duetime.client.http.address import token_of, url_of
+from duetime.client.http.address import meant_url, token_of, url_of
 from duetime.client.http.client import Client
 from duetime.errors import BadConfig, Closed
 
@@ -18,6 +18,49 @@ def test_the_environment_is_used_when_no_address_is_given(monkeypatch):
     monkeypatch.setenv("DUETIME_TOKEN", "duetime_abc")
     assert url_of(None) == "https://time.example:8443/base" and token_of(None) == "duetime_abc"
     assert url_of("http://[::1]:7928") == "http://[::1]:7928" and token_of("other") == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("localhost:7928", "http://localhost:7928"),
+        ("localhost", "http://localhost:7928"),
+        ("LOCALHOST/", "http://LOCALHOST:7928"),
+        ("jobs.example.com:80", "http://jobs.example.com:80"),
+        ("127.0.0.1", "http://127.0.0.1:7928"),
+        ("0.0.0.0:7", "http://0.0.0.0:7"),
+        ("::1", "http://[::1]:7928"),
+        ("[::1]", "http://[::1]:7928"),
+        ("[::1]:7928", "http://[::1]:7928"),
+        ("duetime-data", None),
+        ("example.com", None),
+        (":memory:", None),
+        ("./localhost", None),
+        ("/data/localhost:7928", None),
+        ("data:today", None),
+        ("", None),
+    ],
+)
+def test_a_host_without_a_scheme_is_recognised(text, meant):
+    assert meant_url(text) == meant
+
+
+def test_the_error_names_the_url_to_write():
+    with pytest.raises(BadConfig) as caught:
+        url_of("localhost:7928")
+    assert caught.value.hint == "Write http://localhost:7928."
+
+
+@pytest.mark.parametrize("where", ["localhost:7928", "localhost", "127.0.0.1:80", "jobs:7928"])
+def test_an_app_on_a_bare_host_is_refused(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadConfig) as caught:
+        App(where)
+    assert str(meant_url(where)) in caught.value.hint and f"./{where}" in caught.value.hint
+    with App(f"./{where}"):  # a folder of this name
+        pass
+    with App(tmp_path / where):
+        pass
 
 
 @pytest.mark.parametrize(
