@@ -10,6 +10,8 @@ JOBS   ?= 2
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Running needs a third of what the tests need.
+RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test unit lint format coverage slow simulate bench bench-peers docs proto options build clean
@@ -19,24 +21,33 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with Duetime and the development tools
 
-$(STAMP): pyproject.toml
+# Installs Duetime with one of its extras, editable, so that a later extra adds to it.
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Duetime needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
 	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@echo "Installing into $(VENV) (once; again when pyproject.toml changes)"
+	@echo "Installing $(2) into $(VENV) (once; again when pyproject.toml changes)"
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python "$$(command -v $(PYTHON))" $(VENV) && \
-	  VIRTUAL_ENV=$(VENV) uv pip install --quiet -e '.[dev]'; \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet -e '.[$(1)]'; \
 	else \
 	  $(PYTHON) -m venv $(VENV) && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)]'; \
 	fi
+endef
+
+$(STAMP): pyproject.toml
+	$(call install,dev,Duetime and the development tools)
+	@touch $(RUN_STAMP) $@
+
+$(RUN_STAMP): pyproject.toml
+	$(call install,all,Duetime)
 	@touch $@
 
-run: $(STAMP) ## start the server: http://localhost:7928, data in ./duetime-data; ARGS="--port 7930"
+run: $(RUN_STAMP) ## start the server: http://localhost:7928, data in ./duetime-data; ARGS="--port 7930"
 	@$(BIN)/duetime serve $(ARGS)
 
-demo: $(STAMP) ## run the demos of an embedded engine and of a server with webhooks
+demo: $(RUN_STAMP) ## run the demos of an embedded engine and of a server with webhooks
 	@$(BIN)/duetime demo
 	@$(BIN)/duetime demo --server
 
@@ -70,7 +81,7 @@ coverage: $(STAMP) ## check that every branch of kernel/, log/ and the engine's 
 slow: $(STAMP) ## run the long tests: many seeds, KILL_ROUNDS=50 rounds of kill -9
 	@SEEDS=$(SEEDS) KILL_ROUNDS=$(KILL_ROUNDS) $(BIN)/pytest -q -n $(JOBS) --timeout=7200 -m slow
 
-simulate: $(STAMP) ## run the simulator over SEEDS=1..1000
+simulate: $(RUN_STAMP) ## run the simulator over SEEDS=1..1000
 	@$(BIN)/duetime simulate --seeds $(SEEDS)
 
 bench: $(STAMP) ## run the benchmarks, print a table, save bench/results/<date>.json

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import re
 from hashlib import sha256
 from typing import Any
 
 import pytest
+from msgspec.json import decode
 
 from duetime.api.http.pages import Page, document_routes
+from duetime.cli.commands.receive import PORT as RECEIVER_PORT
+from duetime.limits import URL_DEFAULT
+from duetime.wire.intent import NewIntent
 
 PAGES = ("docs.html", "home.html")
 
@@ -35,7 +40,8 @@ def test_a_page_is_html(answer):
 
 
 def test_a_page_loads_nothing_from_other_hosts(answer):
-    text = answer.body.decode()
+    # Commands to copy may name this machine: text loads nothing.
+    text = re.sub(r"https?://localhost:\d+", "", answer.body.decode())
     assert not re.search(r"https?://|//cdn|@import|url\(", text)
     assert not re.search(r"<(link|img|iframe|object|embed)\b", text)
 
@@ -74,3 +80,13 @@ def test_the_pages_are_open_and_in_the_document():
     routes = document_routes([])
     assert {route.path for route in routes} == {"/openapi.json", "/docs", "/"}
     assert all(route.role is None for route in routes)
+
+
+def test_the_first_page_shows_what_to_try():
+    text = asyncio.run(_get(Page("home.html"))).body.decode()
+    shown = re.findall(r"<pre[^>]*>(.*?)</pre>", text, re.DOTALL)
+    assert shown[0] == f"duetime receive --port {RECEIVER_PORT}"
+    body = json.loads(shown[1].partition("-d '")[2].removesuffix("'"))
+    callback = decode(json.dumps(body), type=NewIntent).callback
+    assert callback is not None and callback.url == f"http://localhost:{RECEIVER_PORT}"
+    assert f"curl {URL_DEFAULT}/v1/intents " in shown[1] and URL_DEFAULT in text.partition("<script>")[2]
