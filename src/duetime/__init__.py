@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from duetime.client.app.app import App
-from duetime.client.app.call import Call
+from duetime.client.app.call import Call, Dropped
 from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, current
 from duetime.client.app.entity import EntityRef, EntityType
 from duetime.client.app.groups import Chain, Group
@@ -43,6 +43,7 @@ __all__ = [
     "Chain",
     "Client",
     "Context",
+    "Dropped",
     "DuetimeError",
     "EntityRef",
     "EntityType",

@@ -21,6 +21,7 @@ from duetime.client.app.call import Call, check_process
 from duetime.client.app.control import Context, current
 from duetime.client.app.entity import EntityType
 from duetime.client.app.groups import Chain, Group, Groups
+from duetime.client.app.habits import APPS, missing
 from duetime.client.app.handle import Handle
 from duetime.client.app.ids import Ids
 from duetime.client.app.middleware import Middleware, Middlewares, added
@@ -121,6 +122,9 @@ class App:
         self.functions.bounds = self._wired
         self.default_tier = self._wired.default_tier
         self.payload_bytes_max = self._wired.payload_bytes_max
+
+    if not TYPE_CHECKING:  # a type checker finds a wrong name itself
+        __getattr__ = missing("An App", APPS)
 
     # Registering.
 

@@ -5,12 +5,45 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import sys
+import warnings
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duetime.errors import Closed, WaitTimedOut
 
 T = TypeVar("T")
+
+Origin = tuple[str, CodeType, int]
+"""The method that a program called, and where: a code object and an instruction in it. The line number is
+computed when it is needed."""
+
+_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
+
+
+class Dropped(RuntimeWarning):
+    """A call was created and never used: nothing was scheduled."""
+
+
+def origin(depth: int) -> Origin:
+    """The call from outside this package that is being executed. `depth`: the frames that are surely
+    inside."""
+    inside = frame = sys._getframe(depth)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        inside, frame = frame, frame.f_back
+    return inside.f_code.co_name, frame.f_code, frame.f_lasti
+
+
+def warn_dropped(made: Origin, problem: str, hint: str) -> None:
+    """Warn at the line that created the object, not at the line where Python deletes it."""
+    if sys.is_finalizing():
+        return  # the object lived as long as the program
+    name, code, instruction = made
+    lines = (line for first, end, line in code.co_lines() if first <= instruction < end)
+    line = next(lines, None) or code.co_firstlineno
+    warnings.warn_explicit(f"{name}() {problem}. {hint}", Dropped, code.co_filename, line)
 
 
 def check_process(pid: int) -> None:
@@ -22,10 +55,14 @@ def check_process(pid: int) -> None:
         )
 
 
+# Names of Celery's results.
+_RESULTS = frozenset({"get", "id", "result", "state", "status", "ready"})
+
+
 class Call(Coroutine[Any, Any, T], Generic[T]):
     """An operation that starts when it is awaited or waited for, once."""
 
-    __slots__ = ("_coroutine", "_loop", "_steps")
+    __slots__ = ("_coroutine", "_loop", "_made", "_steps")
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, T], loop: Callable[[], asyncio.AbstractEventLoop]
@@ -33,11 +70,26 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
         self._coroutine = coroutine
         self._loop = loop
         self._steps: Any = None
+        self._made: Origin | None = origin(3)  # None after the first use
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"A Call has no {name!r}: it is not done yet. Write `await call`, or `call.wait()` in plain code."
-        )
+    if not TYPE_CHECKING:  # a type checker finds a wrong name itself
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"A Call has no {name!r}: it is not done yet. Write `await call`, or `call.wait()` in plain "
+                f"code.{' Then ask the handle for its result.' if name in _RESULTS else ''}",
+                name=name,
+                obj=self,
+            )
+
+    def __del__(self) -> None:
+        if self._made is not None:
+            self._coroutine.close()  # otherwise Python warns too, and names an internal coroutine
+            warn_dropped(
+                self._made,
+                "was never awaited, so nothing happened",
+                "Write `await` before it, or `.wait()` after it in plain code.",
+            )
 
     def __repr__(self) -> str:
         name = getattr(self._coroutine, "__qualname__", "")
@@ -56,9 +108,11 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
         return self._steps.throw(*error)
 
     def close(self) -> None:
+        self._made = None
         (self._steps if self._steps is not None else self._coroutine).close()
 
     def __await__(self) -> Generator[Any, None, T]:
+        self._made = None
         try:
             loop = self._loop()
         except BaseException:
@@ -72,6 +126,7 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
 
     def wait(self, timeout_s: float | None = None) -> T:
         """Block this thread until the operation is done."""
+        self._made = None
         try:
             loop = self._loop()
             if _running_loop() is loop:

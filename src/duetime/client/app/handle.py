@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from duetime.client.app.call import Call
+from duetime.client.app.habits import HANDLES, missing
 from duetime.client.app.options import Changes
 from duetime.client.app.payload import decode
 from duetime.client.app.plan import patch_of
@@ -38,6 +39,9 @@ class Handle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"
+
+    if not TYPE_CHECKING:  # a type checker finds a wrong name itself
+        __getattr__ = missing("A handle", HANDLES)
 
     def result(self, timeout: Delay | None = None) -> Call[R]:
         """Wait for the end, and return the result. Raises `NotAcked` with the reason if it failed."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
-from duetime.client.app.call import Call
+from duetime.client.app.call import Call, Origin, origin, warn_dropped
+from duetime.client.app.habits import TASKS, missing, takes_a_delay
 from duetime.client.app.handle import Handle
 from duetime.client.app.middleware import Middlewares, added
 from duetime.client.app.options import PER_INTENT, OptionFields
@@ -48,38 +49,56 @@ class Planned(Generic[P, R]):
         self._signature = signature
         self._options = options
         self._plan: Plan | None = None
+        self._made: Origin | None = None
         self.name = name
+
+    if not TYPE_CHECKING:  # a type checker finds a wrong name itself
+        __getattr__ = missing("A task", TASKS)
 
     def schedule(self, *args: P.args, **kwargs: P.kwargs) -> Call[Handle[R]]:
         """Schedule a call with these arguments."""
+        self._made = None
         return self._app.call(self._schedule(args, kwargs))
 
     def schedule_many(self, calls: Iterable[tuple[object, ...]]) -> Call[list[Handle[R]]]:
         """Schedule a call for each tuple of arguments, all written together. If some are refused, an error is
         raised after the others were accepted."""
+        self._made = None
         return self._app.call(self._schedule_many(calls))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """A call that is not scheduled yet, for `app.chain` and `app.group`."""
+        self._made = None
         return Bound(self, self._signature.encode(args, kwargs), self._signature.returns)
 
     def at(self, moment: Moment) -> Planned[P, R]:
         """The same at a time: an aware datetime, ISO-8601 text, or seconds since 1970."""
-        return self.options(at=moment, delay=None)
+        return self._timed("at", at=moment, delay=None)
 
+    @takes_a_delay
     def delay(self, delay: Delay) -> Planned[P, R]:
         """The same after a delay: "30d", "1h30m", a timedelta, or seconds."""
-        return self.options(delay=delay, at=None)
+        return self._timed("delay", delay=delay, at=None)
 
     def options(self, **options: Unpack[OptionFields]) -> Planned[P, R]:
         """The same with other options: see `Options`."""
+        return self._with(Planned, options)
+
+    def _timed(self, method: str, **options: Unpack[OptionFields]) -> Planned[P, R]:
+        timed = self._with(_Timed, options)
+        timed._made = (method, *origin(2)[1:])
+        return timed
+
+    def _with(self, kind: type[Planned[P, R]], options: OptionFields) -> Planned[P, R]:
+        self._made = None
         merged = self._options.merged(**options)
         same_terms = options.keys() <= PER_INTENT
         base = (self._base or self) if same_terms else None
-        return Planned(self._app, self._target, self._signature, merged, self.name, base)
+        return kind(self._app, self._target, self._signature, merged, self.name, base)
 
     def terms(self) -> Terms:
         """The terms of its intents."""
+        self._made = None
         return make_terms(self._target, self._options, self._app.default_tier)
 
     def payload(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
@@ -102,6 +121,7 @@ class Planned(Generic[P, R]):
     def _ready(self) -> Plan:
         plan = self._plan
         if plan is None:
+            self._made = None
             app, base = self._app, self._base
             terms = (
                 base._ready().terms
@@ -178,6 +198,15 @@ class Planned(Generic[P, R]):
         ids = await app.submit_many(plan.terms, items)
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
+
+
+class _Timed(Planned[P, R]):
+    """A function with a time, made by `delay` or `at`. It warns if it is dropped without being used."""
+
+    def __del__(self) -> None:
+        made = getattr(self, "_made", None)
+        if made is not None:
+            warn_dropped(made, "was never used, so nothing was scheduled", "Write .schedule(...) after it.")
 
 
 def _check_tuples(calls: Sequence[object]) -> None:
