@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from duetime.errors import Damaged, Denied, DiskFailed, DuetimeError, Exhausted, Held, NoSpace
+from duetime.limits import DISK_FULL_BYTES
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -22,8 +23,6 @@ _DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_FOLDER: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
 )
-# With less free space, SQLite may fail to create its small files without reporting a full disk.
-_ROOM_BYTES: Final = 1024 * 1024
 
 
 def of_system(error: OSError, place: str | os.PathLike[str]) -> DuetimeError:
@@ -98,6 +97,6 @@ def _without_room(path: Path) -> DuetimeError | None:
         status = os.statvfs(path.parent)
     except OSError as error:
         return of_system(error, path)
-    if status.f_bavail * status.f_frsize < _ROOM_BYTES:
+    if status.f_bavail * status.f_frsize < DISK_FULL_BYTES:
         return NoSpace(f"{path}: no space left on its disk.")
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
@@ -10,11 +10,6 @@ from duetime import limits
 
 Tier = Literal["ULTRA", "FAST", "HIGH", "STANDARD", "ECONOMY"]
 assert get_args(Tier) == limits.TIER_NAMES, "the tiers have one list"
-
-# Bounds that several settings share. A time beyond a hundred years is a mistake of units.
-TIME_MS_MAX: Final = 100 * 365 * limits.DAY_MS
-BYTES_MAX: Final = 2**50
-COUNT_MAX: Final = 10**12
 
 
 def _number(least: int, most: int, description: str) -> Meta:
@@ -38,7 +33,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         int, _number(2 * limits.FRAME_BYTES_MAX, 2**31, "A log file is closed at this size.")
     ] = limits.SEGMENT_BYTES_MAX
     history_bytes: Annotated[
-        int, _number(0, BYTES_MAX, "Log kept before the checkpoint, to replay the past.")
+        int, _number(0, limits.SETTING_BYTES_MAX, "Log kept before the checkpoint, to replay the past.")
     ] = limits.LOG_HISTORY_BYTES
     flush_ms: Annotated[
         int,
@@ -49,7 +44,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     disk_reserve_bytes: Annotated[
         int,
         _number(
-            0, BYTES_MAX, "Disk space reserved for accepted work; with less free space, new work is refused."
+            0,
+            limits.SETTING_BYTES_MAX,
+            "Disk space reserved for accepted work; with less free space, new work is refused.",
         ),
     ] = limits.DISK_RESERVE_BYTES
 
@@ -76,37 +73,42 @@ class IntentsSettings(Struct, frozen=True, kw_only=True):
         limits.RESULT_BYTES_MAX
     )
     past_tolerance_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "A time of execution this far in the past is still accepted.")
+        int, _number(0, limits.SETTING_MS_MAX, "A time of execution this far in the past is still accepted.")
     ] = limits.PAST_TOLERANCE_MS
     key_window_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "How long an idempotency key identifies its intent.")
+        int, _number(0, limits.SETTING_MS_MAX, "How long an idempotency key identifies its intent.")
     ] = limits.KEY_WINDOW_MS
-    retention_ms: Annotated[int, _number(0, TIME_MS_MAX, "How long a finished intent can still be read.")] = (
-        limits.RETENTION_MS
-    )
+    retention_ms: Annotated[
+        int, _number(0, limits.SETTING_MS_MAX, "How long a finished intent can still be read.")
+    ] = limits.RETENTION_MS
     dead_letter_retention_ms: Annotated[
-        int, _number(0, TIME_MS_MAX, "How long a dead letter can still be read and revived.")
+        int, _number(0, limits.SETTING_MS_MAX, "How long a dead letter can still be read and revived.")
     ] = limits.DEAD_LETTER_RETENTION_MS
     retention_count: Annotated[
-        int, _number(0, COUNT_MAX, "Maximum number of finished intents kept; the oldest are deleted first.")
+        int,
+        _number(
+            0,
+            limits.SETTING_COUNT_MAX,
+            "Maximum number of finished intents kept; the oldest are deleted first.",
+        ),
     ] = limits.RETENTION_COUNT
 
 
 class LimitsSettings(Struct, frozen=True, kw_only=True):
     """Limits beyond which new work is refused (429 with Retry-After)."""
 
-    pending_max: Annotated[int, _number(1, COUNT_MAX, "Maximum number of unfinished intents.")] = (
-        limits.PENDING_MAX
-    )
+    pending_max: Annotated[
+        int, _number(1, limits.SETTING_COUNT_MAX, "Maximum number of unfinished intents.")
+    ] = limits.PENDING_MAX
     lane_pending_max: Annotated[
-        int, _number(1, COUNT_MAX, "Maximum number of unfinished intents in one lane.")
+        int, _number(1, limits.SETTING_COUNT_MAX, "Maximum number of unfinished intents in one lane.")
     ] = limits.LANE_PENDING_MAX
     entity_pending_max: Annotated[
-        int, _number(1, COUNT_MAX, "Maximum messages of one entity, delayed ones included.")
+        int, _number(1, limits.SETTING_COUNT_MAX, "Maximum messages of one entity, delayed ones included.")
     ] = limits.ENTITY_PENDING_MAX
-    entities_max: Annotated[int, _number(1, COUNT_MAX, "Maximum entities that have messages.")] = (
-        limits.ENTITIES_MAX
-    )
+    entities_max: Annotated[
+        int, _number(1, limits.SETTING_COUNT_MAX, "Maximum entities that have messages.")
+    ] = limits.ENTITIES_MAX
     lateness_guard: Annotated[
         bool, Meta(description="Refuse new callbacks of a tier that cannot keep its lateness bound.")
     ] = True

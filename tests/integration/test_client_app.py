@@ -10,7 +10,7 @@ import pytest
 
 from duetime import App, Retry, Status, Transition, errors
 from duetime.client.http.client import Client
-from duetime.client.remote.waiter import OWN_STREAMS_MAX
+from duetime.limits import OWN_STREAMS_MAX
 from duetime.protocol.command import Pause, Resize, Resume
 from duetime.wire.intent import EntityTarget
 from tests.http.server import ServerProcess
@@ -284,7 +284,7 @@ async def test_one_refused_intent_of_many_is_raised_as_on_a_folder(server):
 
 @asynchronous
 async def test_waiting_ends_when_the_server_stays_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("duetime.client.remote.waiter.RECONNECT_S", 0.3)
+    monkeypatch.setattr("duetime.client.remote.waiter.CLIENT_RECONNECT_S", 0.3)
     with ServerProcess(tmp_path / "data") as server:
         app, send, _ = made(server.url)
         async with app:

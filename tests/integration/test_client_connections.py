@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from duetime.client.http.connections import CONNECTIONS_MAX, Connections
+from duetime.client.http.connections import Connections
 from duetime.errors import InvalidField
+from duetime.limits import CLIENT_CONNECTIONS_MAX
 from tests.integration.asynchronous import asynchronous
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[None]]
@@ -167,12 +168,12 @@ async def test_connections_are_limited_and_every_request_is_answered():
     place = Place(echo)
     async with place as connections:
         head = connections.head("POST", "/", {})
-        sent = [b"%d" % number for number in range(4 * CONNECTIONS_MAX)]
+        sent = [b"%d" % number for number in range(4 * CLIENT_CONNECTIONS_MAX)]
         answers = await asyncio.gather(*(connections.ask(head, each, 30) for each in sent))
         assert [answer.body.rpartition(b"|")[2] for answer in answers] == [
             b"%d" % n for n in range(len(sent))
         ]
-    assert place.accepted == CONNECTIONS_MAX
+    assert place.accepted == CLIENT_CONNECTIONS_MAX
 
 
 @asynchronous

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from duetime import App, errors
-from duetime.client.remote.submitter import ITEMS_MAX, parts
+from duetime.client.remote.submitter import parts
+from duetime.limits import SUBMIT_ITEMS_MAX
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 
@@ -121,7 +122,7 @@ def test_requests_are_cut_where_they_are_large_enough():
         return [len(part) for part in parts(sizes, int)]
 
     assert lengths([]) == []
-    assert lengths([1] * (ITEMS_MAX + 1)) == [ITEMS_MAX, 1]
+    assert lengths([1] * (SUBMIT_ITEMS_MAX + 1)) == [SUBMIT_ITEMS_MAX, 1]
     assert lengths([1 << 20, 1 << 20, 1]) == [2, 1]
     assert lengths([1 << 23, 1]) == [1, 1], "what is too large goes alone, and is refused alone"
 

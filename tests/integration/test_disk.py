@@ -281,7 +281,7 @@ def test_the_log_is_brought_to_the_medium_before_the_store(app, disk):
 
 
 def test_closing_on_a_full_disk_comes_to_an_end(app, disk, monkeypatch):
-    monkeypatch.setattr("duetime.engine.engine.FLUSH_MS_MAX", 50)
+    monkeypatch.setattr("duetime.engine.engine.CLOSE_FLUSH_MS_MAX", 50)
 
     async def main():
         gate = Gate()

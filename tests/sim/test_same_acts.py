@@ -142,7 +142,7 @@ def orders(monkeypatch) -> Iterator[list[tuple[Any, ...]]]:
     monkeypatch.setattr(Shell, "begin", told_begin)
     monkeypatch.setattr(Shell, "step", told_step)
     monkeypatch.setattr(Shell, "synced", lambda self, position: keep(synced(self, position)))
-    monkeypatch.setattr(engine_module, "_FULL_RETRY_S", 0)
+    monkeypatch.setattr(engine_module, "DISK_FULL_RETRY_S", 0)
     yield found
 
 

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from duetime.errors import BadConfig
+from duetime.limits import WORKER_RESTART_S, WORKER_RESTART_S_MAX, WORKER_YOUNG_S
 
-# The delay before a dead process is restarted. It doubles while processes die young.
-_AGAIN_S, _AGAIN_S_MAX = 0.5, 30.0
-_YOUNG_S = 10.0
 _SKIPPED = ("__pycache__", "node_modules")
 _logger = logging.getLogger("duetime.worker")
 
@@ -57,7 +55,7 @@ class Supervisor:
 
     async def _keep(self, number: int) -> None:
         """Keep one process running until the supervisor is stopped."""
-        loop, wait_s = asyncio.get_running_loop(), _AGAIN_S
+        loop, wait_s = asyncio.get_running_loop(), WORKER_RESTART_S
         while not self._stopping.is_set():
             began_s = loop.time()
             # In its own process group: signals of the terminal reach it only from here, and once.
@@ -78,7 +76,11 @@ class Supervisor:
                     await self._changed.wait()
                 self._changed.clear()
                 continue
-            wait_s = _AGAIN_S if loop.time() - began_s > _YOUNG_S else min(2 * wait_s, _AGAIN_S_MAX)
+            wait_s = (
+                WORKER_RESTART_S
+                if loop.time() - began_s > WORKER_YOUNG_S
+                else min(2 * wait_s, WORKER_RESTART_S_MAX)
+            )
             _logger.error("Worker process %d ended with %d; restarted in %.1f s.", number, code, wait_s)
             try:
                 async with asyncio.timeout(wait_s):

@@ -16,14 +16,11 @@ from contextlib import AsyncExitStack, suppress
 from duetime.client.app.app import App
 from duetime.client.app.call import Call
 from duetime.clock import Clock, SystemClock
-from duetime.contrib.outbox.rows import ERROR_CHARS_MAX, Count, Row, Rows, Settled
+from duetime.contrib.outbox.rows import Count, Row, Rows, Settled
 from duetime.contrib.outbox.sink import Said, Sink
 from duetime.errors import DuetimeError, InvalidField
+from duetime.limits import ERROR_CHARS_MAX, RELAY_BATCH, RELAY_POLL_S, RELAY_RETRY_S, RELAY_RETRY_S_MAX
 
-BATCH = 500
-# How often to poll for rows that other processes wrote. Each poll is one small query.
-POLL_S = 1.0
-PAUSE_S, PAUSE_S_MAX = 0.2, 30.0
 _logger = logging.getLogger("duetime")
 
 
@@ -35,8 +32,8 @@ class Relay:
         app: App,
         rows: Rows,
         *,
-        batch: int = BATCH,
-        poll_s: float = POLL_S,
+        batch: int = RELAY_BATCH,
+        poll_s: float = RELAY_POLL_S,
         clock: Clock | None = None,
     ) -> None:
         if batch < 1 or poll_s <= 0:
@@ -235,7 +232,7 @@ class Relay:
 
 def _pause_s(failures: int) -> float:
     """The back-off after this number of consecutive failures."""
-    return min(PAUSE_S * (1 << min(failures, 10)), PAUSE_S_MAX)
+    return min(RELAY_RETRY_S * (1 << min(failures, 10)), RELAY_RETRY_S_MAX)
 
 
 def _wait_ms(error: DuetimeError) -> int:

@@ -27,9 +27,10 @@ from duetime.client.http.request_types import NewIntent
 from duetime.clock import Clock, SystemClock
 from duetime.contrib.outbox import rows as outbox_rows
 from duetime.contrib.outbox.rows import TABLE, Count, NewRow, Row, Rows, Settled
-from duetime.contrib.relay import BATCH, POLL_S, Relay
+from duetime.contrib.relay import Relay
 from duetime.contrib.threads import InThread
 from duetime.errors import InvalidField
+from duetime.limits import KEY_CHARS_MAX, RELAY_BATCH, RELAY_POLL_S
 
 if TYPE_CHECKING:  # asyncio support needs greenlet, which only async programs install
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_scoped_session
@@ -79,7 +80,12 @@ class Outbox:
         return self._keep(within, outbox_rows.of_fields(intent, self._clock.now_ms()))
 
     def relay(
-        self, app: App, engine: Engine | AsyncEngine, *, batch: int = BATCH, poll_s: float = POLL_S
+        self,
+        app: App,
+        engine: Engine | AsyncEngine,
+        *,
+        batch: int = RELAY_BATCH,
+        poll_s: float = RELAY_POLL_S,
     ) -> Relay:
         """A relay that sends committed rows to Duetime. Commits in this process notify it."""
         relay = Relay(app, rows_of(self.table, engine), batch=batch, poll_s=poll_s, clock=self._clock)
@@ -127,7 +133,7 @@ def table_in(metadata: sa.MetaData, name: str, schema: str | None = None) -> sa.
         name,
         metadata,
         sa.Column("id", number, primary_key=True, autoincrement=True),
-        sa.Column("key", sa.String(outbox_rows.KEY_CHARS_MAX), nullable=False),
+        sa.Column("key", sa.String(KEY_CHARS_MAX), nullable=False),
         sa.Column("body", sa.Text, nullable=False),
         sa.Column("created_ms", sa.BigInteger, nullable=False),
         sa.Column("retry_ms", sa.BigInteger, nullable=False, server_default="0"),

@@ -36,6 +36,7 @@ from duetime.engine.timing.window import Window
 from duetime.engine.waiters import Observer, Waiters
 from duetime.errors import Closed, DuetimeError, Fatal, NoSuchIntent
 from duetime.kernel.kernel import Kernel
+from duetime.limits import CLOSE_FLUSH_MS_MAX, DISK_FULL_RETRY_S
 from duetime.log.log import Log, Position
 from duetime.protocol.command import Advance, Drain
 from duetime.protocol.outcome import Settlement
@@ -44,11 +45,6 @@ from duetime.protocol.view import Progress, View, view_of
 from duetime.store.store import ReadStore, Store
 
 _logger = logging.getLogger("duetime")
-
-# How long a closing engine tries to write outcomes to a full disk. Their deliveries are repeated later.
-FLUSH_MS_MAX = 5_000
-# How soon to check a full disk again.
-_FULL_RETRY_S = 0.5
 
 
 class Engine:
@@ -182,7 +178,7 @@ class Engine:
         await self._dispatcher.close()
         if self._phase.failure is None:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FLUSH_MS_MAX / 1000):
+                async with asyncio.timeout(CLOSE_FLUSH_MS_MAX / 1000):
                     await self._flush_outcomes()
             await self._checkpointer.now()
         await self._let_go()
@@ -270,7 +266,7 @@ class Engine:
         if acts.failure is not None:
             raise acts.failure
         if acts.full:
-            await asyncio.sleep(_FULL_RETRY_S)
+            await asyncio.sleep(DISK_FULL_RETRY_S)
 
     def _synced(self, position: Position) -> None:
         """Everything up to here is on stable storage."""

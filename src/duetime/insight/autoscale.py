@@ -11,13 +11,16 @@ from math import ceil
 from duetime.duration_text import span
 from duetime.engine.engine import Engine
 from duetime.engine.reads.gauges import Gauges, Hands, gauges, hands
-from duetime.limits import AUTOSCALE_RISK_MAX, AUTOSCALE_TARGET_S, AUTOSCALE_WORKERS_MAX, WORKER_CONCURRENCY
+from duetime.limits import (
+    ASSUMED_MS,
+    AUTOSCALE_RISK_MAX,
+    AUTOSCALE_TARGET_S,
+    AUTOSCALE_WORKERS_MAX,
+    WORKER_CONCURRENCY,
+)
 from duetime.timefmt import plural
 from duetime.wire.autoscale import Autoscale, QueueSignal
 from duetime.wire.chronoscope import LaneGauge
-
-# The assumed duration while none was measured.
-_ASSUMED_MS = 100.0
 
 
 def autoscale(
@@ -43,7 +46,7 @@ def autoscale(
 def _signal(engine: Engine, lane: LaneGauge, who: Hands, target_s: float, coming: int) -> QueueSignal:
     sketch = engine.predictor.durations.lane(lane.name)
     measured = sketch is not None and sketch.count > 0
-    each_ms = sketch.mean_ms if sketch is not None and measured else _ASSUMED_MS
+    each_ms = sketch.mean_ms if sketch is not None and measured else ASSUMED_MS
     # A paused queue delivers nothing, so more workers would not help.
     waiting = 0 if lane.paused else lane.ready + coming
     work_s = (waiting + lane.running / 2) * each_ms / 1000

@@ -16,16 +16,18 @@ from duetime.engine.reads.histogram import Histogram
 from duetime.engine.reads.library import Library, Slot
 from duetime.engine.reads.meter import Meter
 from duetime.errors import BadQuery
-from duetime.limits import CALLBACK_BATCH_MAX, SECOND_MS, TIER_NAMES, TIER_WINDOW_MS
+from duetime.limits import (
+    ASSUMED_MS,
+    CALLBACK_BATCH_MAX,
+    ENGINE_RATE_MAX,
+    SECOND_MS,
+    TIER_NAMES,
+    TIER_WINDOW_MS,
+    TIMELINE_SLOTS_MAX,
+)
 from duetime.timefmt import iso, plural
 from duetime.wire.shapes import written
 from duetime.wire.timeline import Capacity, Peak, Timeline, TimelineSlot
-
-SLOTS_MAX = 500
-# The maximum rate of one engine, regardless of permits.
-ENGINE_RATE = 10_000.0
-# The assumed duration of a delivery while none was measured.
-_ASSUMED_MS = 100.0
 
 
 class _Group(Struct):
@@ -42,8 +44,8 @@ async def timeline(
     """The upcoming intents between two times, in this number of slots."""
     if to_ms <= from_ms:
         raise BadQuery("to must be after from.")
-    if not 1 <= slots <= SLOTS_MAX:
-        raise BadQuery(f"slots must be from 1 to {SLOTS_MAX}, not {slots}.")
+    if not 1 <= slots <= TIMELINE_SLOTS_MAX:
+        raise BadQuery(f"slots must be from 1 to {TIMELINE_SLOTS_MAX}, not {slots}.")
     slot_ms = max(SECOND_MS, -(-(to_ms - from_ms) // slots))
     found = await library.slots(from_ms, to_ms, slot_ms)
     return predict(found, _groups(engine, meter), from_ms, to_ms, slot_ms)
@@ -56,7 +58,7 @@ def predict(found: list[Slot], groups: dict[str, _Group], from_ms: int, to_ms: i
         by_slot.setdefault(slot.at_ms, []).append(slot)
     worst = dict.fromkeys(TIER_NAMES, 0.0)
     shown = []
-    rate = min(ENGINE_RATE, sum(group.capacity.per_second for group in groups.values()))
+    rate = min(ENGINE_RATE_MAX, sum(group.capacity.per_second for group in groups.values()))
     for at_ms in range(from_ms, to_ms, slot_ms):
         shown.append(_slot(at_ms, slot_ms, by_slot.get(at_ms, []), groups, worst, rate))
     busiest = max(shown, key=lambda slot: slot.count)
@@ -138,7 +140,7 @@ def _groups(engine: Engine, meter: Meter) -> dict[str, _Group]:
 
 
 def _capacity(name: str, at_once: float, delivery_ms: float, measured: bool) -> Capacity:
-    rate = min(ENGINE_RATE, at_once * 1000 / max(delivery_ms, 0.1))
+    rate = min(ENGINE_RATE_MAX, at_once * 1000 / max(delivery_ms, 0.1))
     return Capacity(
         name=name,
         per_second=round(rate, 2),
@@ -162,7 +164,7 @@ def _times(meter: Meter, tier: int, now_ms: int) -> tuple[float, bool]:
     for seen in (meter.delivery_ms[tier].recent(now_ms), meter.delivery_ms[tier].total()):
         if seen.count:
             return max(seen.mean, 0.1), True
-    return _ASSUMED_MS, False
+    return ASSUMED_MS, False
 
 
 def _lane_times(engine: Engine, meter: Meter, seen: Gauges, lane: str) -> tuple[float, bool]:
@@ -177,7 +179,7 @@ def _all_times(meter: Meter, seen: Gauges) -> tuple[float, bool]:
     every = Histogram(meter.delivery_ms[0].bounds)
     for each in meter.delivery_ms:
         every.merge(each.recent(seen.at_ms))
-    return (max(every.mean, 0.1), True) if every.count else (_ASSUMED_MS, False)
+    return (max(every.mean, 0.1), True) if every.count else (ASSUMED_MS, False)
 
 
 def _risk(worst: dict[str, float]) -> str:

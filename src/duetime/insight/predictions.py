@@ -6,13 +6,12 @@ from duetime.engine.engine import Engine
 from duetime.engine.predictions.model import Model
 from duetime.engine.predictions.sketch import Sketch
 from duetime.insight.queueing import gain_of
-from duetime.limits import PREDICT_ENOUGH, SECOND_MS
+from duetime.limits import PREDICT_ENOUGH, PREDICT_SHOWN_MAX, SECOND_MS
 from duetime.wire.predictions import FunctionForecast, LaneForecast, ModelForecast, Predictions
 from duetime.wire.shapes import written
 
 # The suggested timeout, which only a hanging call reaches: this multiple of the p99, at least a second.
 _MARGIN = 3
-_SHOWN_MAX = 200
 
 
 def predictions(engine: Engine) -> Predictions:
@@ -22,8 +21,8 @@ def predictions(engine: Engine) -> Predictions:
     names = sorted(durations.functions, key=lambda name: (-durations.functions[name].added, name))
     known = [name for name in names if durations.functions[name].count]
     return Predictions(
-        functions=[_function(name, durations.functions[name], model) for name in known[:_SHOWN_MAX]],
-        more_functions=max(0, len(known) - _SHOWN_MAX),
+        functions=[_function(name, durations.functions[name], model) for name in known[:PREDICT_SHOWN_MAX]],
+        more_functions=max(0, len(known) - PREDICT_SHOWN_MAX),
         lanes=[
             LaneForecast(
                 lane=lane,

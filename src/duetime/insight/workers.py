@@ -9,11 +9,8 @@ from __future__ import annotations
 from duetime.channels.pull import Connected
 from duetime.duration_text import span
 from duetime.engine.reads.reader import Reader
-from duetime.limits import HEARTBEAT_MS
+from duetime.limits import WORKER_SILENT_MS
 from duetime.timefmt import plural
-
-# Heartbeats come at least this often; one may be late.
-_SILENT_MS = HEARTBEAT_MS + 2_000
 
 
 def idle(reads: Reader, connected: list[Connected]) -> dict[str, str]:
@@ -41,14 +38,14 @@ def unserved(reads: Reader, connected: list[Connected]) -> dict[str, int]:
 def _idle(reads: Reader, worker: Connected) -> str:
     name = repr(worker.name.partition("~")[0])
     ready = [lane for lane in sorted(worker.sources) if reads.has_ready(lane)]
-    if worker.silent_ms >= _SILENT_MS and (worker.held or ready):
+    if worker.silent_ms >= WORKER_SILENT_MS and (worker.held or ready):
         holds = f" and holds {plural(worker.held, 'delivery').replace('deliverys', 'deliveries')}"
         return f"{name} has given no sign of life for {span(worker.silent_ms)}{holds if worker.held else ''}"
     if not ready:
         return ""
     credits = reads.credits(worker.name)
     asks = any(credits.get(lane) for lane in ready)
-    if asks and worker.silent_ms < _SILENT_MS:
+    if asks and worker.silent_ms < WORKER_SILENT_MS:
         return f"{name} asks for work of {ready[0]}, which is ready, and is handed nothing"
     if not worker.held:
         return f"{name} is connected for {ready[0]}, where work is ready, and asks for nothing"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from duetime.kernel.history import rare_of
 from duetime.kernel.state import State
+from duetime.limits import REQUEST_IDS_KEPT
 from duetime.protocol.intent import Intent
 from duetime.protocol.reply import Existing, Reason, Refusal
-
-# Requests remembered per intent: enough for callers that repeat requests concurrently.
-_REQUESTS_KEPT = 8
 
 
 def find(state: State, id: str, revision: int, request: str | None = None) -> Intent | Existing | Refusal:
@@ -33,7 +31,7 @@ def remember(intent: Intent, request: str | None) -> None:
     """Remember the request's id with the intent it changed."""
     if request is not None:
         rare = rare_of(intent)
-        rare.requests = (*rare.requests[1 - _REQUESTS_KEPT :], request)
+        rare.requests = (*rare.requests[1 - REQUEST_IDS_KEPT :], request)
 
 
 def out_of_reach(intent: Intent, within: tuple[str, ...] | None) -> Refusal | None:

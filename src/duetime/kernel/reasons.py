@@ -12,7 +12,7 @@ from duetime.kernel.history import limited
 from duetime.kernel.queues.entity_types import type_of
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
-from duetime.limits import HOST_SHARE, TIER_NAMES
+from duetime.limits import HOST_SHARE, REASON_NAMES_MAX, TIER_NAMES
 from duetime.protocol.intent import (
     ACKED,
     BLOCKED,
@@ -31,8 +31,6 @@ from duetime.protocol.view import Why
 Data = dict[str, object]
 
 _NO_RARE = Rare()
-# The maximum number of names in a sentence; the data has all of them.
-_NAMED = 5
 
 
 def why(state: State, intent: Intent, now_ms: int) -> Why:
@@ -302,5 +300,5 @@ def _are(number: int) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    rest = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - REASON_NAMES_MAX
+    return ", ".join(names[:REASON_NAMES_MAX]) + (f" and {rest} more" if rest > 0 else "")

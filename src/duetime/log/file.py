@@ -25,9 +25,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 from duetime.errors import Closed, Damaged, DuetimeError, Fatal, InDoubt, Moved, NoSpace
-from duetime.limits import LOG_HISTORY_BYTES, SEGMENT_BYTES_MAX
+from duetime.limits import ALLOCATE_BYTES, LOG_HISTORY_BYTES, SEGMENT_BYTES_MAX
 from duetime.log.disk import Disk, RealDisk
-from duetime.log.folder import ALLOCATE_BYTES, Folder
+from duetime.log.folder import Folder
 from duetime.log.folder_lock import LOCK_NAME, hold
 from duetime.log.frame import END, Frame, encode_header, frame_bytes
 from duetime.log.identity import identify

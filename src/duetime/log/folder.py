@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 from itertools import pairwise
-from typing import Final
 
 from duetime.errors import Damaged, Fatal
 from duetime.log.disk import Disk
@@ -25,9 +24,6 @@ from duetime.log.segment import (
 )
 from duetime.log.tail import find_end
 from duetime.os_errors import FULL, of_system
-
-# When a file grows, each sync also writes its new length; growing in large steps makes that rare.
-ALLOCATE_BYTES: Final = 8 * 1024 * 1024
 
 
 class Folder:

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from duetime.errors import Held
+from duetime.limits import LOCK_NOTE_BYTES_MAX
 from duetime.log.disk import Disk
 
 LOCK_NAME: Final = "lock"
-_NOTE_BYTES_MAX: Final = 4_096
 
 
 class LockNote(msgspec.Struct):
@@ -33,7 +33,7 @@ def hold(disk: Disk, directory: str) -> int:
     file = disk.open(os.path.join(directory, LOCK_NAME), create=True)
     try:
         if not disk.lock(file):
-            raise _held(directory, disk.read(file, 0, _NOTE_BYTES_MAX))
+            raise _held(directory, disk.read(file, 0, LOCK_NOTE_BYTES_MAX))
         # Truncating sets the file's time: it comes from the file system, because the log has no clock.
         disk.truncate(file, 0)
         note = LockNote(os.getpid(), socket.gethostname(), disk.modified_ms(file))

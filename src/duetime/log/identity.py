@@ -12,11 +12,11 @@ import secrets
 from typing import Final
 
 from duetime.errors import Damaged
+from duetime.limits import LOG_ID_BYTES_MAX
 from duetime.log.disk import Disk
 
 IDENTITY_NAME: Final = "id"
 _UNFINISHED: Final = "id.tmp"
-_BYTES_MAX: Final = 64
 _IDENTITY: Final = re.compile(rb"[0-9a-f]{32}\n?")
 
 
@@ -28,7 +28,7 @@ def read_identity(disk: Disk, directory: str) -> str | None:
     except FileNotFoundError:
         return None
     try:
-        text = disk.read(file, 0, _BYTES_MAX)
+        text = disk.read(file, 0, LOG_ID_BYTES_MAX)
     finally:
         disk.close(file)
     if _IDENTITY.fullmatch(text) is None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Final
 
 from msgspec import Struct
 
 from duetime.errors import Damaged
+from duetime.limits import INSPECTED_SEGMENTS_MAX
 from duetime.log.disk import Disk, RealDisk
 from duetime.log.frame import Frame, frame_bytes
 from duetime.log.segment import (
@@ -31,8 +31,6 @@ from duetime.log.synced_marker import read_mark
 from duetime.log.tail import find_end, headers_behind, is_unfinished, judge
 
 Directory = str | os.PathLike[str]
-# The maximum number of segments an inspection holds open: the process needs other files, too.
-_OPEN_MAX: Final = 256
 
 
 class SegmentInfo(Struct, frozen=True):
@@ -70,12 +68,12 @@ class Look:
         self._open: dict[int, int] = {}
         self.firsts = segment_firsts(self.disk.names(self.directory))
         try:
-            for first in self.firsts[:_OPEN_MAX]:  # trimming removes the oldest first
+            for first in self.firsts[:INSPECTED_SEGMENTS_MAX]:  # trimming removes the oldest first
                 self._keep(first)
         except BaseException:
             self.close()
             raise
-        if len(self._open) < len(self.firsts) <= _OPEN_MAX:
+        if len(self._open) < len(self.firsts) <= INSPECTED_SEGMENTS_MAX:
             self.firsts = list(self._open)
 
     def __enter__(self) -> Look:

@@ -22,7 +22,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from duetime.errors import Damaged, TooNew
-from duetime.limits import FRAME_BYTES_MAX
+from duetime.limits import FRAME_BYTES_MAX, LOG_READ_BYTES
 from duetime.log.disk import Disk
 from duetime.log.frame import ENVELOPE_BYTES, Frame, decode
 from duetime.os_errors import SHORT, of_system
@@ -35,10 +35,8 @@ _NAME = re.compile(r"(\d{20})\.seg")
 # magic, version, reserved, first position, CRC of everything before
 _HEADER = struct.Struct(">8sIQQI")
 SEGMENT_HEADER_BYTES: Final = _HEADER.size
-# Large enough for few calls in a long read, small enough to save memory in a short one; a frame always fits.
-CHUNK_BYTES: Final = 4 * 1024 * 1024
 _ENCODED_BYTES_MAX: Final = FRAME_BYTES_MAX + ENVELOPE_BYTES
-assert CHUNK_BYTES > 2 * _ENCODED_BYTES_MAX, "most of a chunk is used before the next is read"
+assert LOG_READ_BYTES > 2 * _ENCODED_BYTES_MAX, "most of a chunk is used before the next is read"
 
 
 class Segment(Struct):
@@ -113,12 +111,12 @@ def walk(disk: Disk, file: int, first: int, offset: int, end: int) -> Iterator[t
     name = segment_name(first)
     base = first - SEGMENT_HEADER_BYTES
     while offset < end:
-        chunk = memoryview(read_bytes(disk, file, name, offset, min(CHUNK_BYTES, end - offset)))
+        chunk = memoryview(read_bytes(disk, file, name, offset, min(LOG_READ_BYTES, end - offset)))
         if not chunk:
             raise Damaged(f"{name} at {offset}: the file ends here, its frames go on to {end}.")
         # A frame that begins after this place may continue in the next chunk, so reading resumes at this
         # place.
-        sure = len(chunk) if len(chunk) < CHUNK_BYTES else CHUNK_BYTES - _ENCODED_BYTES_MAX
+        sure = len(chunk) if len(chunk) < LOG_READ_BYTES else LOG_READ_BYTES - _ENCODED_BYTES_MAX
         at = 0
         while at < sure:
             where = f"{name} at {offset + at}"

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from duetime.errors import Damaged, NotReady
+from duetime.limits import ARCHIVE_ROWS_MAX
 from duetime.os_errors import store_told
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.filter import Filter
@@ -40,8 +41,6 @@ from duetime.protocol.intent import (
 from duetime.store.sqlite import schema
 from duetime.store.store import forgotten
 
-# Rows examined for one answer: some tens of milliseconds of SQLite's time, none of the loop's.
-ROWS_MAX = 50_000
 # Values in one statement; SQLite allows 32,766 variables.
 _MANY = 5_000
 
@@ -186,7 +185,7 @@ class Archive:
         rows = f"FROM intents WHERE {behind} AND {source.where} ORDER BY {by} LIMIT ?"
         body = ", body" if "body" in where else ""
         columns = f"seq, status, tier, lane, execute_at_ms, wake_at_ms{body}"
-        budget = ROWS_MAX if not body else ROWS_MAX // 4
+        budget = ARCHIVE_ROWS_MAX if not body else ARCHIVE_ROWS_MAX // 4
         query = f"SELECT {key}, seq FROM (SELECT {columns} {rows}) WHERE {source.status}{where} LIMIT ?"
         found = list(self._read(query, [*place, budget, *values, limit]))
         if len(found) >= limit:

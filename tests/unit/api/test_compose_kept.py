@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duetime.api.codec import intent_decoder
 from duetime.api.codec.intent_decoder import Composer, Defaults
+from duetime.limits import TERMS_KEPT_BYTES_MAX
 from duetime.wire.intent import NewIntent
 
 NOW_MS = 1_800_000_000_000
@@ -28,7 +28,7 @@ def test_large_bodies_do_not_pile_up():
     composer = Composer(Defaults())
     for number in range(600):
         composer.terms(new(callback={"url": "http://h/", "body": f"{number}" + "x" * 50_000}))
-    assert len(composer._terms) * 50_000 <= intent_decoder._TERMS_BYTES
+    assert len(composer._terms) * 50_000 <= TERMS_KEPT_BYTES_MAX
 
 
 @pytest.mark.parametrize("payload", [b"1e400", b"-1e999", b"9" * 5_000, b'{"a":[1e400]}'])

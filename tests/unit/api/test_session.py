@@ -143,7 +143,7 @@ def test_an_outcome_of_a_worker_is_metered_as_a_webhooks_is():
 
 
 def test_on_a_full_disk_an_outcome_of_a_worker_is_kept_and_metered_once(monkeypatch):
-    monkeypatch.setattr(engine_module, "_FULL_RETRY_S", 0)
+    monkeypatch.setattr(engine_module, "DISK_FULL_RETRY_S", 0)
 
     async def main() -> None:
         async with world() as w:

@@ -31,8 +31,8 @@ async def fill(w: World) -> None:
 
 
 def test_a_find_is_filled_however_far_apart_the_intents_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "ROWS_MAX", 8)
-    monkeypatch.setattr(library, "_SEARCH_MAX", 4)
+    monkeypatch.setattr(archive, "ARCHIVE_ROWS_MAX", 8)
+    monkeypatch.setattr(library, "SEARCH_MAX", 4)
 
     async def main():
         async with world(tmp_path) as w:

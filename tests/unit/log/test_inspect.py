@@ -170,7 +170,7 @@ def test_a_segment_trimmed_before_it_is_opened_is_passed_over(
 def test_of_very_many_segments_only_the_oldest_are_held_open(
     disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duetime.log.inspect._OPEN_MAX", 1)
+    monkeypatch.setattr("duetime.log.inspect.INSPECTED_SEGMENTS_MAX", 1)
     assert bodies(disk) == BODIES
     with Look("log", disk) as look:
         disk.forget(f"log/{segment_name(940)}")

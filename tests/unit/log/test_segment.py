@@ -8,10 +8,9 @@ from zlib import crc32
 import pytest
 
 from duetime.errors import Damaged, TooNew
-from duetime.limits import FRAME_BYTES_MAX
+from duetime.limits import FRAME_BYTES_MAX, LOG_READ_BYTES
 from duetime.log.frame import Frame, encode
 from duetime.log.segment import (
-    CHUNK_BYTES,
     SEGMENT_HEADER_BYTES,
     check_header,
     check_sealed,
@@ -89,7 +88,7 @@ def test_a_sealed_segment_ends_where_the_next_begins(change: int) -> None:
 def test_a_walk_goes_over_many_chunks() -> None:
     bodies = [bytes([n]) * (FRAME_BYTES_MAX - n * 1000) for n in range(20)]
     data = segment(bodies, first=99)
-    assert len(data) > 2 * CHUNK_BYTES
+    assert len(data) > 2 * LOG_READ_BYTES
     assert walked(data, first=99) == bodies
 
 

@@ -22,13 +22,13 @@ from duetime.limits import (
     FILES_RESERVED,
     HELD_BYTES_MAX,
     HELD_REQUESTS_MIN,
+    MS_NS,
     REFUSALS_LOGGED_MS,
     REFUSALS_SHOWN_MS,
     REQUEST_BYTES_MAX,
 )
 
 _logger = logging.getLogger("duetime")
-_MS_NS = 1_000_000
 
 
 def make_room(listeners: int = 1) -> int:
@@ -99,14 +99,14 @@ class Admission:
 
     def trouble(self) -> str:
         """The reason why connections were refused in the last seconds; otherwise empty."""
-        if self._refused_ns is None or self._now_ns() - self._refused_ns > REFUSALS_SHOWN_MS * _MS_NS:
+        if self._refused_ns is None or self._now_ns() - self._refused_ns > REFUSALS_SHOWN_MS * MS_NS:
             return ""
         return f"{self.name} refuses new connections: {self._reason}"
 
     def _refuse(self, reason: str, key: str = "") -> None:
         self._reason = reason
         self._refused_ns = now_ns = self._now_ns()
-        if self._logged_ns is None or now_ns - self._logged_ns > REFUSALS_LOGGED_MS * _MS_NS:
+        if self._logged_ns is None or now_ns - self._logged_ns > REFUSALS_LOGGED_MS * MS_NS:
             self._logged_ns = now_ns  # refused clients must not be able to fill the log
             _logger.warning("%s%s.", self.trouble(), f" ({key})" if key else "")
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Final
 
 from msgspec import Struct
 
 from duetime.clock import monotonic_ns
 from duetime.errors import RateLimited
-
-_MS_NS: Final = 1_000_000
+from duetime.limits import MS_NS
 
 bearer: ContextVar[str] = ContextVar("duetime_bearer", default="")
 """The hash of the current request's token. Empty: no token was required."""
@@ -33,7 +31,7 @@ class Quota(Struct, frozen=True):
     @property
     def interval_ns(self) -> int:
         """The interval between two intents, rounded up, so that the rate is never exceeded."""
-        return -(-self.period_ms * _MS_NS // self.rate)
+        return -(-self.period_ms * MS_NS // self.rate)
 
 
 class Paid:
@@ -109,7 +107,7 @@ class Quotas:
         paid = self._bucket(name, quota).take(quota, count, self._now_ns())
         if isinstance(paid, Paid):
             return paid
-        wait_ms = -(-paid // _MS_NS)
+        wait_ms = -(-paid // MS_NS)
         raise RateLimited(
             f"This token may create {quota.rate} intents in {quota.period_ms} ms; the next in {wait_ms} ms.",
             waitMs=wait_ms,

@@ -22,7 +22,7 @@ from duetime.api.codec import times
 from duetime.channels.webhook.addresses import problem_with
 from duetime.client.app.ids import Ids
 from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
-from duetime.limits import PAYLOAD_BYTES_MAX, TIME_MS_MAX
+from duetime.limits import PAYLOAD_BYTES_MAX, TERMS_KEPT, TERMS_KEPT_BYTES_MAX, TIME_MS_MAX
 from duetime.protocol import bounds
 from duetime.protocol import terms as stored
 from duetime.protocol.command import Patch, Revive
@@ -55,9 +55,6 @@ from duetime.wire.intent import (
 )
 from duetime.wire.slo import choose
 
-# The number of cached terms, and the bytes of their callbacks' bodies.
-_TERMS_KEPT: Final = 4_096
-_TERMS_BYTES: Final = 16 * 1024 * 1024
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # Headers that define where a message ends; callers cannot set them.
@@ -195,7 +192,7 @@ class Composer:
         if terms is None:
             terms = self._make_terms(new)
             size = len(terms.target.body or b"") if type(terms.target) is Callback else 0
-            if len(self._terms) >= _TERMS_KEPT or self._terms_bytes + size > _TERMS_BYTES:
+            if len(self._terms) >= TERMS_KEPT or self._terms_bytes + size > TERMS_KEPT_BYTES_MAX:
                 self._terms.clear()
                 self._terms_bytes = 0
             self._terms_bytes += size

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from duetime.api.access.auth import sees_headers
 from duetime.json_types import Json
+from duetime.limits import TERMS_JSON_BYTES_MAX, TERMS_KEPT
 from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Ties
 from duetime.protocol.terms import Callback, Terms
 from duetime.protocol.view import View, limited_ms, view_of
@@ -25,8 +26,6 @@ from duetime.wire.intent import OWN, BriefIntent
 from duetime.wire.names import camel
 from duetime.wire.shapes import written
 
-_KEPT: Final = 4_096
-_TEXT_MAX: Final = 4_096
 _HIDDEN: Final = "***"
 _NO_RARE: Final = Rare()
 _NO_GROUP: Final = (None, None, None, None)
@@ -142,8 +141,8 @@ class IntentEncoder:
             return kept[1]
         text = _encode({camel(name): value for name, value in self.terms(of).items()})[1:]
         # Not cached with a callback: its body is large, and its headers depend on the caller.
-        if len(text) <= _TEXT_MAX and not _has_headers(of):
-            if len(self._texts) >= _KEPT:
+        if len(text) <= TERMS_JSON_BYTES_MAX and not _has_headers(of):
+            if len(self._texts) >= TERMS_KEPT:
                 self._texts.clear()
             self._texts[id(of)] = (of, text)
         return text
@@ -152,7 +151,7 @@ class IntentEncoder:
         kept = self._fields.get(id(of))
         if kept is not None and kept[0] is of:
             return kept[1]
-        if len(self._fields) >= _KEPT:
+        if len(self._fields) >= TERMS_KEPT:
             self._fields.clear()
         fields = terms.shown(of, Raw)
         self._fields[id(of)] = (of, fields)

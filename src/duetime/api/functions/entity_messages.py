@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from duetime.errors import InvalidField
+from duetime.limits import MESSAGE_NAMES_SHOWN_MAX
 from duetime.protocol.terms import Entity
-
-# The number of names in one error message; a type rarely has more.
-_NAMES_SHOWN = 20
 
 
 class Messages:
@@ -40,9 +38,13 @@ class Messages:
         if workers is None or any(not names or target.message in names for names in workers.values()):
             return None
         known = sorted(set[str]().union(*workers.values()))
-        more = f" and {len(known) - _NAMES_SHOWN} more" if len(known) > _NAMES_SHOWN else ""
+        more = (
+            f" and {len(known) - MESSAGE_NAMES_SHOWN_MAX} more"
+            if len(known) > MESSAGE_NAMES_SHOWN_MAX
+            else ""
+        )
         return InvalidField(
             f"Entities of the type '{target.kind}' take no message '{target.message}', at $.entity.message.",
-            hint=f"Its messages are: {', '.join(known[:_NAMES_SHOWN])}{more}.",
+            hint=f"Its messages are: {', '.join(known[:MESSAGE_NAMES_SHOWN_MAX])}{more}.",
             path="$.entity.message",
         )

@@ -19,12 +19,17 @@ from duetime.api.functions import schemas
 from duetime.api.functions.entity_messages import Messages
 from duetime.api.functions.schemas import Rule
 from duetime.errors import InvalidField
-from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX, NAME_CHARS_MAX
+from duetime.limits import (
+    FUNCTION_BYTES_MAX,
+    FUNCTIONS_KEPT,
+    FUNCTIONS_MAX,
+    NAME_CHARS_MAX,
+    SCHEMA_ERROR_CHARS_MAX,
+    SIGNATURE_CHARS_MAX,
+)
 from duetime.protocol.terms import Entity, Target, Task
 from duetime.wire.function import Function, FunctionList
 
-_SIGNATURE_CHARS_MAX = 500
-_ERROR_CHARS_MAX = 300
 _logger = logging.getLogger("duetime.api")
 
 Check = Callable[[bytes], None]
@@ -172,7 +177,7 @@ def checked(functions: Iterable[Announced]) -> list[Announced]:
                 each.name,
                 each.queue,
                 each.entity,
-                each.signature[:_SIGNATURE_CHARS_MAX],
+                each.signature[:SIGNATURE_CHARS_MAX],
                 schema,
                 _rule(each.name, schema),
             )
@@ -212,7 +217,8 @@ def _refusal(function: Announced, error: Any) -> InvalidField:
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
     )
     return InvalidField(
-        f"The payload does not fit {what}{function.signature[:100]}: {words[:_ERROR_CHARS_MAX]}, at {place}.",
+        f"The payload does not fit {what}{function.signature[:100]}: "
+        f"{words[:SCHEMA_ERROR_CHARS_MAX]}, at {place}.",
         hint='A payload is [[by place], {"by": "name"}]; `duetime functions` lists the functions.',
         path=place,
     )

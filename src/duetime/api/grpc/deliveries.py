@@ -24,14 +24,11 @@ from duetime.api.grpc.session import Session
 from duetime.api.service import Service
 from duetime.channels.pull import StreamChannel
 from duetime.errors import DuetimeError, InvalidField, NotReady
-from duetime.limits import EARLIER_NAMES_MAX, GRPC_STREAMS_MAX
+from duetime.limits import CONSUMER_CHARS_MAX, EARLIER_NAMES_MAX, GRPC_STREAMS_MAX, LAST_MESSAGE_MS
 from duetime.protocol.command import Drain
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
 
-# How long a client may take to read the last message.
-_LAST_WORDS_MS = 2_000
-_CONSUMER_CHARS_MAX = 100
 _MARK_BYTES = 4
 _RANDOM_BYTES = 6
 
@@ -81,7 +78,7 @@ class DeliveryCalls:
     async def _first_word(self, context: Context) -> None:
         """Read the messages of a refused client: a client that still writes would not get the reason."""
         with contextlib.suppress(InvalidField):
-            await self._parts.door.reading.stranger(context, _LAST_WORDS_MS)
+            await self._parts.door.reading.stranger(context, LAST_MESSAGE_MS)
 
     def _admit(self, context: Context) -> None:
         self._parts.door.check(context, Role.worker)
@@ -131,7 +128,7 @@ class DeliveryCalls:
         everybody.cancel()
         for session in list(self._sessions):
             session.end()
-        await asyncio.wait({nobody}, timeout=_LAST_WORDS_MS / 1000)
+        await asyncio.wait({nobody}, timeout=LAST_MESSAGE_MS / 1000)
         nobody.cancel()
 
 
@@ -143,8 +140,8 @@ def new_name(consumer: str, token_hash: str) -> str:
     can still settle the deliveries of its earlier connections: it sends their names, and the mark proves that
     they had the same token.
     """
-    if not (1 <= len(consumer) <= _CONSUMER_CHARS_MAX and consumer.isprintable()):
-        raise InvalidField(f"A consumer's name has 1 to {_CONSUMER_CHARS_MAX} printable characters.")
+    if not (1 <= len(consumer) <= CONSUMER_CHARS_MAX and consumer.isprintable()):
+        raise InvalidField(f"A consumer's name has 1 to {CONSUMER_CHARS_MAX} printable characters.")
     return f"{consumer}~{_mark(token_hash)}{secrets.token_hex(_RANDOM_BYTES)}"
 
 

@@ -14,8 +14,10 @@ from duetime.channels.pull import Dropped
 from duetime.errors import InvalidField
 from duetime.limits import (
     ATTEMPT_LOG_BYTES_MAX,
+    CONNECTION_TERMS_KEPT,
     CREDITS_MAX,
     ERROR_CHARS_MAX,
+    ERROR_KIND_CHARS_MAX,
     NAME_CHARS_MAX,
     NOTE_CHARS_MAX,
     PROGRESS_MAX,
@@ -32,9 +34,7 @@ from duetime.v1 import intents_pb2
 _TIERS: dict[Tier, Any] = {
     tier: intents_pb2.PrecisionTier.Value(f"PRECISION_TIER_{tier.name}") for tier in Tier
 }
-_KIND_CHARS_MAX = 64
 _DONE = Done()
-_PARTS_KEPT = 1_024
 
 
 class Packer:
@@ -81,7 +81,7 @@ class Packer:
             part.task.CopyFrom(intents_pb2.Task(name=target.name, queue=target.queue))
         elif isinstance(target, Entity):
             part.entity.CopyFrom(intents_pb2.Entity(type=target.kind, id=target.id, message=target.message))
-        if len(self._parts) >= _PARTS_KEPT:
+        if len(self._parts) >= CONNECTION_TERMS_KEPT:
             self._parts.clear()
         self._parts[id(terms)] = (terms, part)  # the terms are kept too, so that their id() is not reused
         return part
@@ -202,7 +202,7 @@ def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
             failed = ack.failed
             wait_ms = _delay(failed.retry_after_ms) if failed.HasField("retry_after_ms") else 0
             return Failed(
-                failed.kind[:_KIND_CHARS_MAX] or "failed",
+                failed.kind[:ERROR_KIND_CHARS_MAX] or "failed",
                 failed.message[:ERROR_CHARS_MAX],
                 delay_ms=_delay(failed.delay_ms) if failed.HasField("delay_ms") else -1,
                 not_before_ms=now_ms + wait_ms if wait_ms else 0,
@@ -211,7 +211,9 @@ def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
             return Snoozed(_delay(ack.snoozed.delay_ms), ack.snoozed.reason[:ERROR_CHARS_MAX])
         case "rejected":
             rejected = ack.rejected
-            return Rejected(rejected.kind[:_KIND_CHARS_MAX] or "rejected", rejected.message[:ERROR_CHARS_MAX])
+            return Rejected(
+                rejected.kind[:ERROR_KIND_CHARS_MAX] or "rejected", rejected.message[:ERROR_CHARS_MAX]
+            )
         case "lost":
             text = ack.lost.message[:ERROR_CHARS_MAX]
             return Returned(text) if ack.lost.returned else Lost(text)

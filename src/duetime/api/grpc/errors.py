@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from duetime import errors
 from duetime.api.http import problems
 from duetime.errors import DuetimeError
+from duetime.limits import GRPC_ERROR_CHARS_MAX, GRPC_PROBLEM_BYTES_MAX
 from duetime.v1 import intents_pb2 as pb
 from duetime.wire.problem import Problem
 
@@ -22,9 +23,6 @@ Context = grpc.aio.ServicerContext[object, object]
 
 CODE: Final = "duetime-error-code"
 PROBLEM: Final = "duetime-problem-bin"
-# All trailers share 8 KiB. A problem that would not fit is sent without its details.
-_PROBLEM_BYTES_MAX = 4_096
-_WORDS_MAX = 1_000
 
 _BY_STATUS: Final = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -58,11 +56,11 @@ def status_of(error: DuetimeError) -> grpc.StatusCode:
 def trailer(error: DuetimeError) -> tuple[tuple[str, str | bytes], ...]:
     """The trailer of an error."""
     text = problems.encode(error)
-    if len(text) > _PROBLEM_BYTES_MAX:
+    if len(text) > GRPC_PROBLEM_BYTES_MAX:
         short = replace(
             problems.problem(error),
-            detail=str(error)[:_WORDS_MAX],
-            message=error.message[:_WORDS_MAX],
+            detail=str(error)[:GRPC_ERROR_CHARS_MAX],
+            message=error.message[:GRPC_ERROR_CHARS_MAX],
             details={},
         )
         text = msgspec.json.encode(short)
@@ -86,5 +84,5 @@ async def refuse(context: Context, error: Exception, place: str) -> NoReturn:
         trace = secrets.token_hex(8)
         _logger.error("Bug %s in %s", trace, place, exc_info=error)
         error = DuetimeError("Something went wrong in Duetime itself.", traceId=trace)
-    await context.abort(status_of(error), str(error)[:_WORDS_MAX], trailer(error))
+    await context.abort(status_of(error), str(error)[:GRPC_ERROR_CHARS_MAX], trailer(error))
     raise AssertionError("abort raises")

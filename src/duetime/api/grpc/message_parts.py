@@ -9,26 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from duetime.errors import TooLarge
-from duetime.limits import ACKS_MAX, BATCH_CREATE_MAX
+from duetime.limits import BATCH_CREATE_MAX, GRPC_FIELDS_MAX, GRPC_UNCOUNTED_BYTES_MAX
 
-# A smaller message is not counted: its parts need at most some ten megabytes.
-_SMALL_BYTES = 256 * 1024
-# The maximum number of parts of a message, plus its other fields.
-_FIELDS_MAX = max(ACKS_MAX, BATCH_CREATE_MAX) + 100
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 
 
 def check_parts(kind: Any, body: bytes) -> None:
     """Raise if a message, or a large message inside it, has too many fields. `kind` is its descriptor:
     protobuf has several types of those."""
-    if len(body) <= _SMALL_BYTES:
+    if len(body) <= GRPC_UNCOUNTED_BYTES_MAX:
         return
     count = place = 0
     while place < len(body):
         count += 1
-        if count > _FIELDS_MAX:
+        if count > GRPC_FIELDS_MAX:
             raise TooLarge(
-                f"The message has more than {_FIELDS_MAX} parts.",
+                f"The message has more than {GRPC_FIELDS_MAX} parts.",
                 hint=f"Send at most {BATCH_CREATE_MAX} at a time.",
             )
         try:
@@ -37,7 +33,7 @@ def check_parts(kind: Any, body: bytes) -> None:
             if wire == _BYTES:
                 size, place = _varint(body, place)
                 field = kind.fields_by_number.get(tag >> 3)
-                if size > _SMALL_BYTES and field is not None and field.message_type is not None:
+                if size > GRPC_UNCOUNTED_BYTES_MAX and field is not None and field.message_type is not None:
                     check_parts(field.message_type, body[place : place + size])
                 place += size
             elif wire == _VARINT:

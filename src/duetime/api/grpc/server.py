@@ -16,15 +16,14 @@ from duetime.api.grpc.options import GrpcParts
 from duetime.api.grpc.reading import OpenCalls, RpcHandler
 from duetime.api.grpc.watch import Watches
 from duetime.errors import BadConfig
-from duetime.limits import GRPC_STREAMS_PER_CONNECTION
+from duetime.limits import (
+    GRPC_GRACE_S,
+    GRPC_KEEPALIVE_MS,
+    GRPC_KEEPALIVE_TIMEOUT_MS,
+    GRPC_STREAMS_PER_CONNECTION,
+)
 from duetime.v1 import duetime_pb2
 from duetime.v1.stub import SERVICE
-
-# A connection that is silent for this long gets a keepalive ping, and has this long to answer.
-_KEEPALIVE_MS = 20_000
-_KEEPALIVE_TIMEOUT_MS = 10_000
-# How long a shutdown waits for calls that still run.
-_GRACE_S = 1.0
 
 
 class GrpcSide:
@@ -43,10 +42,10 @@ class GrpcSide:
                 ("grpc.max_receive_message_length", settings.request_bytes_max),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.max_concurrent_streams", GRPC_STREAMS_PER_CONNECTION),
-                ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-                ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+                ("grpc.keepalive_time_ms", GRPC_KEEPALIVE_MS),
+                ("grpc.keepalive_timeout_ms", GRPC_KEEPALIVE_TIMEOUT_MS),
                 ("grpc.keepalive_permit_without_calls", 1),
-                ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_TIMEOUT_MS),
+                ("grpc.http2.min_ping_interval_without_data_ms", GRPC_KEEPALIVE_TIMEOUT_MS),
                 (
                     "grpc.http2.bdp_probe",
                     0,
@@ -66,8 +65,8 @@ class GrpcSide:
         if self._server is None:
             return
         await self._health.enter_graceful_shutdown()
-        await self._deliveries.stop(max(0.0, within_s - 2 * _GRACE_S))
-        await self._server.stop(_GRACE_S)
+        await self._deliveries.stop(max(0.0, within_s - 2 * GRPC_GRACE_S))
+        await self._server.stop(GRPC_GRACE_S)
 
     def _add_calls(self, server: grpc.aio.Server) -> None:
         parts = self._parts

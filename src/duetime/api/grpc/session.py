@@ -25,8 +25,11 @@ from duetime.limits import (
     CREDITS_MAX,
     DELIVERIES_BYTES_MAX,
     DELIVERIES_MAX,
+    GRPC_ANSWERS_MAX,
     HEARTBEAT_MS,
+    HEARTBEAT_RECORDED_S,
     LEASE_MS,
+    LEAVE_RETRY_S,
 )
 from duetime.protocol.command import Beat, Command, Demand, Leave
 from duetime.protocol.outcome import Settlement
@@ -35,13 +38,6 @@ from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
 
 _logger = logging.getLogger("duetime.api")
-
-# With this many unwritten answers, nothing more is read.
-_ANSWERS_MAX = 64
-# Every message is a heartbeat; a message that only is one is recorded this often.
-_SIGN_S = 1.0
-# The delay before `Leave` is retried if the log is full.
-_AGAIN_S = 1.0
 
 
 class Session:
@@ -152,7 +148,7 @@ class Session:
     async def _answer(self, message: pb.ServerMessage) -> None:
         self._answers.append(message)
         self._subscriber.wake()
-        while len(self._answers) > _ANSWERS_MAX:
+        while len(self._answers) > GRPC_ANSWERS_MAX:
             self._room.clear()
             await self._room.wait()
 
@@ -244,7 +240,7 @@ class Session:
         """A heartbeat. It is recorded only if the client holds deliveries, and not for every message."""
         self._reconcile()
         now_s = self._loop.time()
-        if always or now_s - self._seen_s >= _SIGN_S:
+        if always or now_s - self._seen_s >= HEARTBEAT_RECORDED_S:
             names = [*self._earlier.alive(), *((self._subscriber.name,) if len(self._subscriber) else ())]
             if names:
                 self._seen_s = now_s
@@ -310,7 +306,7 @@ def leave(engine: Engine, name: str) -> None:
 
     def reply(answer: Answer | Exception) -> None:
         if isinstance(answer, LogUnavailable):
-            asyncio.get_running_loop().call_later(_AGAIN_S, leave, engine, name)
+            asyncio.get_running_loop().call_later(LEAVE_RETRY_S, leave, engine, name)
         elif isinstance(answer, Exception) and not isinstance(answer, DuetimeError):
             _logger.error("%r disconnected, but the engine could not record it.", name, exc_info=answer)
 

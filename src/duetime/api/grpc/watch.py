@@ -17,11 +17,8 @@ from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import read
 from duetime.api.http.sse import Event, Events, Place, Wanted, place_from
 from duetime.errors import Busy, NotReady
-from duetime.limits import GRPC_STREAMS_MAX, WATCH_UNREAD_MS
+from duetime.limits import GRPC_STREAMS_MAX, WATCH_CHECK_S, WATCH_UNREAD_MS
 from duetime.v1 import intents_pb2 as pb
-
-# How long an idle watch waits before it checks whether its call has ended.
-_LOOK_S = 60.0
 
 
 class Watches:
@@ -66,7 +63,7 @@ class Watches:
             while not events.closed and not over:
                 place = await self._send(context, wanted, place)
                 if place >= events.newest():
-                    await events.wait(_LOOK_S)
+                    await events.wait(WATCH_CHECK_S)
         raise revoked() if over else NotReady("The server is stopping.")
 
     async def _send(self, context: Context, wanted: Wanted, place: Place) -> Place:

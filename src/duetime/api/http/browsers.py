@@ -15,14 +15,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from duetime.errors import BadConfig, BadHttp, DuetimeError, ForeignHost, ForeignPage
+from duetime.limits import HOST_HEADERS_KEPT
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 # Values of Sec-Fetch-Site for a page of this server, and for an address that the user typed.
 _OWN_SITE: Final = frozenset({b"same-origin", b"none"})
 _JUDGED: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
-# The maximum number of cached values of `Host`.
-_KNOWN_MAX: Final = 1_000
 _HOST_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
@@ -70,7 +69,7 @@ class Browsers:
             if not self._is_ours(host):
                 shown = host[:100].decode("latin-1")
                 return ForeignHost(f"The request is for {shown!r}, which is not a name of this server.")
-            if len(self.known) < _KNOWN_MAX:
+            if len(self.known) < HOST_HEADERS_KEPT:
                 self.known.add(host)
         if origins and (origins > 1 or not self._same_origin(origin, host)):
             return ForeignPage("The request comes from a page of another origin.")

@@ -13,6 +13,7 @@ from duetime import errors
 from duetime.api.codec.fields import nearest
 from duetime.errors import DuetimeError
 from duetime.json_types import Json
+from duetime.limits import RETRY_AFTER_DEFAULT_MS
 from duetime.protocol.intent import Status
 from duetime.protocol.transitions import TRANSITIONS
 from duetime.wire.patterns import FORMS
@@ -40,8 +41,6 @@ ENDPOINTS: Final[Mapping[type[DuetimeError], str]] = {
     errors.NoSpace: "GET /health",
     errors.Exhausted: "GET /health",
 }
-# The default wait for temporary errors.
-_WAIT_MS: Final = 1_000
 _PLACE = re.compile(r" - at `([^`]*)`$")
 # "| null" in a type is not useful to a caller that sent another type.
 _OR_NULL = re.compile(r" \| null(?=[^`]*`, got)")
@@ -52,7 +51,7 @@ _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 def problem(error: DuetimeError) -> Problem:
     """The problem document of an error."""
     details = dict(error.details)
-    wait_ms = details.pop("waitMs", _WAIT_MS if error.retryable else None)
+    wait_ms = details.pop("waitMs", RETRY_AFTER_DEFAULT_MS if error.retryable else None)
     state = details.get("currentState")
     if error.status == 429:
         details.setdefault("retryAfterMs", wait_ms)
@@ -88,7 +87,7 @@ def retry_after_s(error: DuetimeError) -> int | None:
     """The value of `Retry-After`, if waiting helps."""
     if not error.retryable:
         return None
-    wait_ms = error.details.get("waitMs", _WAIT_MS)
+    wait_ms = error.details.get("waitMs", RETRY_AFTER_DEFAULT_MS)
     return max(1, -(-wait_ms // 1000)) if isinstance(wait_ms, int) else 1
 
 

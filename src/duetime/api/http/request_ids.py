@@ -18,11 +18,8 @@ from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Answer
 from duetime.clock import Clock
 from duetime.errors import InvalidField, KeyReused
-from duetime.limits import KEY_CHARS_MAX, REQUEST_ID_MS
+from duetime.limits import ANSWERS_KEPT, ANSWERS_KEPT_BYTES_MAX, KEY_CHARS_MAX, REQUEST_ID_MS
 
-# The maximum number of stored responses, and their bytes.
-_KEPT = 20_000
-_BYTES = 64 * 1024 * 1024
 # The separator between token and id, which an id cannot contain; and the used length of the token's hash.
 _BY = "\n"
 _TOKEN_CHARS = 16
@@ -87,7 +84,9 @@ class Repeats:
         while self._kept:
             id, oldest = next(iter(self._kept.items()))
             young = now_ms - oldest.at_ms < REQUEST_ID_MS
-            if not oldest.answer.done() or (young and len(self._kept) < _KEPT and self._bytes < _BYTES):
+            if not oldest.answer.done() or (
+                young and len(self._kept) < ANSWERS_KEPT and self._bytes < ANSWERS_KEPT_BYTES_MAX
+            ):
                 return
             del self._kept[id]
             if oldest.answer.exception() is None:

@@ -22,7 +22,7 @@ from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Answer, Exchange
 from duetime.api.service import Service
 from duetime.errors import BadQuery
-from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
+from duetime.limits import EVENTS_BYTES_MAX, EVENTS_COMMENT_S, EVENTS_KEPT, EVENTS_LINGER_S, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
@@ -31,10 +31,6 @@ from duetime.protocol.view import limited_ms
 from duetime.wire.event import EventBody
 from duetime.wire.shapes import written
 from duetime.wire.views import STATUSES
-
-# How long recording continues without a listener, and the interval of keep-alive comments on an idle stream.
-_LINGER_S = 15 * 60
-_BEAT_S = 15.0
 
 _GAP = (
     b'event: gap\ndata: {"message":"Events before this one are no longer kept; read the intents again."}\n\n'
@@ -104,7 +100,7 @@ class Events:
         finally:
             self._listeners -= 1
             if not self._listeners and not self._closed:
-                self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._forget)
+                self._timer = asyncio.get_running_loop().call_later(EVENTS_LINGER_S, self._forget)
 
     def newest(self) -> Place:
         return self._ring[-1].place if self._ring else self._since
@@ -299,7 +295,7 @@ class EventStream:
                 break
             if place < events.newest():  # there are more events
                 continue
-            if not await events.wait(_BEAT_S) and not events.closed:
+            if not await events.wait(EVENTS_COMMENT_S) and not events.closed:
                 text = b": still here\n\n"
         await exchange.end_stream()
 

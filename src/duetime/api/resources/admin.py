@@ -18,7 +18,7 @@ from duetime.api.resources.intents import PAGING, encode, no_body, page_of
 from duetime.api.service import Service
 from duetime.engine.engine import Engine
 from duetime.errors import BadQuery, DuetimeError, InvalidField
-from duetime.limits import LANE_CHARS_MAX, PAGE_MAX
+from duetime.limits import DEAD_LETTERS_TOGETHER_MAX, LANE_CHARS_MAX, PAGE_MAX
 from duetime.protocol.command import LaneSettings, Order, Pause, Purge, Resize, Resume, Revive, SetLane
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import DEAD_LETTERED
@@ -32,8 +32,6 @@ from duetime.wire.tier import TierPatch, TierSize
 _many = msgspec.json.Decoder(ManyDeadLetters)
 _tier = msgspec.json.Decoder(TierPatch)
 _lane_patch = msgspec.json.Decoder(LanePatch)
-# The number of concurrent commands: enough to fill a batch.
-_TOGETHER = 500
 # The prefixes of lane names.
 _KINDS = ("callback", "task", "entity", "entities", "stream")
 
@@ -66,8 +64,8 @@ class DeadLetterRoutes:
             )
         ids = many.intent_ids if many.intent_ids is not None else await self._found(many)
         failed: list[Failure] = []
-        for start in range(0, len(ids), _TOGETHER):
-            part = ids[start : start + _TOGETHER]
+        for start in range(0, len(ids), DEAD_LETTERS_TOGETHER_MAX):
+            part = ids[start : start + DEAD_LETTERS_TOGETHER_MAX]
             for id, answer in zip(part, await verb(part), strict=True):
                 if isinstance(answer, DuetimeError):
                     failed.append(Failure(intent_id=id, error_code=answer.code, message=answer.message))

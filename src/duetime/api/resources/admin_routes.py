@@ -12,8 +12,7 @@ from duetime.api.http.router import Parameter, Route
 from duetime.api.resources.admin import Admin, DeadLetterRoutes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.routes import BY_TAGS, LIST, PAGE, REQUEST_ID
-from duetime.insight.forecast import SLOTS_MAX
-from duetime.limits import AUTOSCALE_TARGET_S_MAX
+from duetime.limits import AUTOSCALE_TARGET_S_MAX, TIMELINE_SLOTS_MAX
 from duetime.wire.autoscale import Autoscale
 from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.dead_letter import Bulk, ManyDeadLetters
@@ -126,7 +125,9 @@ def _insight_routes(insights: InsightRoutes, read: Callable[..., Route]) -> list
             parameters=(
                 Parameter("from", "Start time (default: now)."),
                 Parameter("to", "End time (default: an hour later)."),
-                Parameter("slots", "Number.", {"type": "integer", "minimum": 1, "maximum": SLOTS_MAX}),
+                Parameter(
+                    "slots", "Number.", {"type": "integer", "minimum": 1, "maximum": TIMELINE_SLOTS_MAX}
+                ),
             ),
             errors=(e.BadQuery, e.NotReady),
         ),

@@ -19,7 +19,7 @@ from duetime.api.resources.intents import encode
 from duetime.api.resources.routes import PAGE, REQUEST_ID
 from duetime.api.service import Service, made_of, no_such
 from duetime.errors import DuetimeError, InvalidField
-from duetime.limits import GROUP_MEMBERS_MAX, PAGE_DEFAULT, PAGE_MAX
+from duetime.limits import GROUP_MEMBERS_MAX, PAGE_DEFAULT, PAGE_MAX, REFUSED_SHOWN_MAX
 from duetime.protocol.intent import Item, member_id
 from duetime.protocol.terms import Terms
 from duetime.wire.group import Group, MadeGroup, MemberError, MoreMembers, NewGroup
@@ -29,8 +29,6 @@ from duetime.wire.views import STATUSES
 
 _new = msgspec.json.Decoder(NewGroup)
 _more = msgspec.json.Decoder(MoreMembers)
-# The number of refused members that are listed in a response.
-_SHOWN = 100
 
 
 class GroupRoutes:
@@ -172,7 +170,7 @@ class _Batch:
             created=created,
             existing=existing,
             failed=len(refused),
-            errors=refused[:_SHOWN],
+            errors=refused[:REFUSED_SHOWN_MAX],
         )
 
 

@@ -12,15 +12,20 @@ from duetime.engine.reads.meter import Meter
 from duetime.errors import BadQuery, MissingParameter, NoSuchIntent
 from duetime.insight.autoscale import autoscale
 from duetime.insight.chronoscope import look
-from duetime.insight.forecast import SLOTS_MAX, timeline
+from duetime.insight.forecast import timeline
 from duetime.insight.health import Narrator
 from duetime.insight.metrics import Metrics
 from duetime.insight.predictions import predictions
 from duetime.insight.replay import Replay
-from duetime.limits import AUTOSCALE_TARGET_S, AUTOSCALE_TARGET_S_MAX, HOUR_MS, LANE_CHARS_MAX
+from duetime.limits import (
+    AUTOSCALE_TARGET_S,
+    AUTOSCALE_TARGET_S_MAX,
+    HOUR_MS,
+    LANE_CHARS_MAX,
+    TIMELINE_SLOTS_DEFAULT,
+    TIMELINE_SLOTS_MAX,
+)
 from duetime.wire.log import LogSegments
-
-SLOTS_DEFAULT = 60
 
 
 def lane_named(queue: str) -> str:
@@ -78,7 +83,7 @@ class InsightRoutes:
         from_ms = time_from(query, "from")
         from_ms = engine.now_ms() if from_ms is None else from_ms
         to_ms = time_from(query, "to")
-        slots = number_from(query, "slots", SLOTS_DEFAULT, 1, SLOTS_MAX)
+        slots = number_from(query, "slots", TIMELINE_SLOTS_DEFAULT, 1, TIMELINE_SLOTS_MAX)
         to_ms = from_ms + HOUR_MS if to_ms is None else to_ms
         found = await timeline(engine, self._meter, self._service.library, from_ms, to_ms, slots)
         return Answer(encode(found))

@@ -18,7 +18,16 @@ from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
 from duetime.api.service import Service
 from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
-from duetime.limits import BATCH_CREATE_MAX, PAGE_DEFAULT, PAGE_MAX, REQUEST_ONE_BYTES_MAX
+from duetime.limits import (
+    BATCH_CREATE_MAX,
+    BATCH_DECODE_BYTES_MAX,
+    BATCH_TURN_BYTES,
+    BATCH_TURN_ITEMS,
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    REQUEST_ONE_BYTES_MAX,
+    SUGGESTIONS_MAX,
+)
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Intent
 from duetime.protocol.view import View
@@ -33,13 +42,6 @@ _nothing = msgspec.json.Decoder(Nothing)
 _news = msgspec.json.Decoder(list[NewIntent])
 _array = msgspec.json.Decoder(list[Raw])
 PAGING = ("order", "limit", "cursor")
-# Intents of a batch that are decoded one by one before other tasks get a turn: some milliseconds of work.
-_TURN = 200
-_TURN_BYTES = 128 * 1024
-# The number of intents of a batch for which the nearest name of an unknown field is searched.
-_SUGGESTIONS_MAX = 20
-# Bytes of a batch that are decoded in one turn.
-_AT_ONCE_BYTES = 1024 * 1024
 _BRIEF = (b"preference-applied", b"return=minimal")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -155,7 +157,7 @@ def no_body(call: Call) -> None:
 
 async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
     """The intents of a batch. An unreadable intent becomes its error and does not affect the others."""
-    if call.body.startswith(b"[") and len(call.body) <= _AT_ONCE_BYTES and not _is_lines(call):
+    if call.body.startswith(b"[") and len(call.body) <= BATCH_DECODE_BYTES_MAX and not _is_lines(call):
         try:
             read = call.read(_news)  # all together, the usual case
         except DuetimeError:
@@ -167,11 +169,11 @@ async def _read_all(call: Call) -> Sequence[NewIntent | DuetimeError]:
     wrong = size = 0
     for number, raw in enumerate(_parts(call)):
         # Searching the nearest name takes much longer than decoding, so it is done only for the first ones.
-        new = _read_one(raw, number, suggest=wrong < _SUGGESTIONS_MAX)
+        new = _read_one(raw, number, suggest=wrong < SUGGESTIONS_MAX)
         wrong += isinstance(new, DuetimeError)
         news.append(new)
         size += len(raw)
-        if number % _TURN == 0 or size > _TURN_BYTES:
+        if number % BATCH_TURN_ITEMS == 0 or size > BATCH_TURN_BYTES:
             size = 0
             await asyncio.sleep(0)  # tidy: let others have their turn
     return news

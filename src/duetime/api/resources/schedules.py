@@ -24,7 +24,14 @@ from duetime.api.resources.routes import REQUEST_ID, REVISION
 from duetime.api.service import Service
 from duetime.engine.schedules import calendar
 from duetime.errors import DuetimeError, InvalidField
-from duetime.limits import DAY_MS, SCHEDULE_ID_CHARS_MAX
+from duetime.limits import (
+    CRON_TICKS,
+    CRONS_KEPT,
+    DAY_MS,
+    NEXT_TICKS_DEFAULT,
+    NEXT_TICKS_MAX,
+    SCHEDULE_ID_CHARS_MAX,
+)
 from duetime.protocol.schedule import Misfire, Overlap, Schedule, Timetable
 from duetime.protocol.terms import Bare, Terms, lane_of
 from duetime.wire import schedule as wire
@@ -34,9 +41,6 @@ from duetime.wire.shapes import written
 
 _new = msgspec.json.Decoder(wire.NewSchedule)
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
-_NEXT_DEFAULT, _NEXT_MAX = 5, 100
-# The number of ticks from which the interval of a cron rule is estimated, and the number of cached rules.
-_CRON_TICKS, _CRONS_KEPT = 5, 4_096
 _NO_TERMS = Terms(Bare(), lane_of(Bare()))
 
 
@@ -143,7 +147,7 @@ class ScheduleRoutes:
 
     async def next(self, call: Call) -> Answer:
         check_names(call.query, ("count",))
-        count = number_from(call.query, "count", _NEXT_DEFAULT, 1, _NEXT_MAX)
+        count = number_from(call.query, "count", NEXT_TICKS_DEFAULT, 1, NEXT_TICKS_MAX)
         times = self._service.running.schedules.next_ticks(call.params["id"], count)
         return Answer(encode(wire.NextTicks(times=[written(time_ms) for time_ms in times])))
 
@@ -159,15 +163,15 @@ def _period_ms(schedule: Schedule, now_ms: int) -> int:
     return schedule.every_ms or _cron_ms(schedule.cron, schedule.zone, now_ms // DAY_MS)
 
 
-@lru_cache(maxsize=_CRONS_KEPT)
+@lru_cache(maxsize=CRONS_KEPT)
 def _cron_ms(cron: str, zone: str, day: int) -> int:
     """The approximate interval of a cron rule: from the next few ticks after the start of a day."""
     rule = Schedule("rule", _NO_TERMS, cron=cron, zone=zone)
     try:
-        first, *_, last = calendar.ticks(rule, day * DAY_MS, _CRON_TICKS)
+        first, *_, last = calendar.ticks(rule, day * DAY_MS, CRON_TICKS)
     except Exception:  # an invalid rule, or one with a single tick: the error is reported elsewhere
         return DAY_MS
-    return max(1, (last - first) // (_CRON_TICKS - 1))
+    return max(1, (last - first) // (CRON_TICKS - 1))
 
 
 _ONE = "/v1/schedules/{id}"
@@ -205,7 +209,7 @@ def schedule_routes(schedules: ScheduleRoutes) -> list[Route]:
             method="GET", path=f"{_ONE}/next", handler=schedules.next, role=Role.read, name="getNextTicks",
             summary="Next ticks of a schedule", tag="Schedules", answers={200: wire.NextTicks},
             parameters=(
-                Parameter("count", "Number.", {"type": "integer", "minimum": 1, "maximum": _NEXT_MAX}),
+                Parameter("count", "Number.", {"type": "integer", "minimum": 1, "maximum": NEXT_TICKS_MAX}),
             ),
             errors=_READ,
         ),

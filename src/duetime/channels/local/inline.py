@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from duetime.channels.channel import Settler
 from duetime.channels.local.pool import Pool
+from duetime.limits import CHANNEL_CLOSE_S
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Failed, Outcome, Rejected, Settlement
 from duetime.protocol.terms import Entity, Target, Task
@@ -46,9 +47,6 @@ class Handler(Protocol):
 Finder = Callable[[Deliver], Handler | None]
 _Call = Coroutine[Any, Any, Outcome]
 _logger = logging.getLogger("duetime")
-
-# How long a cancelled function may take to end when the channel closes.
-_CLOSE_S = 5.0
 
 
 class _Runner:
@@ -134,7 +132,7 @@ class InlineChannel:
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:  # functions that ignore their cancellation are not waited for
-            await asyncio.wait(self._tasks, timeout=_CLOSE_S)
+            await asyncio.wait(self._tasks, timeout=CHANNEL_CLOSE_S)
 
     def left(self) -> set[tuple[str, int]]:
         """After `close`: the deliveries whose functions still run, in threads or in spite of a cancel."""

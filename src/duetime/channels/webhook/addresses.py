@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from duetime.limits import NAME_LOOKUPS_MAX
+
 # Metadata services of clouds that are not at a link-local address.
 _METADATA = frozenset(
     ipaddress.ip_address(text)
@@ -43,8 +45,6 @@ _CARRIERS = (
 _NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
 # The interface identifiers of ISATAP, whose last half is an IPv4 address.
 _ISATAP = frozenset((0x0000_5EFE, 0x0200_5EFE))
-# Names are resolved in separate threads: a name server that does not answer blocks nothing else.
-_LOOKUPS_MAX = 16
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -91,7 +91,7 @@ class GuardedResolver(AbstractResolver):
 
     def __init__(self, guarded: bool) -> None:
         self._guarded = guarded
-        self._threads = ThreadPoolExecutor(_LOOKUPS_MAX, "duetime-names")
+        self._threads = ThreadPoolExecutor(NAME_LOOKUPS_MAX, "duetime-names")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

@@ -14,9 +14,6 @@ from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected
 
 # Statuses that ask for a retry.
 _TRY_AGAIN = frozenset((408, 425, 429))
-# A longer Retry-After is most likely a mistake.
-_RETRY_AFTER_MS_MAX = limits.DAY_MS
-_EXCERPT_CHARS = 200
 
 
 class WebhookResponse(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +65,7 @@ def not_before_ms(retry_after: str | None, now_ms: int) -> int:
             at_ms = int(parsedate_to_datetime(text).timestamp() * 1000)
         except (ValueError, TypeError, OverflowError, IndexError):
             return 0
-    return min(at_ms, now_ms + _RETRY_AFTER_MS_MAX) if at_ms > now_ms else 0
+    return min(at_ms, now_ms + limits.RETRY_AFTER_MS_MAX) if at_ms > now_ms else 0
 
 
 def readable(text: str, chars: int = limits.ERROR_CHARS_MAX) -> str:
@@ -87,7 +84,9 @@ def _words(answer: WebhookResponse) -> str:
         phrase = f"HTTP {answer.status} {HTTPStatus(answer.status).phrase}"
     except ValueError:
         phrase = f"HTTP {answer.status}"
-    excerpt = readable(answer.body[: _EXCERPT_CHARS * 4].decode("utf-8", "replace"), _EXCERPT_CHARS)
+    excerpt = readable(
+        answer.body[: limits.EXCERPT_CHARS_MAX * 4].decode("utf-8", "replace"), limits.EXCERPT_CHARS_MAX
+    )
     return f"{phrase}: {excerpt}" if excerpt else phrase
 
 

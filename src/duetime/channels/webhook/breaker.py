@@ -8,10 +8,7 @@ shut.
 
 from __future__ import annotations
 
-# After each failed probe the breaker stays open longer, up to this many times the first wait.
-_LONGER_MAX = 12
-# How long other calls wait while one probes.
-_PROBE_S = 1.0
+from duetime.limits import BREAKER_FACTOR_MAX, BREAKER_PROBE_S
 
 
 class Breaker:
@@ -55,7 +52,7 @@ class Breaker:
             return False
         self._probes += 1
         self._key, self._others = key, False
-        self._next_s = now_s + _PROBE_S
+        self._next_s = now_s + BREAKER_PROBE_S
         return True
 
     def _probe_may_go(self, now_s: float, key: str) -> bool:
@@ -63,11 +60,11 @@ class Breaker:
             return False
         if self._probes:
             return key != self._key and now_s >= self._next_s
-        return key != self._key or not self._others or now_s >= self._until_s + _PROBE_S
+        return key != self._key or not self._others or now_s >= self._until_s + BREAKER_PROBE_S
 
     def wait_s(self, now_s: float) -> float:
         """How long a call that may not go should wait."""
-        return max(self._until_s - now_s, _PROBE_S)
+        return max(self._until_s - now_s, BREAKER_PROBE_S)
 
     def succeeded(self) -> None:
         """There was an answer."""
@@ -81,7 +78,7 @@ class Breaker:
         if probe and self._probes:  # it is still down: wait longer this time
             self._probes -= 1
             if now_s >= self._until_s:  # unless another probe has just reported it
-                self._open_s = min(self._open_s * 2, self._first_s * _LONGER_MAX)
+                self._open_s = min(self._open_s * 2, self._first_s * BREAKER_FACTOR_MAX)
                 self._until_s = now_s + self._open_s
         elif self._failures == self._failures_max:
             self._until_s = now_s + self._open_s

@@ -38,16 +38,8 @@ OnCall = Callable[[str, int, float, str], None]
 
 _logger = logging.getLogger("duetime")
 
-# The maximum number of cached plans and hosts; both are made again when they are needed.
-_PLANS_MAX = 1_024
-_HOSTS_MAX = 1_024
-# A delivery that is held back repeatedly waits longer each time, up to this many times the first wait: a
-# million intents for a dead host must not keep the log busy. It costs them no attempt, however long it takes.
-_LONGER_MAX = 5
 # The wait grows by the first wait after being held back this many times.
 _LONGER_EVERY = 8
-# How long a cancelled call may take to end when the channel closes.
-_CLOSE_S = 5.0
 # The waiting time of a settlement whose delivery was never called.
 _NOT_CALLED = -1
 
@@ -172,7 +164,7 @@ class WebhookChannel:
         self._batches.clear()
         runners = [runner for host in self._hosts.values() for runner in host.close()]
         if runners:
-            await asyncio.wait(runners, timeout=_CLOSE_S)
+            await asyncio.wait(runners, timeout=limits.CHANNEL_CLOSE_S)
         await self._sender.close()
 
     # Taking deliveries.
@@ -181,7 +173,7 @@ class WebhookChannel:
         if type(terms.target) is not Callback:
             raise TypeError(f"a webhook cannot deliver to {terms.target!r}")
         plan = CallPlan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
-        if len(self._plans) >= _PLANS_MAX:
+        if len(self._plans) >= limits.CALL_PLANS_KEPT:
             self._plans.clear()
         self._plans[id(terms)] = (terms, plan)  # the terms are kept too, so that their id is not reused
         return plan
@@ -189,7 +181,7 @@ class WebhookChannel:
     def _host(self, plan: CallPlan, now_s: float) -> Host:
         host = self._hosts.get(plan.origin)
         if host is None:
-            if len(self._hosts) >= _HOSTS_MAX:
+            if len(self._hosts) >= limits.HOSTS_KEPT:
                 self._forget_hosts()
             connections = self._options.connections_per_host_max
             shares = HostShares(lambda tier: min(connections, self._slots(tier)))
@@ -202,7 +194,7 @@ class WebhookChannel:
     def _forget_hosts(self) -> None:
         """Forget the quarter of the hosts that were idle for longest."""
         idle = sorted((host for host in self._hosts.values() if host.idle), key=lambda host: host.used_s)
-        for host in idle[: _HOSTS_MAX // 4]:
+        for host in idle[: limits.HOSTS_KEPT // 4]:
             del self._hosts[host.origin]
 
     def _send_batch(self, plan: CallPlan, items: list[Item]) -> None:
@@ -256,7 +248,7 @@ class WebhookChannel:
     def _hold_back(self, shut: Shut, items: list[Item]) -> None:
         for delivery, _, _ in items:
             held = delivery.delivery - delivery.attempt  # how often it was held back, or snoozed, before
-            longer = min(1 + held / _LONGER_EVERY, _LONGER_MAX)
+            longer = min(1 + held / _LONGER_EVERY, limits.HELD_BACK_FACTOR_MAX)
             spread = 1 + random.random()  # so that they do not come back together
             self._end(delivery, Snoozed(int(1000 * shut.wait_s * longer * spread), shut.text))
 

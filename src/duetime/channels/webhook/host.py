@@ -15,9 +15,7 @@ from duetime.channels.webhook.batch import Item
 from duetime.channels.webhook.breaker import Breaker
 from duetime.channels.webhook.calls import CallPlan
 from duetime.channels.webhook.shares import HostShares
-
-# The maximum time until a call that waits for its endpoint's share is checked again.
-_LOOK_S = 1.0
+from duetime.limits import HOST_CHECK_S
 
 
 class WebhookCall:
@@ -78,7 +76,7 @@ class Host:
         """Its endpoint has used its share: the call waits for another to end, and is checked again soon."""
         self._aside.append(call)
         if self._look is None:
-            self._look = self._loop.call_later(_LOOK_S, self._look_again)
+            self._look = self._loop.call_later(HOST_CHECK_S, self._look_again)
 
     def ended(self, plan: CallPlan, now_s: float, *, answered: bool) -> None:
         """A call is over: the first that may go now goes next."""

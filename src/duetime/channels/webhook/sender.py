@@ -15,11 +15,8 @@ from multidict import CIMultiDict
 from duetime.channels.webhook.addresses import AddressRefused, GuardedResolver
 from duetime.channels.webhook.answers import WebhookResponse, readable
 from duetime.channels.webhook.calls import CallPlan
+from duetime.limits import NAMES_KEPT_S, WEBHOOK_KEEPALIVE_S
 from duetime.protocol.outcome import Failed, Rejected
-
-# Below the five seconds after which many servers close an idle connection: we close it first.
-_KEEPALIVE_S = 4.0
-_NAMES_S = 10
 
 
 class Sender:
@@ -30,8 +27,8 @@ class Sender:
         self._resolver = GuardedResolver(guarded)
         connector = aiohttp.TCPConnector(
             limit=0,  # each host counts its own
-            ttl_dns_cache=_NAMES_S,
-            keepalive_timeout=_KEEPALIVE_S,
+            ttl_dns_cache=NAMES_KEPT_S,
+            keepalive_timeout=WEBHOOK_KEEPALIVE_S,
             resolver=self._resolver,
             ssl=tls or True,
         )

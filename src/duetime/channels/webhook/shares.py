@@ -14,13 +14,7 @@ from collections.abc import Callable
 
 from duetime.channels.webhook.calls import CallPlan
 from duetime.channels.webhook.gates import Shut
-from duetime.limits import HOST_SHARE, TIER_NAMES, TIER_PERMITS
-
-# An endpoint with its full share in flight that has not answered for this long gets no more calls until it
-# answers.
-_SILENT_S = 1.0
-# How long a host counts as called at several endpoints after a call to a different endpoint than the last.
-_SEVERAL_S = 60.0
+from duetime.limits import ENDPOINT_SILENT_S, HOST_SEVERAL_S, HOST_SHARE, TIER_NAMES, TIER_PERMITS
 
 
 class _Calls:
@@ -44,13 +38,13 @@ class HostShares:
         self._calls: dict[tuple[str, int], _Calls] = {}
         self._out = [0] * len(TIER_NAMES)
         self._newest = ""
-        self._several_until_s = self._heard_s = -_SEVERAL_S
+        self._several_until_s = self._heard_s = -HOST_SEVERAL_S
 
     def seen(self, plan: CallPlan, now_s: float) -> None:
         """A delivery to this endpoint arrived."""
         if plan.endpoint != self._newest:
             if self._newest:
-                self._several_until_s = now_s + _SEVERAL_S
+                self._several_until_s = now_s + HOST_SEVERAL_S
             self._newest = plan.endpoint
 
     def full(self, plan: CallPlan, now_s: float) -> bool:
@@ -62,7 +56,7 @@ class HostShares:
 
     def alone(self, now_s: float) -> bool:
         """Whether no other endpoint wants a share: one endpoint is called, and it answers."""
-        return now_s >= self._several_until_s and now_s - self._heard_s < _SILENT_S
+        return now_s >= self._several_until_s and now_s - self._heard_s < ENDPOINT_SILENT_S
 
     def _has_share(self, calls: _Calls, tier: int) -> bool:
         return calls.out >= HOST_SHARE * (self._slots(tier) - self._out[tier])
@@ -71,7 +65,7 @@ class HostShares:
         """Why a call must wait whose endpoint has its full share in flight and has long not answered."""
         calls = self._calls[plan.place]
         silent_s = now_s - calls.heard_s
-        if silent_s < _SILENT_S:
+        if silent_s < ENDPOINT_SILENT_S:
             return None
         slots = self._slots(plan.tier)
         text = (
@@ -105,7 +99,7 @@ class HostShares:
         return [
             endpoint
             for (endpoint, tier), calls in self._calls.items()
-            if now_s - calls.heard_s >= _SILENT_S and self._has_share(calls, tier)
+            if now_s - calls.heard_s >= ENDPOINT_SILENT_S and self._has_share(calls, tier)
         ]
 
 

@@ -7,11 +7,10 @@ import hmac
 from base64 import b64decode, b64encode
 
 from duetime.errors import BadConfig
+from duetime.limits import SIGNING_KEY_BYTES_MAX, SIGNING_KEY_BYTES_MIN
 
 _PREFIX = "whsec_"
 _HINT = "Make one with: echo whsec_$(head -c 32 /dev/urandom | base64)"
-# The key length that Standard Webhooks require.
-_KEY_BYTES_MIN, _KEY_BYTES_MAX = 24, 64
 
 
 class Signer:
@@ -25,10 +24,10 @@ class Signer:
             self._key = b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
             raise BadConfig(f"The webhook secret is not base64 after {_PREFIX}.", hint=_HINT) from None
-        if not _KEY_BYTES_MIN <= len(self._key) <= _KEY_BYTES_MAX:
+        if not SIGNING_KEY_BYTES_MIN <= len(self._key) <= SIGNING_KEY_BYTES_MAX:
             raise BadConfig(
                 f"The webhook secret has {len(self._key)} bytes; "
-                f"{_KEY_BYTES_MIN} to {_KEY_BYTES_MAX} are needed.",
+                f"{SIGNING_KEY_BYTES_MIN} to {SIGNING_KEY_BYTES_MAX} are needed.",
                 hint=_HINT,
             )
 

@@ -15,6 +15,7 @@ from duetime.cli.args.parameters import Command, replaced
 from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.errors import NoToken
+from duetime.limits import CLI_TRIES_MAX
 
 T = TypeVar("T")
 _GROUP = "Server"
@@ -35,8 +36,6 @@ TokenOption = Annotated[
     ),
 ]
 
-# A person waits: report an unreachable server soon.
-TRIES = 3
 NO_TOKEN_HINT = (
     "Pass a token with --token or in DUETIME_TOKEN. "
     "Create one on the server's machine: `duetime token new --data DIR`."
@@ -65,7 +64,7 @@ def client(url: str | None, token: str | None, *, as_sent: bool = False) -> Clie
     return kind(
         url if url is not None else default.url,
         token=token if token is not None else default.token,
-        tries=TRIES,
+        tries=CLI_TRIES_MAX,
     )
 
 

@@ -20,7 +20,7 @@ from duetime import App, Planned, Reject, Retry, Status, current
 from duetime.cli.ui import output
 from duetime.cli.ui.demo_report import Board, Figures, screen, show
 from duetime.errors import BadConfig
-from duetime.limits import TIER_NAMES
+from duetime.limits import DEMO_PATIENCE_S, TIER_NAMES
 from duetime.protocol.command import Pause, Resume
 from duetime.timefmt import moment_of
 from duetime.wire.event import Transition
@@ -49,8 +49,6 @@ KINDS = [kind for kind, share in SHARES.items() for _ in range(share)]
 KINDS = ["plain"] * (100 - len(KINDS)) + KINDS
 # Intents submitted together: enough to share a sync, few enough not to block the event loop.
 TOGETHER = 500
-# The demo fails if it has not ended this long after its last intent was due.
-PATIENCE_S = 30.0
 
 
 def demo(
@@ -240,7 +238,7 @@ class Demo(Board):
             await handle.cancel()
 
     async def _all_ended(self) -> None:
-        until_ms = self.clock.now_ms() + 1000 * (self.seconds + PATIENCE_S)
+        until_ms = self.clock.now_ms() + 1000 * (self.seconds + DEMO_PATIENCE_S)
         while _live(await self.app.overview()) and self.clock.now_ms() < until_ms:
             await asyncio.sleep(0.05)
 

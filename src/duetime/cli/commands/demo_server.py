@@ -27,7 +27,7 @@ from duetime.client.http.client import Client
 from duetime.client.http.request_types import NewIntent
 from duetime.errors import BadConfig
 from duetime.json_types import Json
-from duetime.limits import TIER_NAMES
+from duetime.limits import DEMO_SERVER_PATIENCE_S, DEMO_START_S, DEMO_STOP_S, TIER_NAMES
 from duetime.timefmt import moment_of
 from duetime.wire.intent import Intent
 
@@ -55,7 +55,6 @@ ANSWERS = {
 }  # fmt: skip
 # The percentage of intents that are created one by one; the others are created in batches of this size.
 SINGLE, TOGETHER = 5, 250
-START_S, PATIENCE_S, STOP_S = 30.0, 20.0, 40.0
 
 
 class ServerDemo(Board):
@@ -166,7 +165,7 @@ class ServerDemo(Board):
         return status
 
     async def _follow(self, client: Client) -> None:
-        async with contextlib.aclosing(client.events(reconnect_s=PATIENCE_S)) as events:
+        async with contextlib.aclosing(client.events(reconnect_s=DEMO_SERVER_PATIENCE_S)) as events:
             async for event in events:
                 if event.gap:  # events were dropped: read the state instead
                     for each in [each async for each in client.every(tags={"demo": self.run_id})]:
@@ -189,7 +188,7 @@ class ServerDemo(Board):
 
     async def _until_all_ended(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.seconds + PATIENCE_S):
+            async with asyncio.timeout(self.seconds + DEMO_SERVER_PATIENCE_S):
                 await self._all_ended.wait()
 
     # The result.
@@ -253,7 +252,7 @@ async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
     )  # fmt: skip
     words: list[str] = []
     try:
-        async with asyncio.timeout(START_S):
+        async with asyncio.timeout(DEMO_START_S):
             url = await _listening(process, words)
         if url is None:
             for line in words:
@@ -262,7 +261,7 @@ async def _serving(folder: Path, problems: list[str]) -> AsyncIterator[str]:
         reading = asyncio.create_task(_listening(process, words, to_the_end=True))
         yield url
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(STOP_S):
+        async with asyncio.timeout(DEMO_STOP_S):
             code = await process.wait()
         await reading
         if code:

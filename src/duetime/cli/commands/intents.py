@@ -15,6 +15,7 @@ from duetime.client.app.call import Call
 from duetime.client.http.client import Client
 from duetime.client.http.requests import Filter
 from duetime.errors import DuetimeError
+from duetime.limits import PAGE_MAX
 from duetime.wire.history import History, Why
 from duetime.wire.intent import Intent
 from duetime.wire.progress import Logs
@@ -105,8 +106,6 @@ def _show_logs(found: Logs) -> None:
 
 # Lists.
 
-_PAGE_MAX = 500
-
 
 class _Page(Struct, rename="camel"):
     items: list[Raw]
@@ -152,7 +151,7 @@ def show_list(
     async def pages(client: Client) -> AsyncIterator[_Page]:
         left, cursor = (1 << 62 if limit is None else limit), None
         while left > 0:
-            page = msgspec.json.decode(await page_of(client, min(left, _PAGE_MAX), cursor), type=_Page)
+            page = msgspec.json.decode(await page_of(client, min(left, PAGE_MAX), cursor), type=_Page)
             left, cursor = left - len(page.items), page.next_cursor
             yield page
             if cursor is None:

@@ -14,8 +14,9 @@ from duetime.cli.ui import output
 from duetime.client.app.app import App
 from duetime.client.http.address import url_of
 from duetime.contrib.outbox.rows import TABLE
-from duetime.contrib.relay import BATCH, POLL_S, Relay
+from duetime.contrib.relay import Relay
 from duetime.errors import BadConfig
+from duetime.limits import RELAY_BATCH, RELAY_BATCH_MAX, RELAY_POLL_S
 from duetime.safe_text import log_to_stderr
 
 
@@ -25,10 +26,12 @@ def relay(
     ],
     table: Annotated[str, typer.Option("--table", help="Outbox table.")] = TABLE,
     schema: Annotated[str | None, typer.Option("--schema", help="Database schema of the table.")] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, max=10_000, help="Rows per batch.")] = BATCH,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, max=RELAY_BATCH_MAX, help="Rows per batch.")
+    ] = RELAY_BATCH,
     poll: Annotated[
         float, typer.Option("--poll", metavar="SECONDS", min=0.01, help="Polling interval.")
-    ] = POLL_S,
+    ] = RELAY_POLL_S,
     once: Annotated[bool, typer.Option("--once", help="Relay all waiting rows, then exit.")] = False,
     retry_refused: Annotated[bool, typer.Option("--retry-refused", help="Send refused rows again.")] = False,
     status: Annotated[bool, typer.Option("--status", help="Only print the number of rows.")] = False,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from duetime.limits import NOTE_COLUMNS_MAX
+
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-# The maximum width of a note, so that a bar fits on a terminal with 80 columns.
-_NOTE_MAX = 32
 
 
 def bar(value: float, most: float, width: int) -> str:
@@ -30,7 +30,7 @@ def chart(
     middle = max(map(len, numbers), default=0)
     most = max((value for value in values if value is not None), default=0)
     notes = notes or [""] * len(labels)
-    right = min(max(map(len, notes), default=0), _NOTE_MAX)
+    right = min(max(map(len, notes), default=0), NOTE_COLUMNS_MAX)
     room = max(0, columns - left - middle - 4 - (right + 2 if right else 0))
     return [
         f"{label:<{left}}  {number:>{middle}}  {bar(value or 0, most, room):<{room}}  {cut(note, right)}"[

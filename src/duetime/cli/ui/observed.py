@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_KEPT = 500
+from duetime.limits import SHOWN_IDS_KEPT
+
 _ids: dict[str, None] = {}
 
 
@@ -10,7 +11,7 @@ def add(id: str) -> None:
     """Remember that this id was shown."""
     _ids.pop(id, None)
     _ids[id] = None
-    if len(_ids) > _KEPT:
+    if len(_ids) > SHOWN_IDS_KEPT:
         del _ids[next(iter(_ids))]
 
 

@@ -12,6 +12,7 @@ from duetime.client.app.payload import decode
 from duetime.client.app.plan import patch_of
 from duetime.client.app.times import Delay, delay_ms
 from duetime.errors import NoSuchIntent, NotAcked, ResultGone, WaitTimedOut
+from duetime.limits import PAGE_MAX
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.wire.history import Entry, Parent, Why
 from duetime.wire.intent import Intent, Status
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-# The number of parents in one request.
-_PAGE = 500
 
 
 class Handle(Generic[R]):
@@ -125,7 +122,7 @@ class Handle(Generic[R]):
     async def _parents(self) -> list[Parent]:
         found: list[Parent] = []
         while True:
-            some = self._there(await self._app.backend.parents(self.id, len(found), _PAGE))
+            some = self._there(await self._app.backend.parents(self.id, len(found), PAGE_MAX))
             found += some
             if not some:
                 return found

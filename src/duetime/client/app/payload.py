@@ -14,6 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from duetime.errors import InvalidField
+from duetime.limits import CALL_SIGNATURES_KEPT
 
 # Types that JSON returns unchanged.
 _PLAIN = (int, str, float, bool, list, dict, type(None), Any, object, inspect.Parameter.empty)
@@ -42,8 +43,6 @@ PLAIN_SCHEMAS: Mapping[object, Mapping[str, object]] = {
 }
 _CHECKED: frozenset[type] = frozenset().union(*_ALLOWED.values())
 _NOTHING: frozenset[type] = frozenset()
-# The number of different call signatures that are remembered for a function.
-_FINE_MAX = 64
 
 
 def _encode_other(value: object) -> object:
@@ -188,7 +187,7 @@ class Signature:
                 raise InvalidField(
                     text, hint="Pass a value of the type in the function's signature.", argument=name
                 )
-        if not kwargs and len(self._fine) < _FINE_MAX:
+        if not kwargs and len(self._fine) < CALL_SIGNATURES_KEPT:
             self._fine.add(tuple(map(type, args)))
 
     def _name_the_culprit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:

@@ -21,6 +21,7 @@ from duetime.client.app.policies import choice
 from duetime.client.app.task import P, R, Task
 from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
 from duetime.errors import InvalidField
+from duetime.limits import SCHEDULE_ID_CHARS_MAX
 from duetime.protocol.schedule import Misfire, Overlap
 from duetime.protocol.schedule import Schedule as StoredRule
 from duetime.timefmt import moment_of
@@ -36,7 +37,6 @@ T = TypeVar("T")
 
 # The owner of schedules that a program registers.
 SOURCE = "app"
-_ID_CHARS_MAX = 96
 _logger = logging.getLogger("duetime")
 
 
@@ -186,7 +186,7 @@ class Schedules:
 
 def id_of(name: str) -> str:
     """The id of a schedule, from the name of its function."""
-    return re.sub(r"[^A-Za-z0-9_.:-]+", "-", name)[-_ID_CHARS_MAX:]
+    return re.sub(r"[^A-Za-z0-9_.:-]+", "-", name)[-SCHEDULE_ID_CHARS_MAX:]
 
 
 def _rule(fields: dict[str, Any]) -> Rule:

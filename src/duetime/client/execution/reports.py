@@ -18,7 +18,12 @@ from msgspec.structs import replace
 
 from duetime.client.app.control import Context, current_context
 from duetime.errors import Closed, InvalidField
-from duetime.limits import ATTEMPT_LOG_BYTES_MAX, ATTEMPT_LOG_LINES_MAX, NOTE_CHARS_MAX
+from duetime.limits import (
+    ATTEMPT_LOG_LINES_BYTES_MAX,
+    ATTEMPT_LOG_LINES_MAX,
+    ATTEMPT_LOGS_KEPT,
+    NOTE_CHARS_MAX,
+)
 from duetime.protocol.effect import DeliveryKey
 from duetime.protocol.outcome import Settlement
 from duetime.safe_text import LOG_FORMAT
@@ -29,11 +34,6 @@ if TYPE_CHECKING:
 
 Word = tuple[float, float | None, str]
 """The amount done, the total, and a note."""
-
-# The maximum size of the lines; the rest is for the note that some were dropped.
-_BYTES_MAX = ATTEMPT_LOG_BYTES_MAX - 64
-# The maximum number of deliveries with stored log lines.
-_KEPT = 1_000
 
 
 class Reports:
@@ -71,7 +71,8 @@ class Reports:
     def log(self, place: DeliveryKey, text: str) -> None:
         lines = self._logs.get(place)
         if lines is None:
-            if len(self._logs) >= _KEPT:  # deliveries that have ended and still log are among the oldest
+            # Deliveries that have ended and still log are among the oldest.
+            if len(self._logs) >= ATTEMPT_LOGS_KEPT:
                 with self._lock:
                     self._logs.pop(next(iter(self._logs)), None)
             lines = self._logs[place] = Lines()
@@ -108,7 +109,7 @@ class Lines:
             line = _cut(line)
             self._lines.append(line)
             self._bytes += len(line.encode()) + 1
-        while len(self._lines) > ATTEMPT_LOG_LINES_MAX or self._bytes > _BYTES_MAX:
+        while len(self._lines) > ATTEMPT_LOG_LINES_MAX or self._bytes > ATTEMPT_LOG_LINES_BYTES_MAX:
             self._bytes -= len(self._lines.popleft().encode()) + 1
             self._dropped += 1
 
@@ -120,7 +121,7 @@ class Lines:
 def _cut(line: str) -> str:
     """A line that can be stored: valid text of limited length."""
     whole = line.encode("utf-8", "backslashreplace")
-    return whole[: _BYTES_MAX - 1].decode("utf-8", "ignore")
+    return whole[: ATTEMPT_LOG_LINES_BYTES_MAX - 1].decode("utf-8", "ignore")
 
 
 class Running(Context, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from duetime.client.app.payload import PLAIN_SCHEMAS, Signature, wrong_for
 from duetime.client.execution.functions import Functions
 from duetime.client.worker.worker_options import Listed
 from duetime.json_types import Json
-from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX
+from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, NAME_CHARS_MAX, SIGNATURE_CHARS_MAX
 
 # Keywords with the same meaning for msgspec and for a validator; all others are omitted.
 _KEPT = frozenset(
@@ -29,7 +29,6 @@ _KEPT = frozenset(
 )  # fmt: skip
 _NAMED = ("properties", "$defs")
 _LISTED = ("anyOf", "prefixItems")
-_SIGNATURE_CHARS_MAX = 500
 
 
 def listed(functions: Functions, queues: list[str], entities: list[str]) -> list[Listed]:
@@ -52,7 +51,7 @@ def _listed(name: str, signature: Signature, queue: str | None, entity: str | No
         schema = b""
     if len(schema) > FUNCTION_BYTES_MAX:
         schema = b""
-    text = inspect.cleandoc(str(signature.signature))[:_SIGNATURE_CHARS_MAX]
+    text = inspect.cleandoc(str(signature.signature))[:SIGNATURE_CHARS_MAX]
     return Listed(name, queue, entity, text, schema)
 
 

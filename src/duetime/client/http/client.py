@@ -30,6 +30,7 @@ from duetime.client.http.sse import Event
 from duetime.client.http.transport import Request, Transport
 from duetime.errors import BadQuery, Closed, InvalidField
 from duetime.json_types import Json
+from duetime.limits import CLIENT_RECONNECT_S, PAGE_MAX
 from duetime.wire.autoscale import Autoscale
 from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.event import Transition
@@ -46,9 +47,6 @@ from duetime.wire.tier import TierSize
 from duetime.wire.timeline import Timeline
 
 T = TypeVar("T")
-PAGE_MAX = 500
-# How long a lost stream of events tries to reconnect.
-RECONNECT_S = 60.0
 
 
 class Client:
@@ -249,7 +247,7 @@ class Client:
         *,
         intent_id: str | None = None,
         after: str | None = None,
-        reconnect_s: float = RECONNECT_S,
+        reconnect_s: float = CLIENT_RECONNECT_S,
         **filter: Unpack[Filter],
     ) -> Stream[Transition]:
         """State transitions as they happen, until you stop reading. After a lost connection it resumes.

@@ -17,14 +17,13 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from duetime.errors import BadConfig, InvalidField
+from duetime.limits import (
+    CLIENT_CONNECT_S,
+    CLIENT_CONNECTIONS_MAX,
+    CLIENT_LINE_BYTES_MAX,
+    CLIENT_NEXT_ADDRESS_S,
+)
 
-# The maximum number of sockets; further requests wait for a free one.
-CONNECTIONS_MAX = 64
-CONNECT_S = 10.0
-# The longest line of a stream.
-LINE_BYTES_MAX = 1 << 20
-# How long one address of a name is tried before the next one is tried in parallel.
-_NEXT_ADDRESS_S = 0.25
 _END = b"\r\n"
 
 
@@ -111,7 +110,7 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if self._stream and status == 200:
-            self._lines = asyncio.StreamReader(LINE_BYTES_MAX)
+            self._lines = asyncio.StreamReader(CLIENT_LINE_BYTES_MAX)
             self._lines.set_transport(self._transport)
             self._done(HttpResponse(status, self._headers, b"", self._lines))
 
@@ -209,7 +208,7 @@ class Connections:
 
     async def _new_one(self) -> Connection:
         """A new connection; or, at the maximum, the next one that is released."""
-        while self._count >= CONNECTIONS_MAX:
+        while self._count >= CLIENT_CONNECTIONS_MAX:
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             try:
@@ -248,8 +247,8 @@ class Connections:
         loop = asyncio.get_running_loop()
         # Other event loops, such as uvloop, try the addresses one by one and have no such delay.
         own = isinstance(loop, asyncio.BaseEventLoop)
-        more: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS_S} if own else {}
-        async with asyncio.timeout(CONNECT_S):
+        more: dict[str, Any] = {"happy_eyeballs_delay": CLIENT_NEXT_ADDRESS_S} if own else {}
+        async with asyncio.timeout(CLIENT_CONNECT_S):
             _, connection = await loop.create_connection(
                 lambda: Connection(stream), self._host, self._port, ssl=self._tls, **more
             )

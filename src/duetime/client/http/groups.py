@@ -11,13 +11,12 @@ from duetime.client.http.request_types import NewIntent
 from duetime.client.http.requests import path, written
 from duetime.client.http.transport import Request
 from duetime.json_types import Json
+from duetime.limits import PAGE_MAX
 from duetime.wire.group import Group, MadeGroup
 from duetime.wire.history import Parent, Parents
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
-
-_PAGE_MAX = 500
 
 
 class ServerGroups:
@@ -59,7 +58,7 @@ class ServerGroups:
         found: list[Parent] = []
         cursor: str | None = "0"
         while cursor is not None:
-            pairs = [("limit", str(_PAGE_MAX)), ("cursor", cursor)]
+            pairs = [("limit", str(PAGE_MAX)), ("cursor", cursor)]
             page = await self._client.ask(Request("GET", path("intents", id, "parents"), pairs), Parents)
             found += page.items
             cursor = page.next_cursor

@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from duetime.errors import BY_CODE, DuetimeError, Refused, Unavailable
+from duetime.limits import CLIENT_TEXT_CHARS_MAX
 from duetime.wire.problem import Problem
-
-# Characters shown of a response that is not a problem document.
-_TEXT_CHARS_MAX = 200
 
 
 def read(body: bytes) -> Problem | None:
@@ -33,7 +31,9 @@ def error_of(problem: Problem) -> DuetimeError:
 
 def error_of_text(status: int, url: str, body: bytes) -> DuetimeError:
     """The exception for a response that is not Duetime's, such as a page of a proxy."""
-    text = " ".join(body[: 4 * _TEXT_CHARS_MAX].decode("utf-8", "replace").split())[:_TEXT_CHARS_MAX]
+    text = " ".join(body[: 4 * CLIENT_TEXT_CHARS_MAX].decode("utf-8", "replace").split())[
+        :CLIENT_TEXT_CHARS_MAX
+    ]
     message = f"{url} answered HTTP {status}{': ' + text if text else ''}"
     return _by_status(status)(message, hint="Is this the address of a Duetime server?")
 

@@ -26,15 +26,10 @@ from duetime.client.http.address import token_of, url_of
 from duetime.client.http.connections import Connections
 from duetime.client.http.sse import Event, Parser
 from duetime.errors import Closed, DuetimeError, Unreachable
+from duetime.limits import CLIENT_RETRY_AFTER_S_MAX, CLIENT_RETRY_S, CLIENT_RETRY_S_MAX, CLIENT_SILENCE_S
 
 T = TypeVar("T")
 
-# The delay before the first retry; it doubles with each retry up to the second number.
-PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
-# If the server asks for a longer delay than this, the error is raised instead.
-RETRY_AFTER_S_MAX = 5.0
-# A live server sends an event or a keep-alive comment more often than this.
-SILENCE_S = 60.0
 
 NOT_NOW = (429, 503)
 _NUMBER = re.compile(r"^Multiple exceptions: \[Errno (\d+)\]")
@@ -162,7 +157,7 @@ class Transport:
         head = self._opened().head(request.method, _target(request), headers)
         async with AsyncExitStack() as stack:
             try:
-                answer = await stack.enter_async_context(self._opened().stream(head, SILENCE_S))
+                answer = await stack.enter_async_context(self._opened().stream(head, CLIENT_SILENCE_S))
             except Exception as error:
                 raise self._unreachable(error) from error
             if answer.lines is None:
@@ -172,7 +167,7 @@ class Transport:
     async def _events(self, lines: asyncio.StreamReader, parser: Parser) -> AsyncIterator[Event]:
         while True:
             try:
-                async with asyncio.timeout(SILENCE_S):
+                async with asyncio.timeout(CLIENT_SILENCE_S):
                     line = await lines.readline()
             except Exception as error:
                 raise self._unreachable(error) from error
@@ -266,13 +261,13 @@ def _again(status: int, error: DuetimeError, after_s: float | None) -> bool:
         return False
     if status == 429 and after_s is None:
         return False  # without a delay, the caller decides
-    return after_s is None or after_s <= RETRY_AFTER_S_MAX
+    return after_s is None or after_s <= CLIENT_RETRY_AFTER_S_MAX
 
 
 def _pause_s(number: int) -> float:
     """The back-off, with jitter, so that clients do not retry at the same time."""
-    longer: float = PAUSE_S * 2 ** min(number - 1, 10)
-    return min(longer, PAUSE_S_MAX) * random.uniform(0.8, 1.2)
+    longer: float = CLIENT_RETRY_S * 2 ** min(number - 1, 10)
+    return min(longer, CLIENT_RETRY_S_MAX) * random.uniform(0.8, 1.2)
 
 
 def _target(request: Request) -> str:
@@ -286,4 +281,4 @@ def _seconds(header: bytes | None) -> float | None:
     try:
         return max(0.0, float(header))
     except ValueError:
-        return RETRY_AFTER_S_MAX + 1
+        return CLIENT_RETRY_AFTER_S_MAX + 1

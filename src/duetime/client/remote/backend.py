@@ -25,6 +25,7 @@ from duetime.client.remote.submitter import Submits
 from duetime.client.remote.waiter import Ends
 from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
 from duetime.json_types import Json
+from duetime.limits import PAGE_MAX
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel, Terms, Tier
@@ -38,7 +39,6 @@ from duetime.wire.lane import Lane
 from duetime.wire.progress import Logs
 from duetime.wire.views import Ended
 
-_PAGE_MAX = 500
 # Observers reconnect while the app runs.
 _FOREVER_S = float("inf")
 _logger = logging.getLogger("duetime")
@@ -156,7 +156,7 @@ class RemoteBackend(RemoteSchedules):
         return None if found is None else found.lines
 
     async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None:
-        pairs = [("cursor", str(first)), ("limit", str(min(limit, _PAGE_MAX)))]
+        pairs = [("cursor", str(first)), ("limit", str(min(limit, PAGE_MAX)))]
         found = await self._found(Parents, path("intents", id, "parents"), pairs)
         return None if found is None else found.items
 
@@ -179,7 +179,7 @@ class RemoteBackend(RemoteSchedules):
         found: list[Intent] = []
         cursor: str | None = None
         while len(found) < limit:
-            pairs = query(filter, limit=min(limit - len(found), _PAGE_MAX), cursor=cursor)
+            pairs = query(filter, limit=min(limit - len(found), PAGE_MAX), cursor=cursor)
             answer = await self._transport.send(Request("GET", "/v1/intents", pairs))
             page = self._transport.read(answer, Page)
             found += page.items

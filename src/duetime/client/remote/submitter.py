@@ -19,21 +19,16 @@ from duetime.client.http.problems import error_of
 from duetime.client.http.transport import NOT_NOW, Request, Transport
 from duetime.client.remote import translate
 from duetime.errors import DuetimeError, IdExists, Unreachable
+from duetime.limits import SUBMIT_BYTES_MAX, SUBMIT_ITEMS_MAX, SUBMIT_REQUESTS_MAX, SUBMIT_TERMS_KEPT
 from duetime.protocol.intent import Intent, Item, Status
 from duetime.protocol.terms import Terms
 from duetime.refusals import Submitted
 from duetime.wire.problem import Problem
 
-# The maximum size of one batch request, well below the limit of a server.
-ITEMS_MAX, BYTES_MAX = 2_000, 2 * 1024 * 1024
 # The approximate size of an intent without its payload.
 _HEAD_BYTES = 512
 # The number of intents that are encoded before the event loop gets a turn.
 _STEP = 100
-# The maximum number of concurrent requests with gathered intents.
-_OUT_MAX = 4
-# The number of terms with cached JSON; a program has some dozens.
-_TERMS_KEPT = 256
 # The caller knows the fields of its intent; the response needs only the id.
 _BRIEF = {"Prefer": "return=minimal"}
 
@@ -141,7 +136,7 @@ class Submits:
 
     def _go_soon(self) -> None:
         """Send at the end of this turn of the event loop, so that all concurrent callers are included."""
-        if self._waiting and not self._going and self._out < _OUT_MAX:
+        if self._waiting and not self._going and self._out < SUBMIT_REQUESTS_MAX:
             self._going = True
             asyncio.get_running_loop().call_soon(self._go)
 
@@ -149,9 +144,9 @@ class Submits:
         self._going = False
         together: list[_Waiting] = []
         size = 0
-        while self._waiting and len(together) < ITEMS_MAX:
+        while self._waiting and len(together) < SUBMIT_ITEMS_MAX:
             size += len(self._waiting[0].body)
-            if together and size > BYTES_MAX:
+            if together and size > SUBMIT_BYTES_MAX:
                 break
             waiting = self._waiting.popleft()
             if not waiting.reply.done():  # the caller was cancelled
@@ -241,7 +236,7 @@ class Submits:
         kept = self._texts.get(id(terms))
         if kept is None or kept[0] is not terms:
             kept = terms, _encode(translate.terms_fields(terms))[:-1] + b","
-            if len(self._texts) >= _TERMS_KEPT:
+            if len(self._texts) >= SUBMIT_TERMS_KEPT:
                 self._texts.clear()
             self._texts[id(terms)] = kept
         return kept[1] + _encode(translate.item_fields(item, asked_ms))[1:]
@@ -253,7 +248,7 @@ def parts(things: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]
     size = 0
     for thing in things:
         more = size_of(thing)
-        if len(part) >= ITEMS_MAX or (part and size + more > BYTES_MAX):
+        if len(part) >= SUBMIT_ITEMS_MAX or (part and size + more > SUBMIT_BYTES_MAX):
             yield part
             part, size = [], 0
         part.append(thing)

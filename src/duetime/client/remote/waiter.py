@@ -10,14 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from duetime.client.http.client import RECONNECT_S, transition
+from duetime.client.http.client import transition
 from duetime.client.http.transport import Request, Transport
 from duetime.errors import Closed, DuetimeError
+from duetime.limits import CLIENT_RECONNECT_S, OWN_STREAMS_MAX
 from duetime.protocol.intent import FINAL
 from duetime.wire.views import Ended
 
-# More waits than this share a connection.
-OWN_STREAMS_MAX = 8
 _ENDS = ",".join(sorted(status.name for status in FINAL))
 
 
@@ -55,7 +54,9 @@ class Ends:
         request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         self._own += 1
         try:
-            async with aclosing(self._transport.events(request, RECONNECT_S, self._look(id))) as events:
+            async with aclosing(
+                self._transport.events(request, CLIENT_RECONNECT_S, self._look(id))
+            ) as events:
                 async for _ in events:
                     return
         finally:
@@ -95,7 +96,7 @@ class Ends:
             return False
 
         try:
-            async with aclosing(self._transport.events(request, RECONNECT_S, connected)) as events:
+            async with aclosing(self._transport.events(request, CLIENT_RECONNECT_S, connected)) as events:
                 async for event in events:
                     found = transition(event)
                     if found is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from duetime.client.execution.reports import Word, words_of
-from duetime.limits import PROGRESS_MAX
+from duetime.limits import CONNECTION_TERMS_KEPT, PROGRESS_MAX, WORKER_ACKS_BYTES_MAX, WORKER_ACKS_MAX
 from duetime.protocol.effect import Deliver, DeliveryKey
 from duetime.protocol.outcome import Done, Expired, Failed, Lost, Rejected, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, Redelivery, Task, Terms, Tier, lane_of
@@ -16,9 +16,6 @@ from duetime.v1 import intents_pb2
 _TIERS: dict[int, Tier] = {
     intents_pb2.PrecisionTier.Value(f"PRECISION_TIER_{tier.name}"): tier for tier in Tier
 }
-_TERMS_KEPT = 1_024
-# The maximum size of one message, well below the limit of a server.
-_ACKS, _ACKS_BYTES = 1_000, 1024 * 1024
 
 
 class Unpacker:
@@ -70,7 +67,7 @@ class Unpacker:
             tags=dict(tags) if tags else None,
         )
         self.lease_ms = min(self.lease_ms or lease_ms, lease_ms)
-        if len(self._known) >= _TERMS_KEPT:
+        if len(self._known) >= CONNECTION_TERMS_KEPT:
             self._known.clear()
         self._known[key] = terms
         return terms
@@ -136,7 +133,7 @@ def chunks(settlements: list[Settlement]) -> Iterator[list[Settlement]]:
         more = len(outcome.result or b"") if type(outcome) is Done else 0
         if each.log is not None:
             more += 4 * len(each.log)
-        if part and (len(part) >= _ACKS or size + more > _ACKS_BYTES):
+        if part and (len(part) >= WORKER_ACKS_MAX or size + more > WORKER_ACKS_BYTES_MAX):
             yield part
             part, size = [], 0
         part.append(each)

@@ -14,15 +14,11 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from duetime.client.execution.handlers import clean
+from duetime.limits import UNKNOWN_DELAY_MS, UNKNOWN_DELAY_MS_MAX, UNKNOWN_KEPT, UNKNOWN_RETURNS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Failed, Outcome, Rejected, Snoozed
 from duetime.protocol.terms import Entity, Task
 
-# How often this worker returns one intent, and with which delay: about five minutes in total.
-TIMES_MAX = 10
-_FIRST_MS, _LONGEST_MS = 1_000, 60_000
-# The number of intents that are remembered.
-_KEPT = 10_000
 _logger = logging.getLogger("duetime.worker")
 
 
@@ -43,14 +39,14 @@ class Strangers:
             return self._reject_message(delivery.id, target)
         name = target.name if isinstance(target, Task) else ""
         times = self._seen.pop(delivery.id, 0) + 1
-        if times > TIMES_MAX:
+        if times > UNKNOWN_RETURNS_MAX:
             text = f"no worker that took it knows the function {name!r}; start one that does, then revive it"
             _logger.error("Intent %s: %s.", delivery.id, text)
             return Rejected("no-handler", text)
-        while len(self._seen) >= _KEPT:
+        while len(self._seen) >= UNKNOWN_KEPT:
             del self._seen[next(iter(self._seen))]
         self._seen[delivery.id] = times
-        delay_ms = min(_FIRST_MS << (times - 1), _LONGEST_MS)
+        delay_ms = min(UNKNOWN_DELAY_MS << (times - 1), UNKNOWN_DELAY_MS_MAX)
         _logger.warning(
             "Intent %s is for the function %r, which this worker does not have: "
             "returned for %d s (%d of %d).",
@@ -58,7 +54,7 @@ class Strangers:
             name,
             delay_ms // 1000,
             times,
-            TIMES_MAX,
+            UNKNOWN_RETURNS_MAX,
         )
         return Snoozed(delay_ms, f"the worker that took it does not know the function {name!r}")
 

@@ -21,19 +21,11 @@ from duetime.client.execution.reports import Word
 from duetime.client.worker.worker_connection import Link
 from duetime.client.worker.worker_options import FunctionRunner, WorkerOptions
 from duetime.errors import DuetimeError
-from duetime.limits import PROGRESS_MS
+from duetime.limits import APP_RETRY_S, PROGRESS_MS, SURPLUS_S, WORKER_BLOCKED_S, WORKER_LEAVE_S
 from duetime.protocol.effect import Abort, Deliver, DeliveryKey
 from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, type_lane
 
-# How long a delivery that cannot start is kept before it is returned.
-_SURPLUS_S = 1.0
-# How long sending the last messages may take.
-_LEAVE_S = 3.0
-# How long to wait for an event loop that is blocked by a function, after the drain time.
-_BLOCKED_S = 1.0
-# The delay before starting the app is retried.
-_AGAIN_S = 1.0
 _BUSY = Snoozed(0, "its worker had no room for it")
 _STOPPED = Snoozed(0, "its worker stopped before it began")
 _UNFINISHED = Returned("its worker was stopped before it was done")
@@ -119,7 +111,7 @@ class Worker:
     def _drain_links(self) -> None:
         for link in self._links:
             link.drain()
-        self._links_loop.call_later(self._options.drain_s + _BLOCKED_S, self._force)
+        self._links_loop.call_later(self._options.drain_s + WORKER_BLOCKED_S, self._force)
 
     def _force(self) -> None:
         """The drain time is over. If a function still blocks the other event loop, exit without it. The
@@ -133,10 +125,10 @@ class Worker:
     def _loop_answers(self) -> bool:
         answered = threading.Event()
         self._loop.call_soon_threadsafe(answered.set)
-        return answered.wait(_BLOCKED_S)
+        return answered.wait(WORKER_BLOCKED_S)
 
     async def _leave_links(self) -> None:
-        await asyncio.gather(*(link.finish(_LEAVE_S, stay=bool(self._left)) for link in self._links))
+        await asyncio.gather(*(link.finish(WORKER_LEAVE_S, stay=bool(self._left)) for link in self._links))
 
     def opened(self, link: Link, credits_max: int) -> None:
         self._loop.call_soon_threadsafe(self._on_opened, link, credits_max)
@@ -199,7 +191,7 @@ class Worker:
                     _logger.warning("Functions cannot schedule intents yet: %s", error)
                     said = self._started = True
                     self._ask()
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(APP_RETRY_S)
             else:
                 break
         self._started = True
@@ -344,12 +336,12 @@ class Worker:
 
     def _watch_surplus(self) -> None:
         if self._surplus is None and self._waiting:
-            at_s = self._waiting[0][1] + _SURPLUS_S
+            at_s = self._waiting[0][1] + SURPLUS_S
             self._surplus = self._loop.call_at(at_s, self._look_at_surplus)
 
     def _look_at_surplus(self) -> None:
         self._surplus = None
-        late_s = self._loop.time() - _SURPLUS_S
+        late_s = self._loop.time() - SURPLUS_S
         back: list[Deliver] = []
         while self._waiting and self._waiting[0][1] <= late_s:
             back.append(self._waiting.popleft()[0])

@@ -23,6 +23,15 @@ from duetime.client.http.address import meant_url
 from duetime.client.worker.delivery_codec import Unpacker, chunks, pack, reports
 from duetime.client.worker.worker_options import WorkerOptions
 from duetime.errors import BadConfig, Forbidden, NoToken
+from duetime.limits import (
+    EARLIER_NAMES_MAX,
+    GRPC_KEEPALIVE_MS,
+    GRPC_KEEPALIVE_TIMEOUT_MS,
+    GRPC_PORT,
+    WELCOME_S,
+    WORKER_RECONNECT_S,
+    WORKER_RECONNECT_S_MAX,
+)
 from duetime.protocol.effect import Abort, Deliver, DeliveryKey
 from duetime.protocol.outcome import Settlement
 from duetime.v1 import deliveries_pb2 as pb
@@ -31,17 +40,12 @@ from duetime.v1.stub import DuetimeStub
 _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     # A dead connection is noticed within half a minute, even if it is idle.
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_time_ms", GRPC_KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", GRPC_KEEPALIVE_TIMEOUT_MS),
     ("grpc.http2.max_pings_without_data", 0),
     # No shared connections, and our own back-off instead of the library's.
     ("grpc.use_local_subchannel_pool", 1),
 ]
-_AGAIN_S, _AGAIN_S_MAX = 0.1, 5.0
-_GRPC_PORT = 7929
-_EARLIER_MAX = 8
-# How long a server may take to send Welcome.
-_WELCOME_S = 30.0
 _logger = logging.getLogger("duetime.worker")
 
 
@@ -76,7 +80,7 @@ class Link:
         self._unanswered: dict[int, list[Settlement]] = {}
         self._words: dict[DeliveryKey, Word] = {}
         self._unpacker = Unpacker()
-        self._earlier: deque[str] = deque(maxlen=_EARLIER_MAX)
+        self._earlier: deque[str] = deque(maxlen=EARLIER_NAMES_MAX)
         """The names of this link's connections: it may settle their deliveries."""
         self.holding: tuple[int, list[DeliveryKey]] = (0, [])
         """Owned by the taker: the deliveries that it still had when a connection ended, and the number of
@@ -114,7 +118,7 @@ class Link:
     async def run(self) -> None:
         """Connect and reconnect until it is finished."""
         self._loop = asyncio.get_running_loop()
-        wait_s = _AGAIN_S
+        wait_s = WORKER_RECONNECT_S
         while True:
             began_s = self._loop.time()
             try:
@@ -125,14 +129,14 @@ class Link:
                 self._down()
             if self._over.is_set():
                 return
-            if self._loop.time() - began_s > _AGAIN_S_MAX:
-                wait_s = _AGAIN_S
+            if self._loop.time() - began_s > WORKER_RECONNECT_S_MAX:
+                wait_s = WORKER_RECONNECT_S
             _logger.warning("No connection to %s (%s); retrying.", self.address, reason or "it ended")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s * random.uniform(0.7, 1.3)):
                     await self._over.wait()
                     return
-            wait_s = min(2 * wait_s, _AGAIN_S_MAX)
+            wait_s = min(2 * wait_s, WORKER_RECONNECT_S_MAX)
 
     def drain(self) -> None:
         """Ask for no more deliveries."""
@@ -165,7 +169,7 @@ class Link:
                 self._name_earlier(hello)
             writer: asyncio.Task[None] | None = None
             try:
-                async with asyncio.timeout(_WELCOME_S):
+                async with asyncio.timeout(WELCOME_S):
                     await call.write(pb.ClientMessage(hello=hello))
                     first = await call.read()
                 if first is not grpc.aio.EOF:
@@ -374,5 +378,5 @@ def address_of(url: str, grpc_port: int | None) -> str:
         if port is None:
             raise BadConfig(f"{url!r} has no port.", hint=hint)
         return f"{parts.scheme}://{host}:{port}"
-    number = grpc_port if grpc_port is not None else _GRPC_PORT if port is None else port + 1
+    number = grpc_port if grpc_port is not None else GRPC_PORT if port is None else port + 1
     return f"{'grpcs' if parts.scheme == 'https' else 'grpc'}://{host}:{number}"

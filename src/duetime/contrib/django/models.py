@@ -7,13 +7,14 @@ from typing import Any
 from django.db import models
 
 from duetime.contrib.outbox import rows
+from duetime.limits import KEY_CHARS_MAX
 
 
 class OutboxRow(models.Model):
     """An intent that waits to be relayed, or was refused: then `error` has the reason."""
 
     id = models.BigAutoField(primary_key=True)
-    key = models.CharField(max_length=rows.KEY_CHARS_MAX)
+    key = models.CharField(max_length=KEY_CHARS_MAX)
     body = models.TextField()
     created_ms = models.BigIntegerField()
     retry_ms = models.BigIntegerField(default=0, db_default=0)

@@ -20,8 +20,9 @@ from duetime.clock import SystemClock
 from duetime.contrib.django.models import OutboxRow
 from duetime.contrib.outbox import rows as outbox_rows
 from duetime.contrib.outbox.rows import Count, NewRow, Row, Settled
-from duetime.contrib.relay import BATCH, POLL_S, Relay
+from duetime.contrib.relay import Relay
 from duetime.contrib.threads import InThread
+from duetime.limits import RELAY_BATCH, RELAY_POLL_S
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,7 +51,9 @@ def keep(row: NewRow, using: str | None = None) -> str:
     return row.name
 
 
-def relay(app: App, *, using: str | None = None, batch: int = BATCH, poll_s: float = POLL_S) -> Relay:
+def relay(
+    app: App, *, using: str | None = None, batch: int = RELAY_BATCH, poll_s: float = RELAY_POLL_S
+) -> Relay:
     """A relay that sends committed rows to Duetime. Commits in this process notify it."""
     rows = InThread(DjangoRows(using or router.db_for_write(OutboxRow)))
     made = Relay(app, rows, batch=batch, poll_s=poll_s)

@@ -19,11 +19,10 @@ from duetime.client.http import requests
 from duetime.client.remote import translate
 from duetime.errors import InvalidField
 from duetime.json_types import Json
+from duetime.limits import KEY_CHARS_MAX
 from duetime.timefmt import iso
 
 TABLE: Final = "duetime_outbox"
-KEY_CHARS_MAX: Final = 256
-ERROR_CHARS_MAX: Final = 2_000
 _MADE: Final = re.compile(r"([0-9a-f]{11})-[0-9a-f]{8}")
 
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from duetime.limits import TERMS_KEPT, TERMS_KEPT_BYTES_MAX
 from duetime.protocol.record import encode
 from duetime.protocol.terms import Terms
-
-# A full table is cleared: the terms in use are soon back in it.
-_KEPT = 4_096
-# Some terms carry the whole body of a callback: the size of the table is bounded, too.
-_BYTES_MAX = 16 * 1024 * 1024
 
 
 class KnownTerms(Struct, eq=False, gc=False):
@@ -45,7 +41,7 @@ class Catalog:
         body = encode(terms)
         known = self._by_bytes.get(body)
         if known is None:
-            if len(self._by_bytes) >= _KEPT or self._bytes + len(body) > _BYTES_MAX:
+            if len(self._by_bytes) >= TERMS_KEPT or self._bytes + len(body) > TERMS_KEPT_BYTES_MAX:
                 self._by_bytes.clear()
                 self._by_object.clear()
                 self._bytes = 0

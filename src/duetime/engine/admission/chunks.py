@@ -8,12 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.engine.shell.inbox import item_bytes
-from duetime.limits import BATCH_BYTES_MAX
+from duetime.limits import CHUNK_BYTES_MAX, CHUNK_ITEMS_MAX
 from duetime.protocol.intent import Item
-
-# Maximum intents of one submit that are written together, and their bytes.
-CHUNK_ITEMS = 1_000
-CHUNK_BYTES = BATCH_BYTES_MAX // 2
 
 
 class Chunk(Struct, frozen=True):
@@ -27,16 +23,16 @@ class Chunk(Struct, frozen=True):
 
 def chunks(terms_bytes: Sequence[int], items: tuple[Item, ...]) -> list[Chunk]:
     """Parts of a large submit, in order. The terms that a part uses count as well as its intents."""
-    if len(terms_bytes) == 1 and len(items) <= CHUNK_ITEMS:  # almost always
+    if len(terms_bytes) == 1 and len(items) <= CHUNK_ITEMS_MAX:  # almost always
         whole = sum(map(item_bytes, items)) + terms_bytes[0]
-        if whole <= CHUNK_BYTES:
+        if whole <= CHUNK_BYTES_MAX:
             return [Chunk(items, (0,), whole)]
     found: list[Chunk] = []
     places: dict[int, int] = {}
     start = size = 0
     for place, item in enumerate(items):
         more = item_bytes(item) + (0 if item.terms in places else terms_bytes[item.terms])
-        if place - start >= CHUNK_ITEMS or (size + more > CHUNK_BYTES and place > start):
+        if place - start >= CHUNK_ITEMS_MAX or (size + more > CHUNK_BYTES_MAX and place > start):
             found.append(_chunk(items[start:place], places, size))
             start, size, places = place, 0, {}
             more = item_bytes(item) + terms_bytes[item.terms]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from duetime.clock import Clock
 from duetime.engine.admission.catalog import Catalog, KnownTerms
-from duetime.engine.admission.chunks import CHUNK_ITEMS, Chunk, chunks
+from duetime.engine.admission.chunks import Chunk, chunks
 from duetime.engine.admission.commands import Commands, resolver
 from duetime.engine.admission.guard import Guard
 from duetime.engine.durability.checkpointer import Checkpointer
@@ -17,7 +17,7 @@ from duetime.engine.predictions.predictor import Predictor
 from duetime.engine.shell.inbox import Inbox, Single, item_bytes
 from duetime.errors import DuetimeError
 from duetime.kernel.state import State
-from duetime.limits import LARGE_PAYLOAD_BYTES
+from duetime.limits import CHUNK_ITEMS_MAX, LARGE_PAYLOAD_BYTES
 from duetime.protocol.command import Submit
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.reply import Existing, Refusal
@@ -25,7 +25,7 @@ from duetime.protocol.terms import AckLevel, Terms
 from duetime.refusals import Submitted, error_of
 
 # Intents cut into chunks in one go: some milliseconds of work.
-_CUT = 10 * CHUNK_ITEMS
+_CUT = 10 * CHUNK_ITEMS_MAX
 
 
 class Submissions:

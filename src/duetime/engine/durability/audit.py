@@ -20,6 +20,7 @@ from msgspec import Struct
 from duetime.engine.durability.recovery import recover
 from duetime.errors import Damaged, DuetimeError, Unavailable
 from duetime.kernel import invariants
+from duetime.limits import AUDIT_TRIES_MAX
 from duetime.log import inspect
 from duetime.log.frame import Frame
 from duetime.log.identity import read_identity
@@ -29,9 +30,6 @@ from duetime.os_errors import UNREADABLE, of_store, store_told, told
 from duetime.protocol import record as codec
 from duetime.protocol.record import Unreadable
 from duetime.store.sqlite.store import SqliteStore
-
-# Attempts on a folder whose engine trims its log in the meantime.
-_LOOKS = 5
 
 
 class Finding(Struct, frozen=True):
@@ -61,7 +59,7 @@ def audit(log_folder: Path, store_file: Path) -> AuditReport:
     """Check everything."""
     with told(log_folder), tempfile.TemporaryDirectory(prefix="duetime-verify-") as folder:
         copy = Path(folder) / "store.db"
-        for _ in range(_LOOKS):
+        for _ in range(AUDIT_TRIES_MAX):
             report = AuditReport()
             sound = _copy_store(store_file, copy, report)
             with Look(log_folder) as look:
@@ -74,7 +72,7 @@ def audit(log_folder: Path, store_file: Path) -> AuditReport:
                     _replay(look, end, copy, report)
                 return report
     raise Unavailable(
-        f"The engine trimmed its log {_LOOKS} times before the log could be read.",
+        f"The engine trimmed its log {AUDIT_TRIES_MAX} times before the log could be read.",
         hint="Try again under less load, or raise log.history_bytes.",
     )
 

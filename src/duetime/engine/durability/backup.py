@@ -18,6 +18,7 @@ from msgspec import Struct
 from duetime import private_files
 from duetime.engine.durability.audit import AuditReport, audit, copy_store
 from duetime.errors import BadConfig, Damaged, InvalidField, Unavailable
+from duetime.limits import BACKUP_READ_BYTES, BACKUP_TRIES_MAX
 from duetime.log import inspect
 from duetime.log.identity import IDENTITY_NAME
 from duetime.log.inspect import SegmentInfo
@@ -25,10 +26,6 @@ from duetime.log.segment import SEGMENT_HEADER_BYTES
 from duetime.log.synced_marker import MARK_NAME
 from duetime.os_errors import of_system
 from duetime.store.sqlite.store import SqliteStore
-
-# The maximum number of attempts when the log is trimmed in the meantime.
-_TRIES = 5
-_CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class Backup(Struct, rename="camel"):
@@ -72,7 +69,7 @@ def backup(log_folder: Path, store_file: Path, others: list[Path], to: Path) -> 
 
 
 def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) -> Backup:
-    for _ in range(_TRIES):
+    for _ in range(BACKUP_TRIES_MAX):
         shutil.rmtree(part, ignore_errors=True)
         private_files.make_folder(part / log_folder.name)
         for file in others:
@@ -86,7 +83,7 @@ def _copy(log_folder: Path, store_file: Path, others: list[Path], part: Path) ->
     for damage in inspect.verify(log_folder):  # then it is not the engine that was too fast
         raise Damaged(f"{damage.file} at {damage.offset}: {damage.what}")
     raise Unavailable(
-        f"The log was trimmed faster than it could be copied, {_TRIES} times.",
+        f"The log was trimmed faster than it could be copied, {BACKUP_TRIES_MAX} times.",
         hint="Try again under less load, or raise log.history_bytes.",
     )
 
@@ -131,7 +128,7 @@ def _copy_segment(file: Path, copy: Path, info: SegmentInfo) -> int:
     size = left
     with file.open("rb") as source, copy.open("wb") as target:
         while left:
-            chunk = source.read(min(left, _CHUNK_BYTES))
+            chunk = source.read(min(left, BACKUP_READ_BYTES))
             if not chunk:
                 break
             target.write(chunk)

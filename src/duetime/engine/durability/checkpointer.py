@@ -11,17 +11,14 @@ from typing import cast
 from duetime.engine.reads.meter import Meter
 from duetime.engine.shell.pump import Pump
 from duetime.errors import NoSpace
-from duetime.limits import CHECKPOINT_BYTES
+from duetime.limits import (
+    CHECKPOINT_BYTES,
+    CHECKPOINT_DELAYS_MAX,
+    CHECKPOINT_ENDED_FACTOR_MAX,
+    CHECKPOINT_SLICES_MAX,
+)
 from duetime.log.log import Log, Position
 from duetime.store.store import CheckpointStore, Job, pause, settled
-
-# How often the checkpoint of a large backlog may be postponed: a restart has to read the log's tail.
-_PUT_OFF_MAX = 5
-# How many ended intents may wait in memory during a large backlog, in multiples of a checkpoint.
-_KEPT_MAX = 10
-# Slices of a checkpoint in one pass of the loop when a flood has filled the memory: with a single one it
-# would fall further and further behind.
-_PACE_MAX = 8
 
 
 class Checkpointer:
@@ -75,7 +72,7 @@ class Checkpointer:
         # An intent about to run would only be written twice, so most should have ended; but the number of
         # ended ones in memory is bounded.
         ended = self._pump.kernel.state.ended - self._ended
-        most = min(self._store.unwritten() * 3 // 4, _KEPT_MAX * self._changes_max)
+        most = min(self._store.unwritten() * 3 // 4, CHECKPOINT_ENDED_FACTOR_MAX * self._changes_max)
         if ended >= max(self._changes_max, most) or self._flooded():
             self._start()
         elif self._timer is None:
@@ -84,7 +81,7 @@ class Checkpointer:
     def _look(self) -> None:
         """The time has come; but a large backlog about to run would be written twice, so it may wait."""
         self._timer = None
-        if self._is_backlog() and self._put_off < _PUT_OFF_MAX:
+        if self._is_backlog() and self._put_off < CHECKPOINT_DELAYS_MAX:
             self._put_off += 1
             self._timer = asyncio.get_running_loop().call_later(self._every_s, self._look)
         else:
@@ -96,7 +93,7 @@ class Checkpointer:
 
     def _grown(self) -> bool:
         """Whether the log is long enough for a checkpoint; also counts records that changed nothing."""
-        most = CHECKPOINT_BYTES * (_PUT_OFF_MAX if self._is_backlog() else 1)
+        most = CHECKPOINT_BYTES * (CHECKPOINT_DELAYS_MAX if self._is_backlog() else 1)
         return self._pump.position - self.position >= most
 
     async def catch_up(self) -> None:
@@ -123,7 +120,7 @@ class Checkpointer:
         """How many slices to make before other work gets its turn: the more, the closer submitting callers
         are to having to wait for the whole checkpoint."""
         over = self._store.deferred() - self._changes_max // 2
-        return max(1, over * 2 * _PACE_MAX // self._changes_max)
+        return max(1, over * 2 * CHECKPOINT_SLICES_MAX // self._changes_max)
 
     @property
     def running(self) -> bool:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from duetime.engine.timing.window import reach
 from duetime.errors import Damaged, TooNew
 from duetime.kernel.kernel import Kernel
+from duetime.limits import RECOVERY_TURN_BYTES
 from duetime.log.frame import Frame
 from duetime.log.log import Foldered, Position
 from duetime.protocol import record as codec
 from duetime.protocol.command import RULES, Start
 from duetime.protocol.record import Record, Unreadable
 from duetime.store.store import FolderStore, Store
-
-# After this much of the log the loop gets a turn: a server answers that it is not ready yet.
-_TURN_BYTES: Final = 64 * 1024
 
 
 class Tape(Protocol):
@@ -59,12 +57,12 @@ async def recover_into(
         position = checkpoint.position
     elif position > 0:
         raise Damaged(f"The log begins at {position}, and the store has no checkpoint for what was before.")
-    turn_at = position + _TURN_BYTES
+    turn_at = position + RECOVERY_TURN_BYTES
     async for place, frame in log.read(position):
         await reach(kernel.state.timers, frame.at_ms)
         _replay(kernel, place, frame.first, frame.count, frame.at_ms, frame.body)
         if place >= turn_at:
-            turn_at = place + _TURN_BYTES
+            turn_at = place + RECOVERY_TURN_BYTES
             await asyncio.sleep(0)
         if progress is not None:
             progress(kernel.state.records)

@@ -12,14 +12,12 @@ from duetime.duration_text import span
 from duetime.engine.predictions.durations import Durations
 from duetime.kernel.queues.lanes import Lane, rank_of
 from duetime.kernel.state import State
-from duetime.limits import PREDICT_ENOUGH
+from duetime.limits import ETA_COUNTED_MAX, PREDICT_ENOUGH
 from duetime.protocol.intent import DUE, Intent
 from duetime.protocol.view import Why
 
 # Reasons for waiting that end when other deliveries end.
 _QUEUED = frozenset({"workers-busy", "waiting-for-turn", "no-permit", "host-busy"})
-# If more than this wait, the number ahead is estimated from the order of acceptance instead of counted.
-_COUNTED_MAX = 20_000
 
 
 def with_eta(why: Why, state: State, intent: Intent, durations: Durations) -> Why:
@@ -41,7 +39,7 @@ def ahead_of(lane: Lane, intent: Intent) -> int:
     """The number of intents of its lane that go before it."""
     tracks = lane.tracks
     total = sum(map(len, tracks))
-    if total > _COUNTED_MAX:
+    if total > ETA_COUNTED_MAX:
         heads = [head[1] for track in tracks if (head := track.head()) is not None]
         return min(total, max(0, intent.seq - min(heads, default=intent.seq)))
     place = (rank_of(intent, lane.serial), intent.seq)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import msgspec
 
-from duetime.limits import HOUR_MS
+from duetime.limits import FEATURES_DEPTH_MAX, FEATURES_PAYLOAD_BYTES_MAX, HOUR_MS
 from duetime.protocol.terms import Entity, Target, Task, Terms, lane_of
 
 Row = tuple[str, str, int, int, int, int, int, int]
 """Function, queue, bytes, keys, longest list, depth, hour of the day (UTC), attempt."""
 
-# Of a larger payload only the size is used, because parsing it would cost too much.
-_READ_MAX = 16 * 1024
-_DEPTH_MAX = 8
 _NEAR = 2
 
 _decode = msgspec.json.Decoder().decode
@@ -39,7 +36,7 @@ def row_of(terms: Terms, payload: bytes, at_ms: int, attempt: int) -> Row:
 
 def _shape(payload: bytes) -> tuple[int, int, int]:
     """The number of keys, the longest list (or the largest number), and the depth."""
-    if not payload or len(payload) > _READ_MAX:
+    if not payload or len(payload) > FEATURES_PAYLOAD_BYTES_MAX:
         return 0, 0, 0
     try:
         value = _decode(payload)
@@ -66,7 +63,7 @@ def _size(value: object, depth: int = 0) -> tuple[int, int]:
 
 def _depth(value: object) -> int:
     depth = 0
-    while isinstance(value, list | dict) and value and depth < _DEPTH_MAX:
+    while isinstance(value, list | dict) and value and depth < FEATURES_DEPTH_MAX:
         depth += 1
         value = next(iter(value.values() if isinstance(value, dict) else value))
     return depth

@@ -28,11 +28,13 @@ from duetime.engine.predictions.messages import (
 from duetime.limits import (
     PREDICT_ANSWER_MS,
     PREDICT_LATE_MAX,
+    PREDICT_LINE_BYTES_MAX,
     PREDICT_REST_MS,
     PREDICT_RESTART_MS,
     PREDICT_RESTART_MS_MAX,
     PREDICT_ROWS_PER_MS,
     PREDICT_SLICE,
+    PREDICT_STOP_S,
 )
 
 _logger = logging.getLogger("duetime")
@@ -50,10 +52,6 @@ SLOW = "SLOW"
 FAILED = "FAILED"
 DOWN = "DOWN"
 STATES = (OFF, MISSING, LEARNING, IN_USE, WORSE, SLOW, FAILED, DOWN)
-
-# The maximum length of a line from the process: scores of some hundred functions.
-_LINE_BYTES_MAX = 4 * 1024 * 1024
-_END_S = 2.0
 
 
 class Model:
@@ -128,7 +126,7 @@ class Model:
         pipe = asyncio.subprocess.PIPE
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "duetime.engine.predictions.trainer", str(path),
-            stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=_LINE_BYTES_MAX,
+            stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=PREDICT_LINE_BYTES_MAX,
         )  # fmt: skip
         assert process.stdout is not None
         while line := await process.stdout.readline():
@@ -144,7 +142,7 @@ class Model:
             process.stdin.close()
         if process.returncode is None:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_END_S):
+                async with asyncio.timeout(PREDICT_STOP_S):
                     await process.wait()
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

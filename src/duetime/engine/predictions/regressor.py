@@ -11,13 +11,10 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from duetime.engine.predictions.features import Row
 from duetime.engine.predictions.messages import Score
-from duetime.limits import EXPECTED_MS_MAX
+from duetime.limits import EXPECTED_MS_MAX, TRAIN_NAMES_MAX, TRAIN_SCORES_MAX
 
-# The number of names that the trees distinguish; all others are one category.
-_NAMES_MAX = 250
 # The newest fifth is excluded from training, to measure the error.
 _KEPT_BACK = 5
-_SCORES_MAX = 200
 # On a log scale, a small constant keeps durations near zero from dominating.
 _FLOOR_MS = 0.5
 
@@ -59,7 +56,7 @@ def judged(rows: Sequence[Row], took_ms: Sequence[int]) -> tuple[Score, dict[str
     seen = Counter(names.tolist())
     found = {
         name: _score(model[names == name], sketch[names == name])
-        for name, _ in seen.most_common(_SCORES_MAX)
+        for name, _ in seen.most_common(TRAIN_SCORES_MAX)
     }  # fmt: skip
     return _score(model, sketch), found
 
@@ -79,4 +76,4 @@ def _medians(rows: Sequence[Row], took_ms: Sequence[int], asked: Sequence[Row]) 
 
 
 def _codes(names: Any) -> dict[str, int]:
-    return {name: place for place, (name, _) in enumerate(Counter(names).most_common(_NAMES_MAX))}
+    return {name: place for place, (name, _) in enumerate(Counter(names).most_common(TRAIN_NAMES_MAX))}

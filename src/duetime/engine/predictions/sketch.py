@@ -9,10 +9,11 @@ from __future__ import annotations
 from itertools import accumulate
 from math import log
 
+from duetime.limits import SKETCH_SAMPLES_KEPT
+
 _GROWTH = 1.1
 # Up to two days; longer values are in the last bucket.
 _BUCKETS = 202
-_KEPT = 8_192
 
 
 def _bucket(ms: int) -> int:
@@ -45,7 +46,7 @@ class Sketch:
         self.counts[_SHORT[ms] if 0 <= ms < 4_096 else _bucket(ms)] += 1
         self.count += 1
         self.added += 1
-        if self.count >= _KEPT:
+        if self.count >= SKETCH_SAMPLES_KEPT:
             self._age()
 
     def merge(self, other: Sketch) -> None:
@@ -55,7 +56,7 @@ class Sketch:
         self.added += other.added
         self.max_ms = max(self.max_ms, other.max_ms)
         self._again = 0
-        if self.count >= _KEPT:
+        if self.count >= SKETCH_SAMPLES_KEPT:
             self._age()
 
     def _age(self) -> None:

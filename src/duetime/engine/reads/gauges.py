@@ -12,16 +12,11 @@ from msgspec import Struct
 from duetime.engine.engine import Engine
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
-from duetime.limits import TIER_NAMES, TIER_WINDOW_MS
+from duetime.limits import BORROWED_COUNTED_MAX, LANES_SHOWN_MAX, TIER_NAMES, TIER_WINDOW_MS
 from duetime.log.log import DiskLog
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
 from duetime.wire.chronoscope import LaneGauge, LogGauge, PermitsGauge, StoreGauge
-
-# Lanes listed one by one: those with the most work. The rest is summed up.
-LANES_MAX = 100
-# The maximum number of current deliveries examined to count borrowed permits.
-_OUT_MAX = 20_000
 
 
 class TierGauge(Struct):
@@ -106,7 +101,7 @@ def hands(engine: Engine) -> dict[str, Hands]:
         names = dict.fromkeys(consumer.credits)
         for intent in state.out.get(consumer.name, {}).values():
             looked_at += 1
-            if looked_at > _OUT_MAX:
+            if looked_at > BORROWED_COUNTED_MAX:
                 break
             names[intent.terms.lane] = None
         for name in names:
@@ -189,7 +184,7 @@ def _borrowed(state: State) -> list[int]:
     found = [0] * len(TIER_NAMES)
     if any(permits.lent for permits in state.tiers.all):
         for place, intent in enumerate(state.out[""].values()):
-            if place >= _OUT_MAX:
+            if place >= BORROWED_COUNTED_MAX:
                 break
             if intent.permit >= 0 and intent.permit != intent.terms.tier:
                 found[intent.terms.tier] += 1
@@ -199,7 +194,11 @@ def _borrowed(state: State) -> list[int]:
 def _lanes(state: State) -> tuple[list[LaneGauge], int]:
     """The queues with the most work, and all entities as one."""
     queues, counts = state.queues, state.counts
-    shown = nlargest(LANES_MAX, queues.values(), key=_weight) if len(queues) > LANES_MAX else queues.values()
+    shown = (
+        nlargest(LANES_SHOWN_MAX, queues.values(), key=_weight)
+        if len(queues) > LANES_SHOWN_MAX
+        else queues.values()
+    )
     lanes = [
         LaneGauge(
             name=lane.name,

@@ -6,10 +6,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable
 
-# "Now" is the last few minutes: long enough to be steady, short enough to be current.
-SLICE_MS = 10_000
-SLICES = 18
-RECENT_MS = SLICES * SLICE_MS
+from duetime.limits import METER_SLICE_MS, METER_SLICES_KEPT
 
 
 class Histogram:
@@ -83,12 +80,12 @@ class Sliding:
 
     def at(self, now_ms: int) -> Histogram:
         """The slice of this moment: values added to it count as recent."""
-        stamp = now_ms // SLICE_MS
+        stamp = now_ms // METER_SLICE_MS
         if stamp != self._stamp:
             self._stamp = stamp
             self.current = Histogram(self.bounds)
             self._slices.append((stamp, self.current))
-            if len(self._slices) > SLICES:
+            if len(self._slices) > METER_SLICES_KEPT:
                 self._past.merge(self._slices.popleft()[1])
         return self.current
 
@@ -98,9 +95,9 @@ class Sliding:
 
     def recent(self, now_ms: int) -> Histogram:
         """The last minutes."""
-        found, stamp = Histogram(self.bounds), now_ms // SLICE_MS
+        found, stamp = Histogram(self.bounds), now_ms // METER_SLICE_MS
         for at, part in self._slices:
-            if stamp - SLICES < at <= stamp:
+            if stamp - METER_SLICES_KEPT < at <= stamp:
                 found.merge(part)
         return found
 

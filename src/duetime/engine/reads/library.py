@@ -23,7 +23,7 @@ from duetime.engine.engine import Engine
 from duetime.errors import BadQuery
 from duetime.kernel.history import entries_of
 from duetime.kernel.state import LIVE
-from duetime.limits import PAGE_BYTES_MAX, PAGE_LOOKS_MAX, PAGE_MAX, TIER_NAMES
+from duetime.limits import OPEN_COUNTED_MAX, PAGE_BYTES_MAX, PAGE_LOOKS_MAX, PAGE_MAX, SEARCH_MAX, TIER_NAMES
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
@@ -33,11 +33,6 @@ from duetime.store.store import forgotten
 
 __all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
 
-# Intents whose status only their history tells: beyond this many, the rest counts as due.
-_OPEN_MAX = 200_000
-
-# The maximum number of intents per search: a larger search passes over the memory once for each so many.
-_SEARCH_MAX = 10_000
 
 _LAST: Key = (1 << 62, 0)
 
@@ -132,7 +127,7 @@ class Library:
         items: list[View] = []
         place: Key | None = (-before_seq, 0)
         while place is not None and len(items) < limit:
-            found, place = await self._look(filter, "newest", place, min(limit - len(items), _SEARCH_MAX))
+            found, place = await self._look(filter, "newest", place, min(limit - len(items), SEARCH_MAX))
             for start in range(0, len(found), PAGE_MAX):
                 items += self._shown(found[start : start + PAGE_MAX], filter, "newest")
                 await asyncio.sleep(0)  # tidy: let others have their turn
@@ -219,7 +214,7 @@ class Library:
                 counts, rest = standing.counts, standing.open_counts
                 for tier, was in self._archive.stood(at_ms, self._on_disk(newer)):
                     counts[tier, was] -= 1
-                for intent in islice(standing.open, _OPEN_MAX):
+                for intent in islice(standing.open, OPEN_COUNTED_MAX):
                     rest[intent.terms.tier] -= 1
                     if intent.seq not in newer:
                         _count(counts, intent, at_ms)

@@ -14,11 +14,18 @@ from typing import get_args
 
 from duetime.channels.pull import Connected
 from duetime.clock import Clock
-from duetime.engine.reads.histogram import RECENT_MS, SLICE_MS, Histogram, Sliding
+from duetime.engine.reads.histogram import Histogram, Sliding
 from duetime.engine.shell.pump import Turn
 from duetime.errors import DuetimeError
 from duetime.kernel.state import State
-from duetime.limits import HELD_BACK_MAX, HOUR_MS, TIER_NAMES
+from duetime.limits import (
+    HELD_BACK_MAX,
+    HOUR_MS,
+    METER_RECENT_MS,
+    METER_SLICE_MS,
+    METERED_STARTS_MAX,
+    TIER_NAMES,
+)
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, Intent
@@ -36,9 +43,6 @@ from duetime.protocol.outcome import (
 from duetime.protocol.reply import Answer, Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 from duetime.store.store import ReadStore
-
-# The maximum number of delivery starts remembered; beyond it the oldest are dropped.
-_STARTS_MAX = 200_000
 
 LATE_MS = (
     1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000,
@@ -99,7 +103,7 @@ class Meter:
         self.rejections: dict[int, int] = {}
         """Refusals by error code."""
         self._starts: dict[str, float] = {}
-        self._trend: deque[tuple[int, int, int]] = deque(maxlen=HOUR_MS // SLICE_MS + 1)
+        self._trend: deque[tuple[int, int, int]] = deque(maxlen=HOUR_MS // METER_SLICE_MS + 1)
         """For each slice with a turn in it: its time, the dead letters before it, the number due then."""
         self._dead_before = 0
         self._slice = 0
@@ -118,7 +122,7 @@ class Meter:
         """A batch was written and applied."""
         self.turns += 1
         self.append_s.add(turn.append_s)
-        stamp = turn.at_ms // SLICE_MS
+        stamp = turn.at_ms // METER_SLICE_MS
         if stamp != self._slice:
             self._slice = stamp
             self._trend.append((turn.at_ms, self._dead_before, self.waiting()))
@@ -151,8 +155,8 @@ class Meter:
                 starts[effect.id] = now_s
             elif type(effect) is Abort:
                 starts.pop(effect.id, None)
-        if len(starts) > _STARTS_MAX:
-            for key in list(starts)[: _STARTS_MAX // 2]:
+        if len(starts) > METERED_STARTS_MAX:
+            for key in list(starts)[: METERED_STARTS_MAX // 2]:
                 del starts[key]
 
     def settled(self, settlements: list[Settlement]) -> None:
@@ -191,7 +195,7 @@ class Meter:
             if intent.first_dispatch_at_ms != intent.dispatched_at_ms or waited_ms < 0:
                 self._other_call(intent, settlement.outcome, waited_ms, now_ms)
             else:  # by far the most frequent: the first call
-                if took_ms > RECENT_MS:  # it was counted when it began (see `lateness`)
+                if took_ms > METER_RECENT_MS:  # it was counted when it began (see `lateness`)
                     self.late_ms[terms.tier].add_past(intent.late_ms + waited_ms)
                 else:
                     late_ms.append(intent.late_ms + waited_ms)
@@ -275,7 +279,7 @@ class Meter:
                 intent is not None
                 and intent.status is DISPATCHING
                 and intent.first_dispatch_at_ms == intent.dispatched_at_ms
-                and now_ms - intent.dispatched_at_ms <= RECENT_MS
+                and now_ms - intent.dispatched_at_ms <= METER_RECENT_MS
             ):
                 found.append((intent.terms.tier, intent.late_ms + waited_ms))
         self._under_way = now_ms, found

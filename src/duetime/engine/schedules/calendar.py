@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from duetime.limits import CATCH_UP_MAX, MISFIRE_MS, TIME_MS_MAX
+from duetime.limits import CALENDAR_DAYS_MAX, CALENDAR_TICKS_MAX, CATCH_UP_MAX, MISFIRE_MS, TIME_MS_MAX
 from duetime.protocol.command import Tick
 from duetime.protocol.schedule import Misfire, Schedule, Timetable
 
@@ -31,11 +31,6 @@ _SECOND = timedelta(seconds=1)
 _BLOCK = timedelta(minutes=15)
 # No clock is changed by more, except on the islands that skipped a day.
 _MARGIN = timedelta(hours=3)
-# A rule without a moment in this time has none at all: the 29th of February on a given day of the week comes
-# again after at most 40 years.
-_DAYS_MAX = 41 * 366
-# The maximum number of ticks that are walked one by one.
-_WALK_MAX = 3 * CATCH_UP_MAX
 _NAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -67,7 +62,7 @@ class Cron:
     def _days(self, first: date) -> Iterator[date]:
         """The days of this rule from this one on, up to the search limit."""
         rule = self._rule
-        for number in range(_DAYS_MAX):
+        for number in range(CALENDAR_DAYS_MAX):
             day = first + number * _DAY
             if day.month in rule.months and rule.match_day(day):
                 yield day
@@ -191,12 +186,12 @@ def _passed(schedule: Schedule, first_ms: int, now_ms: int) -> tuple[list[int], 
     times = _walk(schedule, first_ms, now_ms)
     passed = len(times)
     early_ms, late_ms = first_ms, now_ms
-    while len(times) == _WALK_MAX:  # too many to walk: begin nearer to now, but not too near
+    while len(times) == CALENDAR_TICKS_MAX:  # too many to walk: begin nearer to now, but not too near
         middle_ms = (early_ms + late_ms) // 2
         nearer = _walk(schedule, following(schedule, middle_ms), now_ms)
-        if CATCH_UP_MAX < len(nearer) < _WALK_MAX:
+        if CATCH_UP_MAX < len(nearer) < CALENDAR_TICKS_MAX:
             times, passed = nearer, passed + len(nearer)
-        elif len(nearer) == _WALK_MAX:
+        elif len(nearer) == CALENDAR_TICKS_MAX:
             early_ms = middle_ms
         else:
             late_ms = middle_ms
@@ -205,7 +200,7 @@ def _passed(schedule: Schedule, first_ms: int, now_ms: int) -> tuple[list[int], 
 
 def _walk(schedule: Schedule, next_ms: int, now_ms: int) -> list[int]:
     times: list[int] = []
-    while next_ms and next_ms <= now_ms and len(times) < _WALK_MAX:
+    while next_ms and next_ms <= now_ms and len(times) < CALENDAR_TICKS_MAX:
         times.append(next_ms)
         next_ms = following(schedule, next_ms)
     return times

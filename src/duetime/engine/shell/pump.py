@@ -16,7 +16,7 @@ from duetime.clock import Clock, ahead_of
 from duetime.engine.shell.inbox import PumpBatch
 from duetime.errors import Fatal, InDoubt, InvalidField, TooLarge
 from duetime.kernel.kernel import Kernel
-from duetime.limits import FRAME_BYTES_MAX, LEAP_MS
+from duetime.limits import DOUBTS_MAX, FRAME_BYTES_MAX, LEAP_MS
 from duetime.log.frame import Frame
 from duetime.log.log import Log, Position
 from duetime.protocol import record as codec
@@ -24,9 +24,6 @@ from duetime.protocol.command import Command, Leap
 from duetime.protocol.effect import Change, Effect, Voided
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Answer
-
-# How often a writer in doubt reads again before it gives up.
-_DOUBTS_MAX = 3
 
 
 class Turn(Struct):
@@ -127,7 +124,7 @@ class Pump:
 
     async def _append(self, frame: Frame) -> Position:
         """Append, and resolve any doubt about whether it happened."""
-        for _ in range(_DOUBTS_MAX):
+        for _ in range(DOUBTS_MAX):
             try:
                 return await self._log.append(self.position, frame)
             except InDoubt:

@@ -13,12 +13,11 @@ import os
 from collections.abc import Callable
 
 from duetime.clock import Alarm, AlarmClock, Clock, SystemClock, ahead_of
-from duetime.limits import LEAP_MS
+from duetime.limits import ALARM_CHECK_S, LEAP_MS
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME = 1
 _TFD_TIMER_CANCEL_ON_SET = 2
-_LOOK_AGAIN_S = 30.0
 
 
 class LoopAlarm:
@@ -48,7 +47,7 @@ class LoopAlarm:
     def _wait(self) -> None:
         assert self._at_ms is not None
         self._ahead_ms = self._ahead_of()
-        delay_s = max(0.0, min((self._at_ms - self._clock.now_ms()) / 1000, _LOOK_AGAIN_S))
+        delay_s = max(0.0, min((self._at_ms - self._clock.now_ms()) / 1000, ALARM_CHECK_S))
         self._handle = asyncio.get_running_loop().call_later(delay_s, self._look)
 
     def _look(self) -> None:

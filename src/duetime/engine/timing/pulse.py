@@ -10,9 +10,7 @@ import asyncio
 
 from duetime.clock import AlarmClock, Clock, monotonic_ns
 from duetime.engine.shell.pump import Pump
-from duetime.limits import PULSE_MS, STALL_MS, STALL_RENEWS_MS
-
-_MS_NS = 1_000_000
+from duetime.limits import MS_NS, PULSE_MS, STALL_MS, STALL_RENEWS_MS
 
 
 class Pulse:
@@ -78,4 +76,4 @@ class Pulse:
 
 
 def _now_ms() -> int:
-    return monotonic_ns() // _MS_NS
+    return monotonic_ns() // MS_NS

@@ -11,19 +11,14 @@ from collections.abc import Callable
 
 from duetime.clock import Clock, monotonic_ns
 from duetime.kernel.timers import Timers
-from duetime.limits import LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX
+from duetime.limits import HORIZON_REST_S, HORIZON_ROWS_MAX, LARGE_HORIZON_MS, LARGE_PAYLOADS_BYTES_MAX, MS_NS
 from duetime.store.store import ReadStore
-
-# Intents loaded before control returns to the loop: a few milliseconds of work, then a rest of equal length.
-_ROWS = 250
-_REST_S = 0.002
-_MS_NS = 1_000_000
 
 
 async def reach(timers: Timers, at_ms: int) -> None:
     """Load what wakes up to a moment, a slice at a time. A record at that moment would otherwise load all of
     it at once."""
-    while not timers.reaches(at_ms) and timers.extend(at_ms, _ROWS):
+    while not timers.reaches(at_ms) and timers.extend(at_ms, HORIZON_ROWS_MAX):
         await asyncio.sleep(0)  # tidy: let others have their turn
 
 
@@ -53,9 +48,9 @@ class Window:
         self._cancel()
         if self._closed:
             return
-        if self._timers.extend(self._clock.now_ms() + self._horizon_ms, _ROWS):
+        if self._timers.extend(self._clock.now_ms() + self._horizon_ms, HORIZON_ROWS_MAX):
             self._at_ms = 0
-            self._timer = asyncio.get_running_loop().call_later(_REST_S, self.extend)
+            self._timer = asyncio.get_running_loop().call_later(HORIZON_REST_S, self.extend)
             return
         self._moved()
         self.plan()
@@ -68,7 +63,7 @@ class Window:
             return 0
         began_ns = monotonic_ns()
         await reach(self._timers, at_ms)
-        return (monotonic_ns() - began_ns) // _MS_NS
+        return (monotonic_ns() - began_ns) // MS_NS
 
     def plan(self) -> None:
         """Something may wake after the edge: plan to load it in time."""

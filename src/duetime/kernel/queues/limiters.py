@@ -19,18 +19,14 @@ from duetime.kernel.queues.fairness import Ready
 from duetime.kernel.queues.lanes import Lane, Track
 from duetime.kernel.queues.parking import Parking
 from duetime.kernel.transitions import touch
+from duetime.limits import MS_NS, PARKED_WAKES_MAX, TERMS_KEPT
 from duetime.protocol.intent import Intent
 from duetime.protocol.terms import Limit, Terms
 
 if TYPE_CHECKING:
     from duetime.kernel.state import State
 
-_MS_NS = 1_000_000
-# The maximum number of parked intents that return at one wake-up: the rest follows with the next record.
-_TOGETHER = 1_000
 _ALL = 1 << 62
-# The maximum number of cached terms with their limiters.
-_HOLDS_KEPT = 4_096
 
 
 class Limiter:
@@ -49,7 +45,7 @@ class Limiter:
         """The moment, by the flow clock, at which a waiting intent may go; 0: not by time alone."""
 
     def idle(self, now_ms: int) -> bool:
-        return not self.running and not self.parked and self.full_ns <= now_ms * _MS_NS
+        return not self.running and not self.parked and self.full_ns <= now_ms * MS_NS
 
 
 class Hold:
@@ -125,7 +121,7 @@ class Flow:
         if kept is not None and kept[0] is terms:
             return kept[1]
         holds = [Hold(self.limiter(f"key:{limit.key}"), limit) for limit in terms.limits or ()]
-        if len(self._holds) >= _HOLDS_KEPT:
+        if len(self._holds) >= TERMS_KEPT:
             self._holds.clear()
         self._holds[id(terms)] = (terms, holds)
         return holds
@@ -165,7 +161,7 @@ def holds_of(state: State, lane: Lane, intent: Intent) -> list[Hold]:
 
 def blocked(state: State, lane: Lane, holds: list[Hold]) -> Hold | None:
     """The first of these limits that does not let an intent go now."""
-    now_ns = state.flow.now_ms * _MS_NS
+    now_ns = state.flow.now_ms * MS_NS
     for hold in holds:
         limiter = hold.limiter
         if hold.concurrency and _running(limiter, hold.limit, lane) >= hold.concurrency:
@@ -178,7 +174,7 @@ def blocked(state: State, lane: Lane, holds: list[Hold]) -> Hold | None:
 def take(state: State, lane: Lane, holds: list[Hold]) -> None:
     """An intent starts: count it, and take its token."""
     flow = state.flow
-    now_ns = flow.now_ms * _MS_NS
+    now_ns = flow.now_ms * MS_NS
     for hold in holds:
         limiter = hold.limiter
         if hold.limit is not lane.limit:
@@ -235,7 +231,7 @@ def place(track: Track, intent: Intent, limiter: Limiter) -> None:
 def wake(state: State) -> None:
     """Make intents ready that waited for this moment."""
     for limiter in state.flow.due():
-        _unpark(state, limiter, _TOGETHER)
+        _unpark(state, limiter, PARKED_WAKES_MAX)
 
 
 def resume(state: State, lane: Lane) -> None:
@@ -272,7 +268,7 @@ def _free_ns(limiter: Limiter, limit: Limit) -> int:
 
 def _arm(state: State, limiter: Limiter, limit: Limit) -> None:
     """Arm for the next token. If there is one already, the intent that came back for it goes first."""
-    free_ms = -(-_free_ns(limiter, limit) // _MS_NS)
+    free_ms = -(-_free_ns(limiter, limit) // MS_NS)
     if free_ms > state.flow.now_ms:
         state.flow.arm(limiter, free_ms)
 
@@ -316,11 +312,11 @@ def _room(state: State, limiter: Limiter, track: Track, first: Intent) -> int:
     """How many could go now, by the limits of the first intent that waits. No limit any more: it may go."""
     for name, limit in limits_of(track.lane, first):
         if name == limiter.name:
-            room = _TOGETHER
+            room = PARKED_WAKES_MAX
             if limit.concurrency:
                 room = min(room, limit.concurrency - _running(limiter, limit, track.lane))
             if limit.rate:
-                free_ns = state.flow.now_ms * _MS_NS - _free_ns(limiter, limit)
+                free_ns = state.flow.now_ms * MS_NS - _free_ns(limiter, limit)
                 room = min(room, limit.burst, free_ns // limit.interval_ns + 1)
             return max(0, room)
     return _ALL

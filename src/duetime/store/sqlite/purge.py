@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 
+from duetime.limits import PURGE_ROWS_MIN
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.intent import DEAD_LETTERED
 
 # Rows deleted per transaction, and the minimum per checkpoint (if there are as many to delete).
 _CHUNK = 5_000
-_ROWS_MIN = 100_000
 # More rows are deleted when more are written: a store that is filled fast is emptied faster.
 _PACE = 2
 
@@ -25,7 +25,7 @@ _KEYED = f"ended > 0 AND status <> {int(DEAD_LETTERED)} AND (key IS NOT NULL OR 
 
 def purge(writer: sqlite3.Connection, marks: Marks, written: int = 0) -> None:
     """Delete rows below the marks, oldest first; bounded, but enough to keep up with the rows written."""
-    most = max(_ROWS_MIN, _PACE * written)
+    most = max(PURGE_ROWS_MIN, _PACE * written)
     forever = 1 << 62
     _by_end(writer, _USUAL, marks, forever, most)
     _by_end(writer, _KEYED, marks, marks.key_before_ms, most)

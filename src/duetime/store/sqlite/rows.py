@@ -10,6 +10,7 @@ from zlib import crc32
 import msgspec
 
 from duetime.errors import Damaged
+from duetime.limits import TERMS_KEPT
 from duetime.os_errors import store_told
 from duetime.protocol.intent import Intent
 from duetime.protocol.terms import Terms
@@ -28,8 +29,6 @@ WIDTH = len(schema.COLUMNS)
 _ONE = f"({','.join('?' * WIDTH)})"
 _UPSERT = f"INSERT OR REPLACE INTO intents ({', '.join(schema.COLUMNS)}) VALUES "
 _UPSERT_FULL = _UPSERT + ",".join([_ONE] * AT_ONCE)
-# Terms shared by many intents. A full table is cleared.
-_TERMS_KEPT = 4_096
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Intent).decode
@@ -107,7 +106,7 @@ class Decoder:
         key = _encode(intent.terms)
         known = self._terms.get(key)
         if known is None:
-            if len(self._terms) >= _TERMS_KEPT:
+            if len(self._terms) >= TERMS_KEPT:
                 self._terms.clear()
             self._terms[key] = intent.terms
         else:

@@ -23,7 +23,7 @@ from zlib import crc32
 import msgspec
 
 from duetime.errors import Damaged, Mixed
-from duetime.limits import CHECKPOINT_WRITE_BYTES, LARGE_PAYLOAD_BYTES
+from duetime.limits import ABSENT_KEYS_KEPT, CHECKPOINT_WRITE_BYTES, LARGE_PAYLOAD_BYTES
 from duetime.os_errors import UNREADABLE, of_store, store_told
 from duetime.protocol.checkpoint import Checkpoint, Marks
 from duetime.protocol.intent import Intent, Status
@@ -36,7 +36,6 @@ from duetime.store.store import SEQ_MAX, Edge, Job, claim_of, forgotten, is_hot,
 
 # Rows made before control returns to the loop: about a millisecond of work.
 _SLICE = 250
-_ABSENT_KEPT = 4_096
 # Ids made by Duetime begin with their time in hexadecimal digits, and are below this one until 2039.
 _NEXT_AGE = "2"
 
@@ -152,7 +151,7 @@ class SqliteStore:
                 if intent.rare is not None and intent.rare.key == key and not forgotten(intent, self._marks):
                     newest = intent if newest is None or intent.seq > newest.seq else newest
         elif not there:
-            if len(self._absent_keys) >= _ABSENT_KEPT:
+            if len(self._absent_keys) >= ABSENT_KEYS_KEPT:
                 self._absent_keys.clear()
             self._absent_keys.add(key)
         return newest

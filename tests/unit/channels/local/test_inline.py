@@ -280,7 +280,7 @@ def test_functions_that_cannot_be_stopped_are_reported_after_closing():
         assert rig.channel.left() <= {("stubborn", 1)}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inline, "_CLOSE_S", 0.01)
+        patch.setattr(inline, "CHANNEL_CLOSE_S", 0.01)
         run(main)
 
 

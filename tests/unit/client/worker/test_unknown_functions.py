@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from duetime.client.worker.unknown_functions import TIMES_MAX, Strangers
+from duetime.client.worker.unknown_functions import Strangers
+from duetime.limits import UNKNOWN_RETURNS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Rejected, Snoozed
 from duetime.protocol.terms import Entity, Task, Terms
@@ -18,7 +19,7 @@ def outcome_of(strangers: Strangers, id: str, delivery: int):
 
 def test_an_unknown_function_is_snoozed_ten_times_and_then_rejected():
     strangers = Strangers()
-    outcomes = [outcome_of(strangers, "a", n) for n in range(TIMES_MAX)]
+    outcomes = [outcome_of(strangers, "a", n) for n in range(UNKNOWN_RETURNS_MAX)]
     assert [each.delay_ms // 1000 for each in outcomes if isinstance(each, Snoozed)] == [
         1, 2, 4, 8, 16, 32, 60, 60, 60, 60,
     ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.engine.admission import catalog
 from duetime.engine.admission.catalog import Catalog
+from duetime.limits import TERMS_KEPT, TERMS_KEPT_BYTES_MAX
 from duetime.protocol.terms import Callback, Terms
 
 
@@ -21,10 +21,10 @@ def test_equal_terms_are_found_as_one():
 def test_the_catalog_keeps_terms_up_to_its_limit_of_bytes():
     known = Catalog()
     first = known.find(terms(0))
-    for number in range(1, catalog._KEPT):
+    for number in range(1, TERMS_KEPT):
         known.find(terms(number))
     assert known.find(terms(0)) is first
-    known.find(terms(catalog._KEPT))
+    known.find(terms(TERMS_KEPT))
     assert known.find(terms(0)) is not first, "the table was made anew"
 
 
@@ -32,5 +32,5 @@ def test_large_bodies_do_not_pile_up():
     known = Catalog()
     for number in range(1_000):
         known.find(terms(number, bytes(60_000)))
-    assert sum(map(len, known._by_bytes)) <= catalog._BYTES_MAX
+    assert sum(map(len, known._by_bytes)) <= TERMS_KEPT_BYTES_MAX
     assert len(known._by_object) == len(known._by_bytes) < 300

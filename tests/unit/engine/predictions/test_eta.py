@@ -53,7 +53,7 @@ def test_the_first_intent_by_estimate_has_none_ahead(tmp_path):
 
 def test_in_a_long_line_the_order_of_acceptance_tells(tmp_path, monkeypatch):
     async def main():
-        monkeypatch.setattr(eta, "_COUNTED_MAX", 5)
+        monkeypatch.setattr(eta, "ETA_COUNTED_MAX", 5)
         async with world(tmp_path) as w:
             await busy(w)
             last = w.engine.reads.why("now11")

@@ -188,7 +188,7 @@ def test_other_bad_questions(tmp_path, order, limit):
 
 def test_a_page_behind_many_others_is_filled(tmp_path, monkeypatch):
     """One look goes through a quarter of the rows where tags are asked for; a request looks often enough."""
-    monkeypatch.setattr(archive, "ROWS_MAX", 40)
+    monkeypatch.setattr(archive, "ARCHIVE_ROWS_MAX", 40)
 
     async def main():
         async with world(tmp_path) as w:
@@ -225,7 +225,7 @@ def test_a_page_is_bounded_in_bytes(tmp_path, monkeypatch):
 
 
 def test_a_needle_in_a_haystack_takes_several_requests_and_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "ROWS_MAX", 40)
+    monkeypatch.setattr(archive, "ARCHIVE_ROWS_MAX", 40)
 
     async def main():
         async with world(tmp_path) as w:
@@ -360,7 +360,7 @@ def test_past_counts_equal_the_counts_seen_then(tmp_path):
 
 
 def test_a_backlog_too_long_to_look_at_is_taken_as_due(tmp_path, monkeypatch):
-    monkeypatch.setattr("duetime.engine.reads.library._OPEN_MAX", 3)
+    monkeypatch.setattr("duetime.engine.reads.library.OPEN_COUNTED_MAX", 3)
 
     async def main():
         async with world(tmp_path, permits=(200, 150, 50, 50, 2)) as w:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from duetime.engine.predictions.sketch import Sketch
-from duetime.engine.reads.histogram import RECENT_MS, SLICE_MS, SLICES, Histogram, Sliding
+from duetime.engine.reads.histogram import Histogram, Sliding
 from duetime.engine.reads.meter import LATE_MS, Meter, waiting
 from duetime.errors import Busy, InThePast
+from duetime.limits import METER_RECENT_MS, METER_SLICE_MS, METER_SLICES_KEPT
 from duetime.protocol.command import Cancel, Demand, Pause, Resize, Revive, Settle
 from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
@@ -53,13 +54,13 @@ def test_no_quantile_is_above_the_largest_value_seen():
 
 def test_the_last_minutes_are_seen_alone_and_nothing_is_lost():
     sliding = Sliding(LATE_MS)
-    for number in range(3 * SLICES):
-        sliding.at(NOW + number * SLICE_MS).add(number)
-    now_ms = NOW + (3 * SLICES - 1) * SLICE_MS
-    assert sliding.recent(now_ms).count == SLICES
-    assert sliding.recent(now_ms + SLICES * SLICE_MS).count == 0
-    assert sliding.total().count == 3 * SLICES
-    assert sliding.total().sum == sum(range(3 * SLICES))
+    for number in range(3 * METER_SLICES_KEPT):
+        sliding.at(NOW + number * METER_SLICE_MS).add(number)
+    now_ms = NOW + (3 * METER_SLICES_KEPT - 1) * METER_SLICE_MS
+    assert sliding.recent(now_ms).count == METER_SLICES_KEPT
+    assert sliding.recent(now_ms + METER_SLICES_KEPT * METER_SLICE_MS).count == 0
+    assert sliding.total().count == 3 * METER_SLICES_KEPT
+    assert sliding.total().sum == sum(range(3 * METER_SLICES_KEPT))
 
 
 def test_a_clock_set_back_loses_nothing():
@@ -135,7 +136,7 @@ def test_the_lateness_of_what_runs_for_long_is_seen_when_it_begins(tmp_path):
             seen = w.meter.lateness(tier, w.clock.now_ms())
             assert (seen.count, seen.max) == (4, 3_000), "the first call of a3 has ended"
             assert late.total().count == 1
-            await w.pass_ms(RECENT_MS)
+            await w.pass_ms(METER_RECENT_MS)
             assert w.meter.lateness(tier, w.clock.now_ms()).count == 0, "it is no news"
             w.channel.settle([Settlement(f"a{n}", 1, Done(), waited_ms=3_000 if n else 0) for n in range(3)])
             assert w.meter.lateness(tier, w.clock.now_ms()).count == 0, "nor when they end"

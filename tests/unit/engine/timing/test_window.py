@@ -6,7 +6,7 @@ from itertools import count
 
 from duetime.engine.options import EngineOptions
 from duetime.engine.timing import window
-from duetime.limits import LARGE_PAYLOAD_BYTES
+from duetime.limits import HORIZON_ROWS_MAX, LARGE_PAYLOAD_BYTES
 from duetime.protocol.command import Beat, Demand
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED, Item
 from duetime.protocol.terms import Stream
@@ -31,7 +31,7 @@ def test_intents_due_during_the_downtime_are_fetched_in_slices(tmp_path):
         w = World(tmp_path, clock, EngineOptions(settings=SETTINGS))
         turns, _ = await turns_of(w.engine.start())
         try:
-            assert turns >= COUNT // window._ROWS
+            assert turns >= COUNT // HORIZON_ROWS_MAX
             await w.pass_ms(0)
             await w.pass_ms(0)
             assert counts(w)[0] == 0
@@ -64,7 +64,7 @@ def test_intents_due_after_a_clock_jump_are_fetched_in_slices(tmp_path):
             await w.many("cold", COUNT, 24 * HOUR)
             await w.engine.checkpoint()
             w.clock.set_ms(w.clock.now_ms() + 25 * HOUR)
-            assert (await turns_of(w.engine.advance()))[0] >= COUNT // window._ROWS
+            assert (await turns_of(w.engine.advance()))[0] >= COUNT // HORIZON_ROWS_MAX
             await w.pass_ms(0)
             await w.pass_ms(0)
             assert counts(w)[0] == 0
@@ -95,7 +95,7 @@ def test_a_long_fetch_counts_against_no_lease(tmp_path, monkeypatch):
 def test_large_payloads_come_into_memory_late_where_there_are_many(tmp_path, monkeypatch):
     """Some seconds ahead instead of minutes; and none is late for that."""
     monkeypatch.setattr(window, "LARGE_PAYLOADS_BYTES_MAX", 2 * 10 * LARGE_PAYLOAD_BYTES)
-    monkeypatch.setattr(window, "_ROWS", 5)
+    monkeypatch.setattr(window, "HORIZON_ROWS_MAX", 5)
     every_ms, many = 1_000, 100
     payload = b"x" * LARGE_PAYLOAD_BYTES
 

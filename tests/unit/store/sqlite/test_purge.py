@@ -136,7 +136,7 @@ def test_purge_and_forget_agree(store, path):
 
 def test_a_purge_is_bounded_and_continues_with_the_next_checkpoint(store, path, monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 3)
-    monkeypatch.setattr(module, "_ROWS_MIN", 6)
+    monkeypatch.setattr(module, "PURGE_ROWS_MIN", 6)
     monkeypatch.setattr(module, "_PACE", 0)
     for seq in range(1, 21):
         finish(store, seq, 1_000)
@@ -147,7 +147,7 @@ def test_a_purge_is_bounded_and_continues_with_the_next_checkpoint(store, path, 
 
 def test_a_purge_of_kept_ones_is_bounded_too(store, path, monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 3)
-    monkeypatch.setattr(module, "_ROWS_MIN", 3)
+    monkeypatch.setattr(module, "PURGE_ROWS_MIN", 3)
     monkeypatch.setattr(module, "_PACE", 0)
     for seq in range(1, 9):
         finish(store, seq, 1_000, DEAD_LETTERED)
@@ -159,7 +159,7 @@ def test_a_purge_of_kept_ones_is_bounded_too(store, path, monkeypatch):
 def test_a_purge_keeps_up_with_what_is_written(store, path, monkeypatch, key):
     """Each checkpoint writes and ends many; those of the one before are all gone after it."""
     monkeypatch.setattr(module, "_CHUNK", 10)
-    monkeypatch.setattr(module, "_ROWS_MIN", 10)
+    monkeypatch.setattr(module, "PURGE_ROWS_MIN", 10)
     seq, left = 0, []
     for round_ in range(1, 6):
         now_ms = 1_000 * round_

@@ -182,7 +182,7 @@ def test_terms_are_shared_by_those_that_are_read(bench, store):
 
 
 def test_the_cache_of_terms_has_a_limit(store, monkeypatch):
-    monkeypatch.setattr("duetime.store.sqlite.rows._TERMS_KEPT", 4)
+    monkeypatch.setattr("duetime.store.sqlite.rows.TERMS_KEPT", 4)
     put(store, *(make(seq, 90_000, terms=queue(f"q{seq}")) for seq in range(1, 21)))
     save(store)
     assert [got(store, f"i{seq}").terms.lane for seq in range(1, 21)] == [f"task:q{n}" for n in range(1, 21)]

@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from duetime.client.app.app import App
 from duetime.client.worker import app_loader
 from duetime.contrib.django import outbox
-from duetime.contrib.relay import BATCH, POLL_S, Relay
+from duetime.contrib.relay import Relay
+from duetime.limits import RELAY_BATCH, RELAY_POLL_S
 from duetime.safe_text import log_to_stderr
 
 
@@ -31,8 +32,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--database", help="the database with the outbox (default: the backend's, then `default`)"
         )
-        parser.add_argument("--batch", type=int, default=BATCH, help="maximum rows per batch")
-        parser.add_argument("--poll", type=float, default=POLL_S, metavar="SECONDS", help="polling interval")
+        parser.add_argument("--batch", type=int, default=RELAY_BATCH, help="maximum rows per batch")
+        parser.add_argument(
+            "--poll", type=float, default=RELAY_POLL_S, metavar="SECONDS", help="polling interval"
+        )
         parser.add_argument("--once", action="store_true", help="send the waiting rows and exit")
         parser.add_argument("--retry-refused", action="store_true", help="send refused rows again")
         parser.add_argument("--status", action="store_true", help="print the number of rows and exit")
