@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,10 +51,6 @@ TOKENS_FILE = "tokens.json"
 _OWN_FILES = (LOG_FOLDER, f"{STORE_FILE}*", TOKENS_FILE, ".tokens*")
 
 
-# A server's address without http://. A folder may have such a name, if it exists.
-_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}/?", re.ASCII)
-
-
 class Wired(Struct):
     """A backend, and the settings that the client needs."""
 
@@ -90,11 +85,6 @@ def wire(
     if token is not None and not remote:
         raise BadConfig("A token is for a server, but this app uses a folder.", hint="Omit the token.")
     url = url_of(where) if remote else ""
-    if _HOST_AND_PORT.fullmatch(where) and not Path(where).exists():
-        raise BadConfig(
-            f"{where!r} is a host and a port, not a folder.",
-            hint=f'Write App("http://{where}") for a server.',
-        )
 
     def make_backend() -> Backend:
         if remote:

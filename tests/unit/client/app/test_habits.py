@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duetime import App, Dropped
-from duetime.errors import BadConfig, InvalidField
+from duetime.errors import InvalidField
 
 
 @pytest.fixture
@@ -178,12 +178,3 @@ def test_a_used_call_or_time_does_not_warn(app, send):
         warnings.simplefilter("error")
         asyncio.run(main())
         gc.collect()
-
-
-def test_the_address_of_a_server_without_http_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadConfig) as caught:
-        App("localhost:7928")
-    assert 'App("http://localhost:7928")' in caught.value.hint
-    (tmp_path / "localhost:7928").mkdir()
-    App("localhost:7928")  # a folder that exists
