@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from contextlib import asynccontextmanager
 
@@ -17,6 +17,7 @@ from duetime import App
 from duetime.contrib.asgi import lifespan
 from duetime.errors import Closed
 from tests.e2e.process import ROOT, SOURCE, Lines, environment
+from tests.http.listener import Listener
 
 WAIT_S = 60
 
@@ -37,7 +38,7 @@ class Web:
         assert self.process.stdout is not None
         self._lines = Lines(self.process.stdout)
         self.said = self._lines.lines
-        self.url = self.says(r"running on (http://\S+)")
+        self.url = ""
 
     def says(self, pattern: str) -> str:
         found = self._lines.wait_for(pattern)[-1]
@@ -49,25 +50,31 @@ class Web:
             return json.loads(answer.read())
 
     def __enter__(self) -> Web:
+        try:
+            self.url = self.says(r"running on (http://\S+)")
+        except BaseException:
+            self.__exit__()  # the block that would end it does not begin
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.process.kill()
         self.process.wait(WAIT_S)
+        self._lines.join()
 
 
 def test_an_embedded_app_lives_and_stops_with_the_application(tmp_path):
     where, database, go = str(tmp_path / "data"), f"sqlite:///{tmp_path / 'web.db'}", tmp_path / "go"
+    os.mkfifo(go)
     with Web(where, database) as web:
         assert web.said[-1] and any("own begins 2" in line for line in web.said)
         assert web.ask("/add?a=1&b=2") == {"sum": 3, "greeting": "hello"}
         assert web.ask("/plain?a=3&b=4") == 7
         id = web.ask(f"/order?path={go}")
-        while status_of(web, id) != "DISPATCHING":
-            pass  # the relay takes it, and it runs
+        web.says("slow begins")  # the relay has taken it
         web.process.send_signal(signal.SIGTERM)
         web.says("own ends")
-        go.touch()  # what runs may finish
+        go.write_text("")  # what runs may finish
         assert web.process.wait(WAIT_S) in (0, -signal.SIGTERM), "".join(web.said)  # uvicorn's own choice
         web.says("Application shutdown complete")
 
@@ -82,19 +89,10 @@ def test_an_embedded_app_lives_and_stops_with_the_application(tmp_path):
         assert app.handle(id).view().wait().attempts == 1
 
 
-def status_of(web: Web, id: str) -> str:
-    try:
-        return str(web.ask(f"/status/{id}", "GET"))
-    except urllib.error.HTTPError as error:
-        with error:
-            return str(error.code)
-
-
 def test_an_app_on_a_server(server, tmp_path):
     with Web(server.url, f"sqlite:///{tmp_path / 'web.db'}") as web:
-        id = web.ask("/order?path=never")
-        while status_of(web, id) != "DUE":
-            pass  # the relay takes it there
+        with Listener(server) as events:
+            events.reached(web.ask("/order?path=never"), "DUE")  # the relay takes it there
         web.process.send_signal(signal.SIGTERM)
         web.says("Application shutdown complete")
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from tests.contrib.shop import metadata, orders, outbox, shop_of
 from tests.contrib.shop import sell as sell_orders
 from tests.e2e.process import ROOT, SOURCE, environment
+from tests.http.listener import Listener
 from tests.http.server import ServerProcess
-from tests.worker.waiting import until
 
 KILLED = -signal.SIGKILL
 WAIT_S = 60
@@ -117,8 +117,10 @@ def test_rows_of_a_killed_relay_are_taken_by_the_others(shop, sell, relay, engin
         try:
             killed = threading.Thread(target=shop.run, args=("relay-and-die",))
             killed.start()
-            relay()
-            killed.join()
+            try:
+                relay()
+            finally:
+                killed.join()  # its process ends with it
             assert other.stdout is not None and other.stdout.readline() == "relaying\n"
             other.send_signal(signal.SIGTERM)
             other.communicate(timeout=WAIT_S)
@@ -161,13 +163,14 @@ def test_the_command_waits_for_its_server(sell, engine, database, tmp_path):
             assert relay.stderr is not None
             assert any("waits for the server" in line for line in relay.stderr)
             with ServerProcess(tmp_path / "later", "--port", str(port)) as server:
-                until(lambda: rows(engine, outbox.table) == 0)
-                assert len(server.ask("GET", "/v1/intents").json["items"]) == 3
+                with Listener(server) as events:
+                    events.when(lambda: len(server.ask("GET", "/v1/intents").json["items"]) == 3)
                 relay.send_signal(signal.SIGTERM)
                 said, _ = relay.communicate(timeout=WAIT_S)
         finally:
             relay.kill()
     assert relay.returncode == 0 and said == "3 relayed, 0 refused.\n"
+    assert rows(engine, outbox.table) == 0
 
 
 def test_the_command_stops_while_it_waits_for_its_server(engine, database):

@@ -74,6 +74,14 @@ class Listener:
             there = self._news.wait_for(lambda: len(self.seen) > seen, within_s)
             assert there, f"nothing came within {within_s} s; the newest were {self.seen[-5:]}"
 
+    def when(self, true: Callable[[], bool]) -> None:
+        """Wait until this is true. It is asked once, and after every event."""
+        while True:
+            seen = len(self.seen)
+            if true():
+                return
+            self.more(seen)
+
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Take nothing in meanwhile."""

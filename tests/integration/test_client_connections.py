@@ -1,6 +1,7 @@
 """A client's connections against servers that behave in every way a server or a proxy may."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -32,7 +33,8 @@ class Place:
     async def __aenter__(self) -> Connections:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
-        self.connections = Connections(f"http://127.0.0.1:{port}/base", None)
+        self.url = f"http://127.0.0.1:{port}/base"
+        self.connections = Connections(self.url, None)
         return self.connections
 
     async def __aexit__(self, *exc: object) -> None:
@@ -93,6 +95,22 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_replaced_unseen(
         sent = connections.head("GET", "/", {})
         assert [(await connections.ask(sent, None, 5)).body for _ in range(2)] == [b"1", b"2"]
     assert place.accepted == 2
+
+
+@asynchronous
+async def test_a_request_cancelled_at_any_step_of_connecting_leaves_no_socket_open():
+    """asyncio loses the socket of a race between addresses that is cancelled just as it is won."""
+    place = Place(echo)
+    async with place:
+        for steps in range(40):
+            connections = Connections(place.url, None)
+            asked = asyncio.ensure_future(connections.ask(connections.head("GET", "/", {}), None, 5))
+            for _ in range(steps):
+                await asyncio.sleep(0)  # tidy: a step of the loop
+            asked.cancel()
+            await asyncio.wait([asked])
+            connections.close()
+    gc.collect()  # a socket that is still open is a ResourceWarning, and warnings are errors
 
 
 @asynchronous

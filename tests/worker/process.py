@@ -82,7 +82,11 @@ class WorkerProcess:
         return [match.string for match in self._lines.wait_for(pattern, times, WAIT_S)]
 
     def ready(self) -> WorkerProcess:
-        self.says("Connected to")
+        try:
+            self.says("Connected to")
+        except BaseException:
+            self.kill()  # the block that would end it does not begin
+            raise
         return self
 
     def signal(self, number: int) -> None:

@@ -149,6 +149,7 @@ class Connections:
         self._tls = (tls or ssl.create_default_context()) if secure else None
         self._idle: list[Connection] = []
         self._streams: set[Connection] = set()
+        self._attempts: set[asyncio.Task[Connection]] = set()
         self._count = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -244,6 +245,18 @@ class Connections:
                 return
 
     async def _connect(self, *, stream: bool = False) -> Connection:
+        """A new connection. If the caller is cancelled, the attempt continues and its connection is closed:
+        asyncio loses the socket of a race between addresses that is cancelled just as it is won."""
+        attempt = asyncio.create_task(self._attempt(stream))
+        self._attempts.add(attempt)
+        attempt.add_done_callback(self._attempts.discard)
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            attempt.add_done_callback(_close_late)
+            raise
+
+    async def _attempt(self, stream: bool) -> Connection:
         loop = asyncio.get_running_loop()
         # Other event loops, such as uvloop, try the addresses one by one and have no such delay.
         own = isinstance(loop, asyncio.BaseEventLoop)
@@ -253,6 +266,12 @@ class Connections:
                 lambda: Connection(stream), self._host, self._port, ssl=self._tls, **more
             )
         return connection
+
+
+def _close_late(attempt: asyncio.Task[Connection]) -> None:
+    """Close a connection that nobody waits for any more."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
 
 
 def _httptools() -> Any:
