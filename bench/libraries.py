@@ -40,7 +40,7 @@ Send = Callable[[], Awaitable[object]]
 def serve(pipe: Connection, fast: bool) -> None:
     """A server; without its fast path if told so."""
     from duetime import serving
-    from duetime.api.http.connection import Connection as HttpConnection
+    from duetime.api.http.connection import ServerConnection as HttpConnection
     from duetime.config import Config
     from duetime.settings import DataSettings, ServerSettings
 

@@ -14,7 +14,7 @@ SHOWN = {
     "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "guarantee",
     "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs",
     "fairnessKey", "fairnessWeight",
-    "leaseMs", "resultTtlMs", "resultGone", "progress",
+    "leaseMs", "resultTtlMs", "expiresMs", "headers", "resultGone", "progress",
     "collapseKey", "collapse", "unique",
     "after", "idempotencyKey", "tags", "shardKey", "traceparent", "status", "attempts", "delivery",
     "revision", "createdAt", "updatedAt", "dueAt", "firstDispatchAt", "finishedAt", "lateMs",

@@ -13,7 +13,7 @@ from duetime.api.access import tokens
 from duetime.api.access.admission import Admission
 from duetime.api.access.auth import Gate
 from duetime.api.http.browsers import Browsers
-from duetime.api.http.connection import Connections
+from duetime.api.http.connection import ServerConnections
 from duetime.api.http.endpoint import Call, Load
 from duetime.api.http.exchange import Answer
 from duetime.api.http.listener import Listener
@@ -54,7 +54,7 @@ def url() -> Iterator[str]:
         answers={},
     )
     gate, load = Gate(list, tokens.digest), Load(10, 1 << 20)
-    connections = Connections(Router([route], gate, load, Repeats(SystemClock()), Browsers()))
+    connections = ServerConnections(Router([route], gate, load, Repeats(SystemClock()), Browsers()))
     with bind("127.0.0.1", 0) as sock, asyncio.Runner() as runner:
         loop, stop = runner.get_loop(), asyncio.Event()
 

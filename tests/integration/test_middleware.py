@@ -51,19 +51,19 @@ class Waiting(Middleware):
         self.notes = notes
 
     async def before_schedule(self, call: NewCall) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # tidy: the hook really waits
         call.headers["from"] = "afar"
 
     async def before_run(self, run: Run) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # tidy: the hook really waits
         self.notes.append(f"before {run.context.headers}")
 
     async def run_failed(self, run: Run, error: BaseException) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # tidy: the hook really waits
         self.notes.append(f"failed {type(error).__name__}")
 
     async def run_ended(self, run: Run) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # tidy: the hook really waits
         self.notes.append("ended")
 
 

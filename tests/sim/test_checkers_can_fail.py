@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from duetime import limits
 from duetime.engine.durability import recovery
 from duetime.engine.shell import shell
-from duetime.engine.shell.inbox import Request
+from duetime.engine.shell.inbox import PendingCommand
 from duetime.engine.shell.pump import Pump
 from duetime.errors import InDoubt
 from duetime.kernel import dependents, invariants, lifecycle, retry, transitions
@@ -244,7 +244,7 @@ def test_at_most_once_is_started_before_the_medium_has_it(monkeypatch):
 
 def test_durable_is_answered_before_the_medium_has_it(monkeypatch):
     def offer(self, sent):
-        self.inbox.put(Request(sent.command, AckLevel.ASYNC, sent))
+        self.inbox.put(PendingCommand(sent.command, AckLevel.ASYNC, sent))
 
     monkeypatch.setattr(engine_run.EngineRun, "offer", offer)
     assert "answered DURABLE before it was synced" in first_violation()
@@ -403,7 +403,7 @@ def test_an_entity_is_not_offered_to_consumers_of_its_type(monkeypatch):
 
 
 def test_a_start_costs_its_share_nothing(monkeypatch):
-    real = fairness.Shares.start
+    real = fairness.KeyShares.start
 
     def start(self, intent):
         share = self.keys[intent.terms.fairness_key or ""]
@@ -411,15 +411,15 @@ def test_a_start_costs_its_share_nothing(monkeypatch):
         real(self, intent)
         share.had = had
 
-    monkeypatch.setattr(fairness.Shares, "start", start)
+    monkeypatch.setattr(fairness.KeyShares, "start", start)
     assert "is one too many" in first_violation()
 
 
 def test_a_restart_forgets_what_the_shares_have_had(monkeypatch):
-    monkeypatch.setattr(fairness.Shares, "kept", lambda self: dict.fromkeys(self.keys, 0))
+    monkeypatch.setattr(fairness.KeyShares, "kept", lambda self: dict.fromkeys(self.keys, 0))
     assert "by replay" in first_violation()
 
 
 def test_intents_without_a_key_always_go_first(monkeypatch):
-    monkeypatch.setattr(fairness.Shares, "first", lambda self, keyed, plain: plain or keyed)
+    monkeypatch.setattr(fairness.KeyShares, "first", lambda self, keyed, plain: plain or keyed)
     assert "is one too many" in first_violation()

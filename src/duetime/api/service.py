@@ -13,10 +13,10 @@ from duetime.api.access.auth import check_target, is_bound, own_lanes
 from duetime.api.access.quotas import Paid, Quotas, unlimited
 from duetime.api.codec.intent_decoder import Composer, Defaults, said_terms
 from duetime.api.codec.intent_encoder import IntentEncoder
-from duetime.api.functions.registry import Check, Functions
+from duetime.api.functions.registry import Check, FunctionRegistry
 from duetime.api.http import problems
 from duetime.engine.engine import Engine
-from duetime.engine.reads.library import Library, Page
+from duetime.engine.reads.library import Library, ViewPage
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.filter import Filter
@@ -54,7 +54,7 @@ class Service:
         self.library = library
         self.composer = Composer(defaults, self._priority_of)
         self.show = IntentEncoder(lambda: 0 if self.engine is None else self.engine.now_ms())
-        self.functions = Functions()
+        self.functions = FunctionRegistry()
         self.quotas = quotas if quotas is not None else Quotas(unlimited)
         self.refused = problems.nobody_counts
         """Called for every refused intent of a batch. Refused requests are counted by the transport."""
@@ -109,7 +109,7 @@ class Service:
             raise no_such(id)
         return view
 
-    async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> Page:
+    async def page(self, filter: Filter, order: str, cursor: str | None, limit: int) -> ViewPage:
         """A page of the matching intents, in a stable order."""
         return await self.library.page(filter, order, cursor, limit)
 

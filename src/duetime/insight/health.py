@@ -18,7 +18,7 @@ from duetime.engine.reads import gauges as inside
 from duetime.engine.reads.meter import Meter
 from duetime.insight import machine
 from duetime.insight.chronoscope import look
-from duetime.insight.rules import DOWN, NOTE, RULES, Found, Rule, Signs, TierSign
+from duetime.insight.rules import DOWN, NOTE, RULES, Found, HealthRule, Signs, TierSign
 from duetime.insight.workers import idle, unserved
 from duetime.limits import HOUR_MS, MINUTE_MS, TIER_NAMES, TIER_WINDOW_MS
 from duetime.protocol.intent import DISPATCHING, DUE, SCHEDULED
@@ -94,7 +94,7 @@ class Narrator:
             anomalies=anomalies,
         )
 
-    def _apply(self, rule: Rule, signs: Signs) -> list[Anomaly]:
+    def _apply(self, rule: HealthRule, signs: Signs) -> list[Anomaly]:
         now_ms = signs.now_ms
         on, still = rule.on(signs), rule.still(signs)
         for subject in on:
@@ -109,7 +109,9 @@ class Narrator:
                 del self._watches[code, subject]
         return shown
 
-    def _goes_on(self, rule: Rule, watch: _Watch, subject: str, on: Found, still: Found, now_ms: int) -> bool:
+    def _goes_on(
+        self, rule: HealthRule, watch: _Watch, subject: str, on: Found, still: Found, now_ms: int
+    ) -> bool:
         """Whether to keep this state. Records when it becomes an anomaly."""
         bad = subject in on if not watch.shown else subject in on or subject in still
         if bad:
@@ -286,7 +288,7 @@ def _vital(tier: TierSign | None, bound_ms: int) -> Vital:
     )
 
 
-def _unnamed(rule: Rule, found: list[Anomaly]) -> list[Anomaly]:
+def _unnamed(rule: HealthRule, found: list[Anomaly]) -> list[Anomaly]:
     """The anomalies without addresses of receivers: those with an address are replaced by their number."""
     hidden = [each for each in found if "://" in each.subject or each.subject.startswith("callback:")]
     if not hidden:
@@ -298,7 +300,7 @@ def _unnamed(rule: Rule, found: list[Anomaly]) -> list[Anomaly]:
     return [*rest, replace(hidden[0], subject="", since=since, detail=detail)]
 
 
-def _anomaly(rule: Rule, subject: str, watch: _Watch) -> Anomaly:
+def _anomaly(rule: HealthRule, subject: str, watch: _Watch) -> Anomaly:
     return Anomaly(
         code=rule.code,
         severity=rule.severity,

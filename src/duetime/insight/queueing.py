@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from duetime.engine.predictions.durations import Ended
+from duetime.engine.predictions.durations import EndedRun
 from duetime.limits import EXPECTED_FACTOR
 from duetime.wire.predictions import Gain, Replayed
 
 
-def gain_of(ended: Sequence[Ended]) -> Gain | None:
+def gain_of(ended: Sequence[EndedRun]) -> Gain | None:
     """The gain of ordering by prediction; None if there are too few jobs."""
     jobs = sorted(ended, key=lambda each: each.due_at_ms)
     if len(jobs) < 2:
@@ -29,7 +29,7 @@ def gain_of(ended: Sequence[Ended]) -> Gain | None:
     )
 
 
-def peak(jobs: Sequence[Ended]) -> int:
+def peak(jobs: Sequence[EndedRun]) -> int:
     """The maximum number of jobs at the same time."""
     steps = [(job.started_at_ms, 1) for job in jobs]
     steps += [(job.started_at_ms + job.took_ms, -1) for job in jobs]
@@ -40,7 +40,7 @@ def peak(jobs: Sequence[Ended]) -> int:
     return max(1, most)
 
 
-def replay(jobs: Sequence[Ended], servers: int, factor: int) -> Replayed:
+def replay(jobs: Sequence[EndedRun], servers: int, factor: int) -> Replayed:
     """Run jobs in the order of arrival with this concurrency; each job is moved back by a multiple of its
     predicted duration."""
     free = [0] * servers

@@ -85,7 +85,7 @@ Found = dict[str, str]
 Look = Callable[[Signs], Found]
 
 
-class Rule(Struct, frozen=True):
+class HealthRule(Struct, frozen=True):
     """One rule."""
 
     code: str
@@ -221,106 +221,106 @@ def _unserved(signs: Signs) -> Found:
     }
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[HealthRule, ...] = (
+    HealthRule(
         "ENGINE_FAILED", DOWN, _failed, _failed,
         "The engine stopped itself so that it serves no wrong data. Acknowledged intents are safe.",
         "Find and fix the cause, then restart the server; `duetime log verify` checks for damage.",
     ),
-    Rule(
+    HealthRule(
         "NOT_READY", DOWN, _not_ready, _not_ready,
         "The engine does not accept requests: it is starting or stopping.",
         "Wait: recovery replays the log after the last checkpoint. `/health/ready` shows when it is done.",
     ),
-    Rule(
+    HealthRule(
         "LATE", DEGRADED, _late(1.0), _late(0.8),
         "Intents of this tier start, or are called, later than its bound, not counting waits for limits.",
         "Give the tier more permits or the queue more workers, make deliveries shorter, or use a lower tier.",
         after_ms=5 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "REFUSING", DEGRADED, _refusing, _refusing,
         "New work of this tier is refused with 429, because the tier exceeds its lateness bound.",
         "Clients retry by themselves. Give the tier more permits, or send less work.",
         until_ms=10 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "DEAD_LETTERS", DEGRADED, _surge(10, 3), _surge(5, 2),
         "Many more intents than usual end as dead letters.",
         "Check their errors (`duetime dead-letters`), fix the cause, then revive them.",
         until_ms=MINUTE_MS,
     ),
-    Rule(
+    HealthRule(
         "DISK_FULL", DEGRADED, _disk(1.0), _disk(1.2),
         "The disk is full: new work is refused, accepted work continues.",
         "Free space on the disk of the data folder; the engine then continues by itself.",
     ),
-    Rule(
+    HealthRule(
         "DISK_LOW", DEGRADED, _disk(4.0, 1.0), _disk(5.0, 1.2),
         "The disk of the data folder is nearly full; a full disk makes the server refuse new work.",
         "Free space, or reduce `intents.retention_ms` or `log.history_bytes`.",
         after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "FILES_SHORT", DEGRADED, _doors, _doors,
         "Open connections have reached the file limit of this process; new ones are closed immediately. "
         "Existing connections and the engine continue.",
         "Find the clients with many connections. If they are yours, raise the open file limit (ulimit -n).",
     ),
-    Rule(
+    HealthRule(
         "TOKENS_UNREADABLE", DEGRADED, _tokens, _tokens,
         "tokens.json cannot be read. The tokens known before stay valid; changes have no effect.",
         "The server's log shows the reason. Restore the file, or delete it and create new tokens.",
     ),
-    Rule(
+    HealthRule(
         "SYNC_SLOW", DEGRADED, _sync(250.0), _sync(100.0),
         "Disk syncs are slow; DURABLE requests wait for them.",
         "Find other heavy writers on the disk, or use a faster disk.",
         after_ms=10 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "CHECKPOINT_LAG", DEGRADED, _lag(LOG_HISTORY_BYTES), _lag(LOG_HISTORY_BYTES // 2),
         "The store is far behind the log: a restart takes long, and unwritten changes use memory.",
         "The disk may be slow or full; reduce the load so that the store can catch up.",
         after_ms=30 * SECOND_MS, until_ms=10 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "MEMORY_HIGH", DEGRADED, _memory(0.85), _memory(0.75),
         "The process uses most of its available memory.",
         "Memory holds intents that run or are due soon: reduce `store.horizon_ms`, or add memory.",
         after_ms=30 * SECOND_MS, until_ms=30 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "BACKLOG_GROWING", DEGRADED, _growing(1_000, 1.2), _backed(500),
         "More intents become due than are processed.",
         "Add workers or permits; `duetime timeline` shows upcoming intents.",
         after_ms=30 * SECOND_MS, until_ms=10 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "NO_CONSUMER", DEGRADED, _unserved, _unserved,
         "Intents are due, but no worker or subscriber takes them. They wait until their deadline.",
         "Start a worker for this queue, or a subscriber of this stream.",
         after_ms=10 * SECOND_MS, until_ms=2 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "WORKER_IDLE", DEGRADED, _idle, _idle,
         "A worker is connected but does not take the work that waits for it.",
         "Check its process: is it stopped, swapping, or blocked by a function? Restart it if in doubt; "
         "its deliveries go to other workers when their leases end.",
         after_ms=5 * SECOND_MS, until_ms=2 * SECOND_MS,
     ),
-    Rule(
+    HealthRule(
         "BREAKER_OPEN", NOTE, _breakers, _breakers,
         "A host or endpoint failed many times in a row; its callbacks wait and are retried.",
         "Check the host; Duetime probes it automatically.",
         state="paused by the circuit breaker",
     ),
-    Rule(
+    HealthRule(
         "NO_MODEL", NOTE, _model, _model,
         "Predicted durations come from the sketch of each function, not from the model.",
         "No intent waits for the model. See `duetime predictions`; the extra `ml` installs its packages.",
     ),
-    Rule(
+    HealthRule(
         "PAUSED", NOTE, _paused, _paused,
         "This lane is paused; its intents wait.",
         "Resume it: `duetime queues resume`.",

@@ -29,7 +29,7 @@ def part_of(intents: list[Intent]) -> Part:
     return min(map(_wake, intents)), min(map(_seq, intents)), intents
 
 
-class Run:
+class SortedRun:
     """The intents of one part: first unsorted, then as sorted entries, taken up to `next`."""
 
     __slots__ = ("entries", "intents", "next", "place")
@@ -56,7 +56,7 @@ class Runs:
     """All runs, a heap for each tier."""
 
     def __init__(self) -> None:
-        self._tiers: list[list[tuple[int, int, int, Run]]] = [[] for _ in TIER_NAMES]
+        self._tiers: list[list[tuple[int, int, int, SortedRun]]] = [[] for _ in TIER_NAMES]
         self._number = count()
         self.latest = 0
         """An upper bound of the places of all runs."""
@@ -64,14 +64,14 @@ class Runs:
     def __bool__(self) -> bool:
         return any(self._tiers)
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[SortedRun]:
         return (run for heap in self._tiers for _, _, _, run in heap)
 
     def add(self, place: int, parts: list[Part], rest: list[Intent]) -> None:
         """Add an ended cohort, in parts."""
         heap = self._tiers[place & 7]
         for wake_at_ms, seq, intents in [*parts, part_of(rest)] if rest else parts:
-            heappush(heap, (wake_at_ms, seq, next(self._number), Run(place, intents)))
+            heappush(heap, (wake_at_ms, seq, next(self._number), SortedRun(place, intents)))
         self.latest = max(self.latest, place)
 
     def first(self, tier: int) -> int:
@@ -121,9 +121,9 @@ class Runs:
 
 
 def _wake_up(
-    run: Run,
+    run: SortedRun,
     entries: list[tuple[int, int, Intent]],
-    heap: list[tuple[int, int, int, Run]],
+    heap: list[tuple[int, int, int, SortedRun]],
     end: int,
     woken: list[Intent],
 ) -> None:

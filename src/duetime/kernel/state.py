@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.kernel.queues import entity_types
 from duetime.kernel.queues.entity_types import Kind
-from duetime.kernel.queues.fairness import Shares
+from duetime.kernel.queues.fairness import KeyShares
 from duetime.kernel.queues.lanes import Lane, Track
 from duetime.kernel.queues.limiters import Flow
 from duetime.kernel.queues.tiers import Tiers
@@ -226,11 +226,11 @@ class State:
             waiting=dict(self.waiting),
         )
 
-    def _marked(self) -> tuple[list[Lane], list[tuple[str, int, Shares]]]:
+    def _marked(self) -> tuple[list[Lane], list[tuple[str, int, KeyShares]]]:
         """The lanes for which a checkpoint stores more than the number pending, and the shares of tracks. One
         pass over the lanes, because there may be a million."""
         marked: list[Lane] = []
-        shared: list[tuple[str, int, Shares]] = []
+        shared: list[tuple[str, int, KeyShares]] = []
         for lane in self.lanes.values():
             if lane.turns or lane.paused or lane.pauses:
                 marked.append(lane)

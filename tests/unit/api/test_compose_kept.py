@@ -39,3 +39,19 @@ def test_numbers_that_nothing_can_hold(payload):
     composer = Composer(Defaults())
     prints = [composer.item(each, 0, NOW_MS).fingerprint for each in (first, first, other)]
     assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_fingerprint_does_not_change_with_the_version():
+    """It is stored: a caller that repeats its request after an upgrade gets the same intent."""
+    said = new(
+        idempotencyKey="k",
+        callback={"url": "http://h/", "headers": {"a": "b"}},
+        limits=[{"key": "a", "rate": "1/s"}],
+        tags={"t": "v"},
+        redelivery={},
+    )
+    composer = Composer(Defaults())
+    assert composer.item(said, 0, NOW_MS).fingerprint == 136_271_622_720_261
+    plain, more = new(idempotencyKey="k"), new(idempotencyKey="k", headers={"a": "b"})
+    first, other = (composer.item(each, 0, NOW_MS).fingerprint for each in (plain, more))
+    assert first != other, "a field that was added later counts if it is given"

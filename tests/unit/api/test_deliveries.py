@@ -13,7 +13,7 @@ import pytest
 from duetime.api.access import tokens
 from duetime.api.access.auth import Gate
 from duetime.api.access.revocations import Revocations
-from duetime.api.functions.registry import Functions
+from duetime.api.functions.registry import FunctionRegistry
 from duetime.api.grpc import deliveries
 from duetime.api.grpc.calls import Door
 from duetime.api.grpc.deliveries import DeliveriesParts, DeliveryCalls
@@ -52,7 +52,7 @@ def test_a_stop_while_a_workers_functions_are_checked(monkeypatch):
 
         monkeypatch.setattr(deliveries, "checked", checked)
         gate = Gate(tuple, tokens.digest)
-        service: Any = SimpleNamespace(engine=None, running=None, functions=Functions())
+        service: Any = SimpleNamespace(engine=None, running=None, functions=FunctionRegistry())
         unused: Any = None
         door = Door(gate, unused, unused)
         calls = DeliveryCalls(DeliveriesParts(service, unused, door, Revocations(gate), 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from duetime.api.http.sse import Event, Events, Wanted, _shown, _slim
+from duetime.api.http.sse import Events, ServerEvent, Wanted, _shown, _slim
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.filter import Filter
@@ -52,14 +52,14 @@ def test_an_error_is_shown_only_with_the_transition_it_caused():
         assert _shown(Change("i", old, new, at_ms, delivery), made).error is None, (old, new)
 
 
-def event(number: int, size: int = 100, tags: dict[str, str] | None = None) -> Event:
+def event(number: int, size: int = 100, tags: dict[str, str] | None = None) -> ServerEvent:
     terms = Terms(Task("t", "q"), "task:q", tags=tags)
     made = Intent(number, f"i{number}", terms, b"", Status.DUE, 50, 0, 1, 1)
     shown = _shown(Change(made.id, None, Status.DUE, 1, 0), made)
-    return Event((7, number), made, Status.DUE, b"x" * size, shown)
+    return ServerEvent((7, number), made, Status.DUE, b"x" * size, shown)
 
 
-def ring(events: Iterable[Event]) -> Events:
+def ring(events: Iterable[ServerEvent]) -> Events:
     made = Events(None)  # type: ignore[arg-type]  # nothing is recorded, it is filled by the test
     for each in events:
         made.keep(each)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from duetime.engine.predictions.durations import Ended
+from duetime.engine.predictions.durations import EndedRun
 from duetime.insight.queueing import gain_of, peak, replay
 
 
-def job(due_ms: int, took_ms: int, expected_ms: int = 0, started_ms: int = 0) -> Ended:
-    return Ended("task:f", due_ms, started_ms, took_ms, expected_ms)
+def job(due_ms: int, took_ms: int, expected_ms: int = 0, started_ms: int = 0) -> EndedRun:
+    return EndedRun("task:f", due_ms, started_ms, took_ms, expected_ms)
 
 
 def test_in_fifo_order_every_job_waits_for_all_earlier_ones():
@@ -46,7 +46,7 @@ def test_a_gain_needs_at_least_two_jobs():
     jobs = [job(n, 1_000 if n % 10 == 0 else 10, 1_000 if n % 10 == 0 else 10, n) for n in range(100)]
     found = gain_of(jobs[::-1])
     assert found is not None and found.jobs == 100
-    single = [Ended("f", each.due_at_ms, 0, 0, each.expected_ms) for each in jobs]
+    single = [EndedRun("f", each.due_at_ms, 0, 0, each.expected_ms) for each in jobs]
     nothing = gain_of(single)
     assert nothing is not None and (nothing.mean_gain, nothing.p99_gain) == (0.0, 0.0)
 
@@ -55,7 +55,7 @@ def test_a_line_of_short_ones_behind_long_ones_gains():
     jobs, at_ms = [], 0
     for n in range(200):
         ms = 900 if n % 5 == 0 else 10
-        jobs.append(Ended("f", n, at_ms, ms, ms))
+        jobs.append(EndedRun("f", n, at_ms, ms, ms))
         at_ms += ms
     found = gain_of(jobs)
     assert found is not None and found.servers == 1

@@ -22,6 +22,7 @@ from duetime.api.codec import times
 from duetime.channels.webhook.addresses import problem_with
 from duetime.client.app.ids import Ids
 from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
+from duetime.json_types import Json
 from duetime.limits import PAYLOAD_BYTES_MAX, TERMS_KEPT, TERMS_KEPT_BYTES_MAX, TIME_MS_MAX
 from duetime.protocol import bounds
 from duetime.protocol import terms as stored
@@ -363,10 +364,95 @@ def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | N
     return 0 if deadline is None else times.read(deadline, "$.deadline")
 
 
+# Fingerprints are stored, so a field that is added later must not change those of requests without it: it
+# counts only if it is given. The fields of the first version always count.
+_FIRST_FIELDS: Final = frozenset(
+    (
+        "callback",
+        "task",
+        "entity",
+        "stream",
+        "payload",
+        "precisionTier",
+        "slo",
+        "ackLevel",
+        "guarantee",
+        "expiredAction",
+        "priority",
+        "redelivery",
+        "timeoutMs",
+        "leaseMs",
+        "resultTtlMs",
+        "tags",
+        "limits",
+        "fairnessKey",
+        "fairnessWeight",
+        "shardKey",
+        "intentId",
+        "executeAt",
+        "delayMs",
+        "deadline",
+        "after",
+        "afterOn",
+        "group",
+        "members",
+        "idempotencyKey",
+        "collapseKey",
+        "collapse",
+        "unique",
+        "traceparent",
+    )
+)
+_FIRST_PARTS: Final = frozenset(
+    (
+        "url",
+        "method",
+        "headers",
+        "body",
+        "batch",
+        "name",
+        "queue",
+        "type",
+        "id",
+        "message",
+        "maxTardinessMs",
+        "reliability",
+        "maxAttempts",
+        "backoff",
+        "initialDelayMs",
+        "maxDelayMs",
+        "multiplier",
+        "jitter",
+        "key",
+        "rate",
+        "burst",
+        "concurrency",
+        "until",
+        "forMs",
+    )
+)
+_PARTS: Final = ("callback", "task", "entity", "stream", "slo", "redelivery", "unique")
+
+
+def _counted(fields: Json, first: frozenset[str]) -> Json:
+    return {name: value for name, value in fields.items() if name in first or value}
+
+
+def _fields(new: NewIntent) -> Json:
+    """The fields of a request that its fingerprint covers."""
+    said: Json = _counted(msgspec.to_builtins(new, builtin_types=(Raw,)), _FIRST_FIELDS)
+    said.pop("onDuplicate", None)
+    for name in _PARTS:
+        if said[name] is not None:
+            said[name] = _counted(said[name], _FIRST_PARTS)
+    if said["limits"] is not None:
+        said["limits"] = [_counted(each, _FIRST_PARTS) for each in said["limits"]]
+    return said
+
+
 def _fingerprint(new: NewIntent, payload: bytes) -> int:
     """A fingerprint that is the same for equal JSON, regardless of its notation."""
-    said = msgspec.to_builtins(new, builtin_types=(Raw,))
-    said.pop("onDuplicate", None)
+    said = _fields(new)
     meant = dict(said)
     try:
         if payload:

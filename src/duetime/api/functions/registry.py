@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from duetime.api.functions import schemas
 from duetime.api.functions.entity_messages import Messages
-from duetime.api.functions.schemas import Rule
+from duetime.api.functions.schemas import CompiledSchema
 from duetime.errors import InvalidField
 from duetime.limits import (
     FUNCTION_BYTES_MAX,
@@ -46,7 +46,7 @@ class Announced(Struct, frozen=True):
     entity: str | None
     signature: str
     schema: str
-    rule: Rule | None = None
+    rule: CompiledSchema | None = None
     """The compiled schema; None: payloads are not checked."""
 
     @property
@@ -66,7 +66,7 @@ class _Known:
     def __init__(self, said: Announced) -> None:
         self.said = said
         self.by: dict[str, Announced] = {}
-        self.rule: Rule | None = None
+        self.rule: CompiledSchema | None = None
 
     def look(self) -> None:
         """The connected workers have changed: use the schema if all of them announce the same one."""
@@ -86,7 +86,7 @@ class _Known:
             raise _refusal(self.said, wrong)
 
 
-class Functions:
+class FunctionRegistry:
     """All of them."""
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ def checked(functions: Iterable[Announced]) -> list[Announced]:
     return found
 
 
-def _rule(function: str, schema: str) -> Rule | None:
+def _rule(function: str, schema: str) -> CompiledSchema | None:
     try:
         return schemas.rule(schema)
     except InvalidField:

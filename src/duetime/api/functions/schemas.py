@@ -77,7 +77,7 @@ class _Place:
         """The nodes to which it refers, and whether they check the same value (not a part of it)."""
 
 
-class Rule:
+class CompiledSchema:
     """A compiled schema."""
 
     def __init__(self, text: str) -> None:
@@ -298,17 +298,17 @@ def load_nothing(uri: str) -> Any:
 
 
 _lock = threading.Lock()
-_kept: WeakValueDictionary[str, Rule] = WeakValueDictionary()
+_kept: WeakValueDictionary[str, CompiledSchema] = WeakValueDictionary()
 
 
-def rule(text: str) -> Rule | None:
+def rule(text: str) -> CompiledSchema | None:
     """The compiled schema, cached by its text; None if the validator is not installed."""
     if not text or Draft202012Validator is None:
         return None
     with _lock:
         kept = _kept.get(text)
     if kept is None:
-        kept = Rule(text)
+        kept = CompiledSchema(text)
         with _lock:
             kept = _kept.setdefault(text, kept)
     return kept

@@ -15,7 +15,7 @@ from duetime.api.grpc import intent_codec
 from duetime.api.grpc.calls import Door
 from duetime.api.grpc.errors import Context, refuse
 from duetime.api.grpc.reading import read
-from duetime.api.http.sse import Event, Events, Place, Wanted, place_from
+from duetime.api.http.sse import Events, Place, ServerEvent, Wanted, place_from
 from duetime.errors import Busy, NotReady
 from duetime.limits import GRPC_STREAMS_MAX, WATCH_CHECK_S, WATCH_UNREAD_MS
 from duetime.v1 import intents_pb2 as pb
@@ -97,7 +97,7 @@ def event_id(place: Place) -> str:
     return f"{position}.{number}"
 
 
-def transition(event: Event) -> pb.Transition:
+def transition(event: ServerEvent) -> pb.Transition:
     shown = event.shown
     return pb.Transition(
         event_id=event_id(event.place),

@@ -63,7 +63,7 @@ class Timeouts(Struct, frozen=True):
     """For the next request."""
 
 
-class Connections:
+class ServerConnections:
     """The open connections of one port, and the tasks that handle their requests."""
 
     def __init__(
@@ -72,21 +72,21 @@ class Connections:
         self.handler = handler
         self.fast_path = fast_path
         self.timeouts = timeouts if timeouts is not None else Timeouts()
-        self._open: set[Connection] = set()
+        self._open: set[ServerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed: asyncio.Event | None = None
         """Set during shutdown, when no connection and no task is left."""
 
-    def make(self, ticket: Ticket) -> Connection:
+    def make(self, ticket: Ticket) -> ServerConnection:
         """The protocol of one new connection, which releases the ticket when the connection is lost."""
-        return Connection(self, ticket)
+        return ServerConnection(self, ticket)
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: ServerConnection) -> None:
         self._open.add(connection)
         if self._closed is not None:
             connection.shut_down()
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: ServerConnection) -> None:
         self._open.discard(connection)
         self._check()
 
@@ -121,14 +121,14 @@ class Connections:
             self._closed.set()
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """One client's connection."""
 
     _transport: asyncio.Transport
     _out: Outlet
     _parser: httptools.HttpRequestParser
 
-    def __init__(self, connections: Connections, ticket: Ticket) -> None:
+    def __init__(self, connections: ServerConnections, ticket: Ticket) -> None:
         self._connections = connections
         self._fast_path = connections.fast_path
         self._ticket = ticket

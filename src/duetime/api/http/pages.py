@@ -24,7 +24,7 @@ _FOLDER: Final = Path(__file__).parent / "html"
 _HTML: Final = "text/html"
 
 
-class Page:
+class StaticPage:
     """A page of the folder, read at the first request."""
 
     def __init__(self, name: str) -> None:
@@ -48,11 +48,11 @@ def document_routes(routes: Sequence[Route]) -> list[Route]:
             summary="This document", answers={200: Json},
         ),
         own(
-            path="/docs", handler=Page("docs.html"), name="getDocs", media_type=_HTML,
+            path="/docs", handler=StaticPage("docs.html"), name="getDocs", media_type=_HTML,
             summary="This document as a page", answers={200: str},
         ),
         own(
-            path="/", handler=Page("home.html"), name="getHome", media_type=_HTML,
+            path="/", handler=StaticPage("home.html"), name="getHome", media_type=_HTML,
             summary="Status page with links", answers={200: str},
         ),
     ]  # fmt: skip

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from duetime.api.access.admission import Admission
 from duetime.api.access.auth import Gate
-from duetime.api.http.connection import Connections
+from duetime.api.http.connection import ServerConnections
 from duetime.api.http.fast_path import FastPath
 from duetime.api.http.listener import Listener
 from duetime.api.http.router import Router
@@ -101,7 +101,7 @@ class Server:
         parts = self._parts
         tls = _tls_context(parts.settings)
         with bind(parts.settings.host, parts.settings.port) as sock:
-            connections = Connections(parts.router, parts.fast_path)
+            connections = ServerConnections(parts.router, parts.fast_path)
             listener = Listener(sock, parts.admission, connections.make, tls)
             listener.start()
             try:
@@ -131,7 +131,7 @@ class Server:
             self.failure = failing.result()
         stopping.cancel()
 
-    async def _wind_down(self, listener: Listener, connections: Connections) -> None:
+    async def _wind_down(self, listener: Listener, connections: ServerConnections) -> None:
         parts = self._parts
         loop = asyncio.get_running_loop()
         until_s = loop.time() + parts.drain_ms / 1000

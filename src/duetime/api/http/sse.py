@@ -44,7 +44,7 @@ Place = tuple[int, int]
 """The id of an event: the position on the log after its batch, and its number in the batch."""
 
 
-class Event(Struct, frozen=True):
+class ServerEvent(Struct, frozen=True):
     """An encoded transition and its position."""
 
     place: Place
@@ -60,7 +60,7 @@ class Wanted(Struct, frozen=True):
     filter: Filter
     intent_id: str | None = None
 
-    def matches(self, event: Event) -> bool:
+    def matches(self, event: ServerEvent) -> bool:
         if self.intent_id is not None and event.intent.id != self.intent_id:
             return False
         statuses = self.filter.statuses
@@ -74,7 +74,7 @@ class Events:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._ring: deque[Event] = deque()
+        self._ring: deque[ServerEvent] = deque()
         self._bytes = 0
         self._listeners = 0
         self._since: Place = (0, 0)
@@ -113,9 +113,9 @@ class Events:
         """Whether events after this position may be missing."""
         return place < self._since
 
-    def after(self, place: Place) -> list[Event]:
+    def after(self, place: Place) -> list[ServerEvent]:
         """The events after a position, oldest first."""
-        found: list[Event] = []
+        found: list[ServerEvent] = []
         for event in reversed(self._ring):
             if event.place <= place:
                 break
@@ -123,10 +123,10 @@ class Events:
         found.reverse()
         return found
 
-    def wanted(self, wanted: Wanted, place: Place) -> tuple[list[Event], Place]:
+    def wanted(self, wanted: Wanted, place: Place) -> tuple[list[ServerEvent], Place]:
         """The events after a position that match a filter, and the new position; at most as many bytes as one
         listener may have unread."""
-        found: list[Event] = []
+        found: list[ServerEvent] = []
         size = 0
         for event in self.after(place):
             place = event.place
@@ -170,10 +170,10 @@ class Events:
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = _shown(change, intent)
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
-        self.keep(Event(place, _slim(intent), change.new, text, shown))
+        self.keep(ServerEvent(place, _slim(intent), change.new, text, shown))
         self.wake()
 
-    def keep(self, event: Event) -> None:
+    def keep(self, event: ServerEvent) -> None:
         """Add an event; drop the oldest ones beyond the limits of number and bytes."""
         ring = self._ring
         ring.append(event)
@@ -200,7 +200,7 @@ class Events:
         self._bytes = 0
 
 
-def _weight(event: Event) -> int:
+def _weight(event: ServerEvent) -> int:
     """The approximate memory of an event. Terms are shared, except for the event's own tags."""
     size = 2 * len(event.text)
     tags = event.intent.terms.tags

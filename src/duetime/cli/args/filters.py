@@ -9,7 +9,7 @@ from duetime.cli.args import time_args
 from duetime.cli.args.options import option as described
 from duetime.cli.args.options import tags
 from duetime.cli.args.parameters import Command, option, replaced
-from duetime.client.http.requests import Filter
+from duetime.client.http.requests import FilterFields
 from duetime.clock import SystemClock
 from duetime.timefmt import moment_of
 
@@ -67,9 +67,9 @@ def made(
     tag: Sequence[str] | None = None,
     since: str | None = None,
     until: str | None = None,
-) -> Filter:
+) -> FilterFields:
     """The filter of these options."""
-    filter: Filter = {}
+    filter: FilterFields = {}
     if status:
         filter["status"] = ",".join(each.upper().replace("-", "_") for each in status)
     if tier is not None:

@@ -11,7 +11,7 @@ from duetime.cli.args import filters, server
 from duetime.cli.commands import intents
 from duetime.cli.ui import output
 from duetime.client.http.client import Client
-from duetime.client.http.requests import Filter
+from duetime.client.http.requests import FilterFields
 from duetime.errors import DuetimeError, Refused
 from duetime.wire.dead_letter import Bulk
 
@@ -31,7 +31,7 @@ YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confi
 @filters.with_filter("status")
 @server.asks
 def list_(
-    filter: Filter,
+    filter: FilterFields,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 50,
     every: Annotated[bool, typer.Option("--all", help="No limit: fetch all pages.")] = False,
     *,
@@ -55,7 +55,7 @@ def list_(
 @filters.with_filter("status")
 @server.asks
 def revive(
-    filter: Filter,
+    filter: FilterFields,
     ids: IdsArgument = None,
     every: AllFlag = False,
     limit: LimitOption = 1_000,
@@ -82,7 +82,7 @@ def revive(
 @filters.with_filter("status")
 @server.asks
 def purge(
-    filter: Filter,
+    filter: FilterFields,
     ids: IdsArgument = None,
     every: AllFlag = False,
     limit: LimitOption = 1_000,
@@ -113,7 +113,7 @@ def purge(
     _show("purged", ask(run), ask.as_json)
 
 
-def _check(ids: list[str] | None, filter: Filter, every: bool) -> None:
+def _check(ids: list[str] | None, filter: FilterFields, every: bool) -> None:
     """Check that exactly one of ids, filter and --all is given."""
     if bool(ids) + bool(filter) + every != 1:
         raise typer.BadParameter("select dead letters by id, by a filter such as --queue, or with --all")

@@ -13,7 +13,7 @@ from duetime.cli.args import filters, options, server, time_args
 from duetime.cli.ui import output, render
 from duetime.client.app.call import Call
 from duetime.client.http.client import Client
-from duetime.client.http.requests import Filter
+from duetime.client.http.requests import FilterFields
 from duetime.errors import DuetimeError
 from duetime.limits import PAGE_MAX
 from duetime.wire.history import History, Why
@@ -115,7 +115,7 @@ class _Page(Struct, rename="camel"):
 @filters.with_filter()
 @server.asks
 def list_(
-    filter: Filter,
+    filter: FilterFields,
     order: Annotated[
         str, typer.Option("--order", metavar="newest|due", help="Newest first, or next due first.")
     ] = "newest",

@@ -29,7 +29,7 @@ from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, encode
 from duetime.client.app.plan import Options, Plan, make_terms
 from duetime.client.app.policies import choice
-from duetime.client.app.recurring import Recurrence, RuleDecorator, Schedules
+from duetime.client.app.recurring import AppSchedules, Recurrence, RuleDecorator
 from duetime.client.app.task import Bound, P, R, Task
 from duetime.client.app.times import Delay
 from duetime.client.execution.functions import Functions
@@ -85,7 +85,7 @@ class App:
     ) -> None:
         """`token`: the token for a server (default: DUETIME_TOKEN)."""
         self._observers: list[Callable[[Transition], None]] = []
-        self.schedules = Schedules(self)
+        self.schedules = AppSchedules(self)
         self._groups = Groups(self)
         self.functions = Functions()
         self.functions.reports.parents = lambda id: self.handle(id).parents()

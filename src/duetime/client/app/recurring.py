@@ -92,7 +92,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         )
 
 
-class Schedules:
+class AppSchedules:
     """`app.schedules`: all registered schedules, of this program and of others."""
 
     def __init__(self, app: App) -> None:

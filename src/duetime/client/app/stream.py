@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Stream(Generic[T]):
+class EventStream(Generic[T]):
     """Can be read once, by one reader. `aclose()` or `close()` ends it early."""
 
     def __init__(

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from duetime.client.app.background import Background
 from duetime.client.app.call import Call, check_process
 from duetime.client.app.payload import encode
-from duetime.client.app.stream import Stream
+from duetime.client.app.stream import EventStream
 from duetime.client.app.times import Moment
 from duetime.client.http.dead_letters import DeadLetters
 from duetime.client.http.groups import ServerGroups
 from duetime.client.http.request_types import Changes, LaneChanges, NewIntent, Revival
-from duetime.client.http.requests import Filter, body, path, query, revision, written
+from duetime.client.http.requests import FilterFields, body, path, query, revision, written
 from duetime.client.http.schedules import ServerSchedules
 from duetime.client.http.sse import Event
 from duetime.client.http.transport import Request, Transport
@@ -132,12 +132,17 @@ class Client:
         return self.ask(Request("GET", "/v1/admin/functions"), FunctionList)
 
     def list(
-        self, *, order: str = "newest", limit: int = 50, cursor: str | None = None, **filter: Unpack[Filter]
+        self,
+        *,
+        order: str = "newest",
+        limit: int = 50,
+        cursor: str | None = None,
+        **filter: Unpack[FilterFields],
     ) -> Call[Page]:
         """A page of intents, newest first, or by due time with `order="due"`."""
         return self.call(self.page("/v1/intents", query(filter, order=order), limit, cursor))
 
-    def every(self, *, order: str = "newest", **filter: Unpack[Filter]) -> Stream[Intent]:
+    def every(self, *, order: str = "newest", **filter: Unpack[FilterFields]) -> EventStream[Intent]:
         """All matching intents, page by page: `async for`, or plain `for`."""
         return self.stream(self.pages("/v1/intents", query(filter, order=order)))
 
@@ -248,8 +253,8 @@ class Client:
         intent_id: str | None = None,
         after: str | None = None,
         reconnect_s: float = CLIENT_RECONNECT_S,
-        **filter: Unpack[Filter],
-    ) -> Stream[Transition]:
+        **filter: Unpack[FilterFields],
+    ) -> EventStream[Transition]:
         """State transitions as they happen, until you stop reading. After a lost connection it resumes.
         `after` resumes after an earlier `event_id`."""
         pairs = query(filter, intent_id=intent_id)
@@ -265,8 +270,8 @@ class Client:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Call[T]:
         return Call(coroutine, self._running_loop)
 
-    def stream(self, generator: AsyncGenerator[T, None]) -> Stream[T]:
-        return Stream(generator, self._running_loop)
+    def stream(self, generator: AsyncGenerator[T, None]) -> EventStream[T]:
+        return EventStream(generator, self._running_loop)
 
     def read(self, answer: bytes, kind: type[T]) -> T:
         """Decode the body of a response as this type."""

@@ -21,7 +21,7 @@ _PARTS = ("callback", "task", "entity", "stream", "slo", "redelivery", "unique")
 _TIMES = ("execute_at", "deadline", "start", "end")
 
 
-class Filter(TypedDict, total=False):
+class FilterFields(TypedDict, total=False):
     """A filter: all conditions must match. `status` may be several; `since` and `until` limit the time."""
 
     status: str | Iterable[str]

@@ -10,7 +10,7 @@ from duetime.clock import Clock
 from duetime.engine.admission.guard import Guard
 from duetime.engine.phase import Phase
 from duetime.engine.predictions.predictor import Predictor
-from duetime.engine.shell.inbox import Inbox, Request, command_bytes
+from duetime.engine.shell.inbox import Inbox, PendingCommand, command_bytes
 from duetime.errors import InvalidField
 from duetime.kernel.state import State
 from duetime.protocol import bounds
@@ -40,7 +40,7 @@ class Commands:
     ) -> None:
         """Hand in a command; `reply` is called once."""
         if self._phase.accepts:
-            self._inbox.put(Request(command, ack, reply, size))
+            self._inbox.put(PendingCommand(command, ack, reply, size))
         else:
             reply(self._phase.refusal())
 

@@ -26,7 +26,7 @@ from duetime.store.store import ReadStore
 _LOOKED_AT = 32
 
 
-class Ended(Struct, frozen=True, gc=False):
+class EndedRun(Struct, frozen=True, gc=False):
     """An intent that ended in a lane ordered by predictions."""
 
     function: str
@@ -61,7 +61,7 @@ class Durations:
         self._store = store
         self._sketches = Sketches()
         self.functions, self.lanes = self._sketches.functions, self._sketches.lanes
-        self.watched: dict[str, deque[Ended]] = {}
+        self.watched: dict[str, deque[EndedRun]] = {}
         """The newest ended intents of each watched lane."""
         self.guesses: dict[str, int] = {}
         """Predictions for intents that do not carry them on their record."""
@@ -105,7 +105,7 @@ class Durations:
         recent = self.watched.get(intent.terms.lane)
         if recent is not None:
             name, expected_ms = function_of(intent.terms.target), intent.expected_ms or guess_ms
-            recent.append(Ended(name, intent.due_at_ms, intent.dispatched_at_ms, took_ms, expected_ms))
+            recent.append(EndedRun(name, intent.due_at_ms, intent.dispatched_at_ms, took_ms, expected_ms))
 
     def watch(self, lanes: Iterable[str]) -> None:
         """Watch these lanes from now on, and no others."""

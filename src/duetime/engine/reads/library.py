@@ -31,7 +31,7 @@ from duetime.protocol.view import View, view_of
 from duetime.store.archive import FIRST, Archive, Key, Order, key_of, queue_of
 from duetime.store.store import forgotten
 
-__all__ = ["AsOf", "Filter", "Library", "Order", "Page", "Slot", "status_at"]
+__all__ = ["AsOf", "Filter", "Library", "Order", "Slot", "ViewPage", "status_at"]
 
 
 _LAST: Key = (1 << 62, 0)
@@ -39,7 +39,7 @@ _LAST: Key = (1 << 62, 0)
 T = TypeVar("T")
 
 
-class Page(Struct):
+class ViewPage(Struct):
     """Some intents in order, and the cursor of the next page; None at the end."""
 
     items: list[View]
@@ -97,7 +97,7 @@ class Library:
 
     async def page(
         self, filter: Filter | None = None, order: str = "newest", cursor: str | None = None, limit: int = 50
-    ) -> Page:
+    ) -> ViewPage:
         """Matching intents, newest first or by due time (live ones only, unless statuses are named)."""
         filter = filter if filter is not None else Filter()
         how = _order(order)
@@ -114,12 +114,12 @@ class Library:
             found, end = await self._look(filter, how, place, limit - len(items))
             items += self._shown(found, filter, how)
             if end is None:
-                return Page(items, None)
+                return ViewPage(items, None)
             place = end
             size += sum(_size(intent) for _, intent in found)
             if len(items) >= limit or size >= PAGE_BYTES_MAX // 2:
                 break
-        return Page(items, _cursor(place, how), partial=len(items) < limit)
+        return ViewPage(items, _cursor(place, how), partial=len(items) < limit)
 
     async def newest(self, filter: Filter, before_seq: int, limit: int) -> list[View]:
         """The newest matching intents, however far apart they are. For a caller in this process, which may

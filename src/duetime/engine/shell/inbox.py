@@ -41,7 +41,7 @@ _TIES_BYTES = 48
 _ALL = 1 << 62
 
 
-class Request(Struct, eq=False):
+class PendingCommand(Struct, eq=False):
     """A command and its caller. `reply` is called once: with an answer or an error."""
 
     command: Command
@@ -78,7 +78,7 @@ Counted = Callable[[list[bool] | Exception], None]
 """Called once: with whether each outcome counted, or with an error."""
 
 
-class Ticket(Struct, eq=False):
+class CountTicket(Struct, eq=False):
     """A caller asks which of its outcomes counted. It is called when all are written, or one cannot be."""
 
     counted: Counted | None
@@ -100,11 +100,11 @@ class Ticket(Struct, eq=False):
             counted(self.found)
 
 
-class Outcomes(Struct, eq=False):
+class OutcomeBatch(Struct, eq=False):
     """Outcomes that wait to be written; with a ticket if their caller asks which of them counted."""
 
     settlements: list[Settlement]
-    ticket: Ticket | None = None
+    ticket: CountTicket | None = None
 
     @property
     def ack(self) -> AckLevel:
@@ -120,13 +120,13 @@ class Outcomes(Struct, eq=False):
         if self.ticket is not None:
             self.ticket.take(cast("list[bool] | Exception", answer))
 
-    def split(self, count: int) -> tuple[Outcomes, Outcomes]:
+    def split(self, count: int) -> tuple[OutcomeBatch, OutcomeBatch]:
         """The first `count`, and the rest."""
         first, rest = self.settlements[:count], self.settlements[count:]
-        return Outcomes(first, self.ticket), Outcomes(rest, self.ticket)
+        return OutcomeBatch(first, self.ticket), OutcomeBatch(rest, self.ticket)
 
 
-Asked = Request | Single | Outcomes
+Asked = PendingCommand | Single | OutcomeBatch
 
 
 class PumpBatch(Struct):
@@ -136,7 +136,7 @@ class PumpBatch(Struct):
     replies: list[list[Asked]]
     """For each command, the requests it answers: see `shares`."""
     ack: AckLevel
-    outcomes: list[Outcomes]
+    outcomes: list[OutcomeBatch]
     """Outcomes in this batch: they must not be lost when it cannot be written."""
     doubtful: bool = False
     """Whether a request in it may already be known."""
@@ -153,8 +153,8 @@ class Inbox:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._requests: deque[Request | Single] = deque()
-        self._outcomes: deque[Outcomes] = deque()
+        self._requests: deque[PendingCommand | Single] = deque()
+        self._outcomes: deque[OutcomeBatch] = deque()
         self._outcome_count = 0
         self._doubtful = False
         """Whether a request in it may already be known."""
@@ -165,7 +165,7 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._requests) + self._outcome_count + self.tick
 
-    def put(self, request: Request | Single) -> None:
+    def put(self, request: PendingCommand | Single) -> None:
         self._requests.append(request)
         if type(request) is Single:
             item = request.item
@@ -184,11 +184,11 @@ class Inbox:
         outcomes = self._outcomes
         self._outcome_count += len(settlements)
         if counted is not None:
-            outcomes.append(Outcomes(settlements, Ticket(counted, len(settlements))))
+            outcomes.append(OutcomeBatch(settlements, CountTicket(counted, len(settlements))))
         elif outcomes and outcomes[-1].ticket is None:
             outcomes[-1].settlements += settlements
         else:
-            outcomes.append(Outcomes(list(settlements)))
+            outcomes.append(OutcomeBatch(list(settlements)))
         self._wake()
 
     def time(self) -> None:
@@ -207,13 +207,13 @@ class Inbox:
     def put_back(self, batch: PumpBatch) -> None:
         """A batch could not be written: keep its outcomes and the passing of time for a later batch. Its
         callers are told, so they wait for nothing more."""
-        self._keep([Outcomes(list(outcomes.settlements)) for outcomes in batch.outcomes])
+        self._keep([OutcomeBatch(list(outcomes.settlements)) for outcomes in batch.outcomes])
         self.tick = True
 
     def sort_out(self, batch: PumpBatch) -> list[Asked]:
         """A batch could not be encoded: return the requests at fault, and take the rest again. If each
         could be written alone, they are only too many: the next batch has half of them."""
-        requests = [request for request in batch.requests() if not isinstance(request, Outcomes)]
+        requests = [request for request in batch.requests() if not isinstance(request, OutcomeBatch)]
         settlements = [settlement for outcomes in batch.outcomes for settlement in outcomes.settlements]
         innocent = [request for request in requests if _writable(request.command)]
         if len(innocent) == len(requests) and all(map(_writable, settlements)):
@@ -221,11 +221,13 @@ class Inbox:
             if not self._together:
                 innocent = []  # it is alone: taking it again would never end
         self._requests.extendleft(reversed(innocent))
-        self._keep([Outcomes(list(map(_storable, each.settlements)), each.ticket) for each in batch.outcomes])
+        self._keep(
+            [OutcomeBatch(list(map(_storable, each.settlements)), each.ticket) for each in batch.outcomes]
+        )
         self.tick = self.tick or batch.tick
         return [request for request in requests if request not in innocent]
 
-    def _keep(self, outcomes: list[Outcomes]) -> None:
+    def _keep(self, outcomes: list[OutcomeBatch]) -> None:
         """These are written before all others."""
         self._outcomes.extendleft(reversed(outcomes))
         self._outcome_count += sum(len(each.settlements) for each in outcomes)
@@ -366,8 +368,8 @@ def add_submits(batch: PumpBatch, requests: list[Asked]) -> None:
 
 def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answer]]:
     """Each request with its share of the answer to their common command."""
-    if requests and type(requests[0]) is Outcomes:
-        yield from _shares_of_outcomes(cast("list[Outcomes]", requests), cast("list[bool]", answer))
+    if requests and type(requests[0]) is OutcomeBatch:
+        yield from _shares_of_outcomes(cast("list[OutcomeBatch]", requests), cast("list[bool]", answer))
         return
     if len(requests) == 1 and type(requests[0]) is not Single:
         yield requests[0], answer
@@ -383,7 +385,7 @@ def shares(requests: list[Asked], answer: Answer) -> Iterator[tuple[Asked, Answe
             start = end
 
 
-def _shares_of_outcomes(parts: list[Outcomes], counted: list[bool]) -> Iterator[tuple[Asked, Answer]]:
+def _shares_of_outcomes(parts: list[OutcomeBatch], counted: list[bool]) -> Iterator[tuple[Asked, Answer]]:
     start = 0
     for part in parts:
         end = start + len(part.settlements)

@@ -42,7 +42,7 @@ class Share:
         self.due = 0
 
 
-class Shares:
+class KeyShares:
     """The keys of one track."""
 
     __slots__ = ("_sweep_at", "entry", "keys", "level")
@@ -122,7 +122,7 @@ class Shares:
             self._sweep_at = max(1_000, 2 * len(self.keys))
 
 
-class Row:
+class KeyHeap:
     """The entries of one key, a heap by rank."""
 
     __slots__ = ("entries", "listed")
@@ -133,7 +133,7 @@ class Row:
         """Its one valid place in the order: never later than where it belongs."""
 
 
-class Rows:
+class FairEntries:
     """Entries with a key, in fair order. Entries may be stale; `counts` tells whether one is valid.
 
     The virtual time of a key only grows, so a place in the order is at worst too early; it is corrected when
@@ -142,10 +142,10 @@ class Rows:
 
     __slots__ = ("_counts", "_order", "_rows", "count", "shares")
 
-    def __init__(self, shares: Shares, counts: Callable[[Ready], bool]) -> None:
+    def __init__(self, shares: KeyShares, counts: Callable[[Ready], bool]) -> None:
         self.shares = shares
         self._counts = counts
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, KeyHeap] = {}
         self._order: list[tuple[int, int, int, str]] = []
         self.count = 0
 
@@ -158,7 +158,7 @@ class Rows:
         assert key is not None
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = Row()
+            row = self._rows[key] = KeyHeap()
         heappush(row.entries, entry)
         self.count += 1
         if row.entries[0] is entry:

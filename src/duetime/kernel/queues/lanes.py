@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
-from duetime.kernel.queues.fairness import Ready, Rows, Shares
+from duetime.kernel.queues.fairness import FairEntries, KeyShares, Ready
 from duetime.limits import EXPECTED_FACTOR
 from duetime.protocol.intent import DUE, Intent
 from duetime.protocol.terms import PACKED_LANE, Limit
@@ -55,9 +55,9 @@ class Track:
         """The place of this track in its tier's heap, or its entry in the heap of its entity type."""
         self.out = 0
         """The number of its pushed deliveries in flight."""
-        self.shares: Shares | None = None
+        self.shares: KeyShares | None = None
         """Set from the first intent with a fairness key until the lane is empty."""
-        self._rows: Rows | None = None
+        self._rows: FairEntries | None = None
         self._keyed = False
         """Whether `head` returned an entry of the rows."""
 
@@ -81,11 +81,11 @@ class Track:
         keyed = self._rows.count if self._rows is not None else 0
         return (self._one is not None) + len(self._queue or ()) + len(self._heap) + keyed
 
-    def share(self) -> Shares:
+    def share(self) -> KeyShares:
         """The shares of this track; its keys take turns from now on."""
         if self.shares is None:
-            self.shares = Shares()
-            self._rows = Rows(self.shares, self.counts)
+            self.shares = KeyShares()
+            self._rows = FairEntries(self.shares, self.counts)
         return self.shares
 
     def unshare(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from duetime.kernel.queues.fairness import Ready, Rows
+from duetime.kernel.queues.fairness import FairEntries, Ready
 from duetime.kernel.queues.lanes import Track, rank_of
 from duetime.protocol.intent import DUE, Intent
 
@@ -23,7 +23,7 @@ class Parking:
         self._name = name
         """The name of the limiter."""
         self._heap: list[Ready] = []
-        self._rows: Rows | None = None
+        self._rows: FairEntries | None = None
 
     @property
     def entries(self) -> list[Ready]:
@@ -38,7 +38,7 @@ class Parking:
         shares = self.track.shares
         assert shares is not None, "a due intent with a key has a share"
         if self._rows is None or self._rows.shares is not shares:  # entries of forgotten shares are all stale
-            self._rows = Rows(shares, self.counts)
+            self._rows = FairEntries(shares, self.counts)
         self._rows.push(entry)
 
     def first(self) -> Ready | None:

@@ -1,6 +1,6 @@
 """The laws, independent of the kernel: a small model of what an outside observer could see, in log order.
 
-`History` follows the records that are on the log, so after power loss it is rebuilt from those that
+`IntentLives` follows the records that are on the log, so after power loss it is rebuilt from those that
 are left. Nothing here calls the kernel; each law is a second, different statement of the same rule.
 """
 
@@ -46,23 +46,23 @@ from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Rejected, R
 from duetime.protocol.record import Record
 from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 from duetime.protocol.terms import Guarantee, Terms
-from duetime.testing.laws.claims import Claims
+from duetime.testing.laws.claims import ClaimLaw
 from duetime.testing.laws.delays import check_dead, check_retry
-from duetime.testing.laws.fairness import Shares
-from duetime.testing.laws.groups import Groups
+from duetime.testing.laws.fairness import FairnessLaw
+from duetime.testing.laws.groups import GroupLaw
 from duetime.testing.laws.leaps import Leaps
 from duetime.testing.laws.order import Peek, check_order
 from duetime.testing.laws.rates import Rates
 from duetime.testing.laws.ticks import Ticks
-from duetime.testing.sim.observed import Row, Seen
+from duetime.testing.sim.observed import ObservedLane, Seen
 
 
-class History:
+class IntentLives:
     """The life of every intent in log order, and the laws of such lives."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, ObservedLane] = {}
         self.keys: dict[str, list[Seen]] = {}
         self.settings = Settings()
         self.limits = list(TIER_PERMITS)
@@ -71,9 +71,9 @@ class History:
         self.packed = [0] * len(TIER_PERMITS)
         self.rates = Rates()
         self.ticks = Ticks()
-        self.groups = Groups(self.seen)
-        self.claims = Claims()
-        self.shares = Shares()
+        self.groups = GroupLaw(self.seen)
+        self.claims = ClaimLaw()
+        self.shares = FairnessLaw()
         self.shares.configured(self.settings.pushed, ())
         self.leaps = Leaps()
         self.at_ms = 0
@@ -257,7 +257,7 @@ class History:
             assert old is DEAD_LETTERED and new is SCHEDULED, f"{id!r} left {old} for {new}: final is final"
             assert isinstance(record.command, Revive) and record.command.id == id
             seen.revived(record.command, self.at_ms)
-        row = self.rows.setdefault(seen.lane, Row())
+        row = self.rows.setdefault(seen.lane, ObservedLane())
         if old is DUE:
             row.due.pop(id, None)
             self.shares.go(seen, started=new is DISPATCHING)
@@ -285,7 +285,7 @@ class History:
                 row.holder = None
             self._ended(seen, old, record)
 
-    def _handed_out(self, seen: Seen, row: Row, change: Change, peek: Peek) -> None:
+    def _handed_out(self, seen: Seen, row: ObservedLane, change: Change, peek: Peek) -> None:
         id, at_ms = seen.id, self.at_ms
         assert change.delivery == seen.delivery + 1, (
             f"{id!r}: delivery {change.delivery} after {seen.delivery}"

@@ -20,7 +20,7 @@ def ties(random: Random) -> Ties:
     return Ties(Claim(f"c{random.randint(0, 3)}", until, for_ms))
 
 
-class Claims:
+class ClaimLaw:
     """The holders of each key."""
 
     def __init__(self) -> None:

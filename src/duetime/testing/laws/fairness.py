@@ -52,7 +52,7 @@ class Book:
             )
 
 
-class Shares:
+class FairnessLaw:
     """The books of all tracks."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from duetime.protocol.terms import AfterOn
 from duetime.testing.sim.observed import Seen
 
 
-def grow(random: Random, groups: Groups, item: Item, first: Item) -> list[Item]:
+def grow(random: Random, groups: GroupLaw, item: Item, first: Item) -> list[Item]:
     """What a caller sends for groups: a new callback with some members, or more members for a waiting one."""
     waiting = [id for id, members in groups.members.items() if groups.open(id)]
     items: list[Item] = []
@@ -38,7 +38,7 @@ def grow(random: Random, groups: Groups, item: Item, first: Item) -> list[Item]:
     return items
 
 
-class Groups:
+class GroupLaw:
     """Every group, and which intents wait for which."""
 
     def __init__(self, seen: dict[str, Seen]) -> None:

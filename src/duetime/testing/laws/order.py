@@ -8,7 +8,7 @@ from duetime.kernel.kernel import Applied
 from duetime.protocol.effect import Deliver
 from duetime.protocol.intent import BLOCKED, Intent
 from duetime.protocol.terms import Limit
-from duetime.testing.sim.observed import Row, Seen
+from duetime.testing.sim.observed import ObservedLane, Seen
 
 Peek = Callable[[str], Intent | None]
 """Shows an intent right after a record."""
@@ -16,7 +16,7 @@ Kind = tuple[str, int, tuple[Limit, ...], str]
 """Intents that share one order: those of a lane and a tier (-1: all), with the same limits and key."""
 
 
-def check_order(applied: Applied, seen: dict[str, Seen], rows: dict[str, Row], peek: Peek) -> None:
+def check_order(applied: Applied, seen: dict[str, Seen], rows: dict[str, ObservedLane], peek: Peek) -> None:
     if any(change.old is BLOCKED for change in applied.changes):
         return  # it became ready after others had gone
     last: dict[Kind, tuple[int, int]] = {}

@@ -9,7 +9,7 @@ from duetime.protocol.terms import Limit
 from duetime.testing.sim.observed import Seen
 
 
-class Bucket:
+class RateLaw:
     """Tokens that arrive evenly, up to a burst; and the intents in flight."""
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ class Rates:
     """The buckets of all keys and lanes."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, Bucket] = {}
-        self._lanes: dict[str, Bucket] = {}
+        self._keys: dict[str, RateLaw] = {}
+        self._lanes: dict[str, RateLaw] = {}
         self._settings: dict[str, LaneSettings] = {}
         self._ms = self._at_ms = 0
 
@@ -58,10 +58,10 @@ class Rates:
     def go(self, seen: Seen) -> None:
         """An intent is handed out."""
         for limit in () if seen.serial else seen.limits:
-            self._keys.setdefault(limit.key, Bucket()).go(seen.id, limit, self._ms)
+            self._keys.setdefault(limit.key, RateLaw()).go(seen.id, limit, self._ms)
         settings = self._settings.get(seen.lane, LaneSettings())
         limit = Limit(seen.lane, settings.rate, settings.period_ms, settings.burst, settings.concurrency)
-        self._lanes.setdefault(seen.lane, Bucket()).go(seen.id, limit, self._ms)
+        self._lanes.setdefault(seen.lane, RateLaw()).go(seen.id, limit, self._ms)
 
     def back(self, seen: Seen) -> None:
         """Its delivery ended."""

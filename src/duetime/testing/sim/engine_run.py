@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from duetime.clock import Clock
 from duetime.engine.durability.recovery import recover
-from duetime.engine.shell.inbox import Asked, Inbox, Request
+from duetime.engine.shell.inbox import Asked, Inbox, PendingCommand
 from duetime.engine.shell.pump import Pump, Turn
 from duetime.engine.shell.shell import Acts, Shell
 from duetime.kernel.state import State
@@ -85,7 +85,7 @@ class EngineRun:
         return still_ms
 
     def offer(self, sent: Sent) -> None:
-        self.inbox.put(Request(sent.command, sent.ack, sent))
+        self.inbox.put(PendingCommand(sent.command, sent.ack, sent))
 
     def turn(self) -> None:
         """Append, apply, act."""

@@ -80,7 +80,7 @@ class Seen:
         return self.lane.endswith(PACKED_LANE)
 
 
-class Row:
+class ObservedLane:
     """A lane, as seen from outside."""
 
     def __init__(self) -> None:

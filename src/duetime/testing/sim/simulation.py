@@ -33,7 +33,7 @@ from duetime.protocol.effect import Deliver, Effect
 from duetime.protocol.reply import Refusal
 from duetime.protocol.terms import AckLevel
 from duetime.testing.disk import PowerLost
-from duetime.testing.laws.checkers import History
+from duetime.testing.laws.checkers import IntentLives
 from duetime.testing.sim.engine_run import EngineRun, run_now
 from duetime.testing.sim.faults import Crash, Dice, Fault, FaultyLog, FileMedium, Ledger, Medium, MemoryMedium
 from duetime.testing.sim.replica import Replica, check_same, compare, plain
@@ -70,7 +70,7 @@ class Simulation:
         on_disk = self.random.random() < 0.1
         self.storage: DurableStore = DurableSqliteStore() if on_disk else DurableMemoryStore()
         self.replica = Replica()
-        self.history = History()
+        self.history = IntentLives()
         self.told = Told(self.ledger)
         self.workers = Workers(self.dice)
         self.workload = Workload(self.random)
@@ -219,7 +219,7 @@ class Simulation:
         start, tail = run_now(engine.log.start()), run_now(engine.log.tail())
         lost = self.ledger.reconcile(run_now(read()), start, tail)
         if lost:
-            self.replica, self.history = Replica(), History()
+            self.replica, self.history = Replica(), IntentLives()
             self._known = len(self.ledger.frames)
         self._catch_up(None)
         check_same(engine.state, self.replica.kernel.state)

@@ -12,7 +12,7 @@ from duetime.protocol.intent import FINAL, Intent
 from duetime.protocol.reply import Answer
 from duetime.protocol.terms import AckLevel, Guarantee
 from duetime.store.store import KernelStore
-from duetime.testing.laws.checkers import History
+from duetime.testing.laws.checkers import IntentLives
 from duetime.testing.sim.faults import Ledger
 
 
@@ -79,7 +79,7 @@ class Told:
             self._made = {id: position for id, position in self._made.items() if position <= tail}
             self._started = {place: position for place, position in self._started.items() if position <= tail}
 
-    def recovered(self, store: KernelStore, history: History) -> None:
+    def recovered(self, store: KernelStore, history: IntentLives) -> None:
         """Every acknowledged intent exists, unless it ended and was forgotten."""
         for id in self._made:
             if store.get(id) is None:

@@ -29,7 +29,7 @@ NAMES = ("w0", "w1", "w2")
 _LATE_MAX = 30
 
 
-class Held(Struct):
+class HeldDelivery(Struct):
     """A delivery that is running."""
 
     effect: Deliver
@@ -43,7 +43,7 @@ class Workers:
         self._dice = dice
         self._random = dice.random
         self.step = 0
-        self.held: dict[tuple[str, int], Held] = {}
+        self.held: dict[tuple[str, int], HeldDelivery] = {}
         self._late: list[Settlement] = []
         weights = [[6, 3, 1, 1, 1, 1], [3, 6, 2, 1, 0, 1], [10, 1, 0, 0, 0, 0], [2, 3, 3, 3, 1, 1]]
         self._weights = self._random.choice(weights)
@@ -51,7 +51,7 @@ class Workers:
     def deliver(self, effect: Deliver) -> None:
         slow = self._dice.strikes(Fault.SLOW_CHANNEL)
         steps = self._random.randint(10, 60) if slow else self._random.randint(0, 6)
-        self.held[(effect.id, effect.delivery)] = Held(effect, self.step + steps)
+        self.held[(effect.id, effect.delivery)] = HeldDelivery(effect, self.step + steps)
 
     def abort(self, effect: Abort) -> None:
         """Most deliveries stop when aborted; some answer all the same."""

@@ -48,7 +48,7 @@ from duetime.protocol.terms import (
     lane_of,
     type_lane,
 )
-from duetime.testing.laws.checkers import History
+from duetime.testing.laws.checkers import IntentLives
 from duetime.testing.laws.claims import ties
 from duetime.testing.laws.groups import grow
 from duetime.testing.laws.ticks import plan
@@ -91,7 +91,7 @@ class Workload:
             commands.append(Configure(self._settings()))
         return commands
 
-    def next(self, now_ms: int, history: History) -> tuple[Command, AckLevel]:
+    def next(self, now_ms: int, history: IntentLives) -> tuple[Command, AckLevel]:
         """The next command of some caller, and its ack level."""
         random = self._random
         if random.random() < 0.55 or not any(self._weights) or not self._ids:
@@ -99,7 +99,7 @@ class Workload:
         command = self._other(random.choices(range(14), self._weights)[0], now_ms, history)
         return command, random.choice((AckLevel.ASYNC, AckLevel.DURABLE))
 
-    def _other(self, kind: int, now_ms: int, history: History) -> Command:
+    def _other(self, kind: int, now_ms: int, history: IntentLives) -> Command:
         random = self._random
         revision = random.choice((0, 0, 0, 1, 2, 3))
         match kind:
@@ -139,7 +139,7 @@ class Workload:
         """The id of a caller's request; some callers repeat one."""
         return f"r{self._random.randint(0, 9)}" if self._random.random() < 0.3 else None
 
-    def _id(self, history: History, wanted: Status | None) -> str:
+    def _id(self, history: IntentLives, wanted: Status | None) -> str:
         """The id of some intent: a recent one, in the wanted status if a few tries find one."""
         random = self._random
         if random.random() < 0.03:
@@ -153,7 +153,7 @@ class Workload:
             id = random.choice(recent)
         return id
 
-    def _submit(self, now_ms: int, history: History) -> tuple[Command, AckLevel]:
+    def _submit(self, now_ms: int, history: IntentLives) -> tuple[Command, AckLevel]:
         random = self._random
         count = 1 if random.random() < 0.7 else random.randint(2, 6)
         terms = [random.choice(self._shapes) for _ in range(random.choice((1, 1, 2)))]
@@ -263,7 +263,7 @@ class Workload:
             random.random() < 0.5,
         )  # fmt: skip
 
-    def _patch(self, now_ms: int, history: History) -> Patch:
+    def _patch(self, now_ms: int, history: IntentLives) -> Patch:
         random = self._random
 
         def maybe(value: object) -> object:
@@ -283,7 +283,7 @@ class Workload:
         id, revision, request = self._id(history, wanted), random.choice((0, 0, 0, 2)), self._request()
         return Patch(id, revision, request=request, **values)  # type: ignore[arg-type]
 
-    def _revive(self, now_ms: int, history: History) -> Revive:
+    def _revive(self, now_ms: int, history: IntentLives) -> Revive:
         random = self._random
         return Revive(
             self._id(history, DEAD_LETTERED), random.choice((0, 0, 0, 4)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duetime.api.functions.registry import Announced, Functions, checked
+from duetime.api.functions.registry import Announced, FunctionRegistry, checked
 from duetime.errors import InvalidField
 from duetime.limits import FUNCTION_BYTES_MAX, FUNCTIONS_KEPT, FUNCTIONS_MAX
 from duetime.protocol.terms import Entity, Stream, Task
@@ -19,7 +19,7 @@ def function(schema: str = NUMBER, name: str = "f", entity: str | None = None) -
     return made
 
 
-def fits(book: Functions, payload: bytes) -> bool:
+def fits(book: FunctionRegistry, payload: bytes) -> bool:
     try:
         book.check(Task("f"), payload)
     except InvalidField:
@@ -28,7 +28,7 @@ def fits(book: Functions, payload: bytes) -> bool:
 
 
 def test_payloads_are_checked_only_where_all_workers_agree():
-    book = Functions()
+    book = FunctionRegistry()
     assert fits(book, b'[["x"]]'), "nobody has said anything"
     book.join("v", [function()])
     assert not fits(book, b'[["x"]]') and fits(book, b"[[1]]")
@@ -43,7 +43,7 @@ def test_payloads_are_checked_only_where_all_workers_agree():
 
 
 def test_entity_messages_and_tasks_are_distinguished():
-    book = Functions()
+    book = FunctionRegistry()
     book.join("w", [function(name="add", entity="cart")])
     book.check(Task("add"), b'[["x"]]')
     book.check(Stream("add"), b'[["x"]]')
@@ -53,14 +53,14 @@ def test_entity_messages_and_tasks_are_distinguished():
 
 @pytest.mark.parametrize("schema", ["", "{", '{"type": 7}', '{"$ref": "#/nowhere"}'])
 def test_a_schema_that_cannot_be_used_checks_nothing(schema):
-    book = Functions()
+    book = FunctionRegistry()
     book.join("w", [function(schema)])
     assert fits(book, b'[["x"]]')
     assert book.shown().functions[0].parameters is None
 
 
 def test_numbers_too_large_for_the_validator_are_accepted():
-    book = Functions()
+    book = FunctionRegistry()
     book.join("w", [function()])
     assert fits(book, b"[[" + b"9" * 100 + b"]]")
 
@@ -74,7 +74,7 @@ def test_bounds():
 
 
 def test_the_registry_is_bounded_and_drops_functions_without_workers_first():
-    book = Functions()
+    book = FunctionRegistry()
     book.join("w", [function("", "stays")])
     book.join("v", [function("", f"f{number}") for number in range(FUNCTIONS_KEPT - 1)])
     book.leave("v")
@@ -87,7 +87,7 @@ def test_the_registry_is_bounded_and_drops_functions_without_workers_first():
 class TestUnknownMessages:
     """A message that no connected worker takes is refused where its type is known."""
 
-    def refusal(self, book: Functions, message: str, kind: str = "cart") -> InvalidField | None:
+    def refusal(self, book: FunctionRegistry, message: str, kind: str = "cart") -> InvalidField | None:
         try:
             book.check(Entity(kind, "7", message), b"")
         except InvalidField as error:
@@ -95,7 +95,7 @@ class TestUnknownMessages:
         return None
 
     def test_an_unknown_function_is_refused_with_the_known_names(self):
-        book = Functions()
+        book = FunctionRegistry()
         book.join("w", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
         assert self.refusal(book, "add") is None
         error = self.refusal(book, "ad")
@@ -104,7 +104,7 @@ class TestUnknownMessages:
         assert self.refusal(book, "anything", "order") is None, "nobody speaks of this type"
 
     def test_a_message_that_any_worker_takes_is_accepted(self):
-        book = Functions()
+        book = FunctionRegistry()
         book.join("old", [function("", "add", "cart")], ["cart"])
         book.join("new", [function("", "add", "cart"), function("", "drop", "cart")], ["cart"])
         assert self.refusal(book, "drop") is None
@@ -114,13 +114,13 @@ class TestUnknownMessages:
         assert self.refusal(book, "drop") is None, "who comes next may take it"
 
     def test_a_worker_that_lists_nothing_may_take_anything(self):
-        book = Functions()
+        book = FunctionRegistry()
         book.join("one", [function("", "add", "cart")], ["cart"])
         book.join("other", [], ["cart"])
         assert self.refusal(book, "drop") is None
 
     def test_a_long_list_is_cut(self):
-        book = Functions()
+        book = FunctionRegistry()
         book.join("w", [function("", f"m{number:02}", "cart") for number in range(25)], ["cart"])
         error = self.refusal(book, "x")
         assert error is not None and error.hint.endswith("m19 and 5 more.")

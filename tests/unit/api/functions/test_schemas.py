@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from duetime.api.functions import schemas
-from duetime.api.functions.registry import Announced, Functions, checked
-from duetime.api.functions.schemas import Rule, Unusable
+from duetime.api.functions.registry import Announced, FunctionRegistry, checked
+from duetime.api.functions.schemas import CompiledSchema, Unusable
 from duetime.errors import InvalidField
 from duetime.limits import SCHEMA_COST_MAX, SCHEMA_COST_TOLD_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX
 from duetime.protocol.terms import Task
@@ -31,13 +31,13 @@ NODE: dict[str, Any] = {
 }
 
 
-def rule(schema: object) -> Rule:
+def rule(schema: object) -> CompiledSchema:
     found = schemas.rule(json.dumps(schema))
     assert found is not None
     return found
 
 
-def wrong(rule: Rule, value: object) -> object:
+def wrong(rule: CompiledSchema, value: object) -> object:
     return rule.wrong(json.dumps(value).encode(), value)
 
 
@@ -119,7 +119,7 @@ def test_a_schema_that_doubles_with_every_level_is_not_used():
 
 
 def test_a_function_with_such_a_schema_is_not_checked():
-    book = Functions()
+    book = FunctionRegistry()
     book.join("w", checked([Announced("f", "default", None, "()", json.dumps(doubling(30)))]))
     book.check(Task("f"), b"[[1]]")
 
@@ -182,7 +182,7 @@ def test_a_large_payload_is_refused_without_the_place():
     assert found.cost(json.dumps(many).encode(), many) > SCHEMA_COST_TOLD_MAX
     assert wrong(found, many) == "it does not match the function's schema"
     assert getattr(wrong(found, [1, -1]), "instance_path") == [1]  # noqa: B009 - of an object of either kind
-    book = Functions()
+    book = FunctionRegistry()
     text = json.dumps({"type": "array", "items": {"enum": list(range(50))}})
     book.join("w", checked([Announced("f", "default", None, "()", text)]))
     with pytest.raises(InvalidField, match="does not match"):

@@ -12,7 +12,7 @@ import pytest
 
 from duetime.api.access.admission import Admission
 from duetime.api.access.byte_budget import Budget
-from duetime.api.http.connection import Connections, Timeouts
+from duetime.api.http.connection import ServerConnections, Timeouts
 from duetime.api.http.exchange import Answer, ClientGone, Exchange, encoded
 from duetime.api.http.listener import Listener
 from duetime.api.http.server import bind
@@ -33,7 +33,7 @@ async def serving(
     admission: Admission | None = None, fast: Any = None, handler: Any = ok, **times: float
 ) -> AsyncIterator[int]:
     """The port of a server with these limits."""
-    connections = Connections(handler, fast, Timeouts(**times))
+    connections = ServerConnections(handler, fast, Timeouts(**times))
     with bind("127.0.0.1", 0) as sock:
         admission = admission if admission is not None else Admission("http", 10, per_address=10)
         listener = Listener(sock, admission, connections.make)
@@ -524,7 +524,7 @@ def test_a_stop_closes_what_is_idle_and_lets_requests_finish():
                 await go_on.wait()
             await ok(exchange)
 
-        connections = Connections(waiting)
+        connections = ServerConnections(waiting)
         with bind("127.0.0.1", 0) as sock:
             listener = Listener(sock, Admission("http", 10, per_address=10), connections.make)
             listener.start()
@@ -555,7 +555,7 @@ def test_a_stop_does_not_wait_for_ever():
             began.set()
             await asyncio.Event().wait()
 
-        connections = Connections(endless)
+        connections = ServerConnections(endless)
         with bind("127.0.0.1", 0) as sock:
             listener = Listener(sock, Admission("http", 10), connections.make)
             listener.start()

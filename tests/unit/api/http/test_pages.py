@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.json import decode
 
-from duetime.api.http.pages import Page, document_routes
+from duetime.api.http.pages import StaticPage, document_routes
 from duetime.cli.commands.receive import PORT as RECEIVER_PORT
 from duetime.limits import URL_DEFAULT
 from duetime.wire.intent import NewIntent
@@ -22,10 +22,10 @@ PAGES = ("docs.html", "home.html")
 
 @pytest.fixture(params=PAGES)
 def answer(request):
-    return asyncio.run(_get(Page(request.param)))
+    return asyncio.run(_get(StaticPage(request.param)))
 
 
-async def _get(page: Page) -> Any:
+async def _get(page: StaticPage) -> Any:
     return await page(None)  # type: ignore[arg-type]  # a page does not look at the call
 
 
@@ -83,7 +83,7 @@ def test_the_pages_are_open_and_in_the_document():
 
 
 def test_the_first_page_shows_what_to_try():
-    text = asyncio.run(_get(Page("home.html"))).body.decode()
+    text = asyncio.run(_get(StaticPage("home.html"))).body.decode()
     shown = re.findall(r"<pre[^>]*>(.*?)</pre>", text, re.DOTALL)
     assert shown[0] == f"duetime receive --port {RECEIVER_PORT}"
     body = json.loads(shown[1].partition("-d '")[2].removesuffix("'"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.engine.reads import library as library_module
-from duetime.engine.reads.library import Filter, Library, Page, status_at
+from duetime.engine.reads.library import Filter, Library, ViewPage, status_at
 from duetime.errors import BadQuery
 from duetime.protocol.command import Cancel, FireNow, Patch, Revive
 from duetime.protocol.intent import (
@@ -34,7 +34,7 @@ async def everything(library: Library, filter: Filter | None = None, order: str 
     found: list[str] = []
     cursor, pages = None, 0
     while True:
-        page: Page = await library.page(filter, order, cursor, limit)
+        page: ViewPage = await library.page(filter, order, cursor, limit)
         found += [view.id for view in page.items]
         pages += 1
         assert len(page.items) <= limit
@@ -281,7 +281,7 @@ def test_while_the_engine_recovers_the_last_checkpoint_is_served(tmp_path):
 def test_a_store_in_memory_has_nothing_on_disk():
     async def main():
         library = Library(MemoryStore().archive())
-        assert await library.page() == Page([], None)
+        assert await library.page() == ViewPage([], None)
         assert await library.get("x") is None
         assert await library.slots(0, 10, 1) == []
         library.close()

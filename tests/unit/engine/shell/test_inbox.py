@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from duetime.engine.admission.catalog import Catalog
-from duetime.engine.shell.inbox import Inbox, Request, Single, item_bytes, shares
+from duetime.engine.shell.inbox import Inbox, PendingCommand, Single, item_bytes, shares
 from duetime.errors import NoSpace, TooLarge
 from duetime.limits import FRAME_BYTES_MAX
 from duetime.protocol.command import Pause, Settle, Submit
@@ -37,7 +37,7 @@ def nobody(answer: object) -> None: ...
 
 def test_submits_of_one_batch_are_one_command_with_each_terms_once(single: Callable[..., Single]) -> None:
     inbox = Inbox(lambda: None)
-    two = Request(Submit((BILL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
+    two = PendingCommand(Submit((BILL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
     for request in (single(MAIL, "a"), two, single(BILL, "d", AckLevel.DURABLE), single(MAIL, "e")):
         inbox.put(request)
     batch = inbox.take()
@@ -56,7 +56,7 @@ def test_submits_of_one_batch_are_one_command_with_each_terms_once(single: Calla
 
 def test_each_caller_gets_its_own_share(single: Callable[..., Single]) -> None:
     first, last = single(MAIL, "a"), single(MAIL, "d")
-    two = Request(Submit((MAIL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
+    two = PendingCommand(Submit((MAIL,), (Item("b", 0, 1), Item("c", 0, 1))), AckLevel.ASYNC, nobody)
     replies: list[Reply] = [Refusal(Reason.BUSY, id) for id in "abcd"]
     assert list(shares([first, two, last], replies)) == [
         (first, replies[0]),
@@ -69,7 +69,7 @@ def test_each_caller_gets_its_own_share(single: Callable[..., Single]) -> None:
 
 def test_another_command_keeps_its_place_between_submits(single: Callable[..., Single]) -> None:
     inbox = Inbox(lambda: None)
-    pause = Request(Pause("task:default"), AckLevel.ASYNC, nobody)
+    pause = PendingCommand(Pause("task:default"), AckLevel.ASYNC, nobody)
     before, after = single(MAIL, "a"), single(MAIL, "b")
     for request in (before, pause, after):
         inbox.put(request)

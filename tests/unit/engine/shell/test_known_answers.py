@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.engine.shell.inbox import Asked, Inbox, PumpBatch, Request
+from duetime.engine.shell.inbox import Asked, Inbox, PendingCommand, PumpBatch
 from duetime.engine.shell.known_answers import sift
 from duetime.protocol.command import Cancel, Command, FireNow, Submit
 from duetime.protocol.intent import Item
@@ -20,7 +20,7 @@ def batch_of(*commands: Command) -> PumpBatch:
     """As the inbox makes it of these requests."""
     inbox = Inbox(lambda: None)
     for command in commands:
-        inbox.put(Request(command, AckLevel.ASYNC, lambda answer: None))
+        inbox.put(PendingCommand(command, AckLevel.ASYNC, lambda answer: None))
     return inbox.take()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from duetime.engine.shell.inbox import Inbox, Request
+from duetime.engine.shell.inbox import Inbox, PendingCommand
 from duetime.engine.shell.pump import Pump
 from duetime.engine.shell.shell import Acts, Shell
 from duetime.errors import Damaged, Fatal, NoSpace, TooLarge
@@ -66,12 +66,12 @@ class Driver:
         self.first = run_now(self.shell.begin([Configure(PUSHED)]))
         self.shell.synced(self.pump.position)
 
-    def ask(self, command: Command, ack: AckLevel = ASYNC) -> Request:
-        request = Request(command, ack, _nobody)
+    def ask(self, command: Command, ack: AckLevel = ASYNC) -> PendingCommand:
+        request = PendingCommand(command, ack, _nobody)
         self.inbox.put(request)
         return request
 
-    def submit(self, id: str, ack: AckLevel = ASYNC, *, delay: int = 0, **more: Any) -> Request:
+    def submit(self, id: str, ack: AckLevel = ASYNC, *, delay: int = 0, **more: Any) -> PendingCommand:
         made = terms(ack=ack, **more)
         return self.ask(Submit((made,), (Item(id, 0, self.clock.ms + delay),)), ack)
 
@@ -82,8 +82,8 @@ class Driver:
 def _nobody(answer: Answer | Exception) -> None: ...
 
 
-def asked(acts: Acts) -> list[Request]:
-    return [request for request, _ in acts.replies if isinstance(request, Request)]
+def asked(acts: Acts) -> list[PendingCommand]:
+    return [request for request, _ in acts.replies if isinstance(request, PendingCommand)]
 
 
 def started(acts: Acts) -> list[str]:
