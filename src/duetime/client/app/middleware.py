@@ -12,8 +12,8 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -147,9 +147,16 @@ class Middlewares:
         for call in calls:
             await self._call("after_schedule", (), call, call.intent_id)
 
-    def before_schedule_here(self, call: NewCall) -> None:
-        """`before_schedule` in code that cannot await, such as a database transaction."""
-        self._call_plain("before_schedule", DuetimeError, _at_once, call)
+    @contextmanager
+    def around_schedule_here(self, call: NewCall) -> Iterator[None]:
+        """The same in code that cannot await, such as a database transaction. The call is accepted by it."""
+        try:
+            self._call_plain("before_schedule", DuetimeError, _at_once, call)
+            yield
+        except BaseException as error:
+            self._call_plain("schedule_failed", (), _at_once, call, error)
+            raise
+        self._call_plain("after_schedule", (), _at_once, call, call.intent_id)
 
     # Runs.
 
@@ -215,7 +222,7 @@ def _at_once(coroutine: Coroutine[Any, Any, Any]) -> None:
         return
     coroutine.close()
     raise InvalidField(
-        "An async before_schedule hook waits, which is impossible inside a transaction.",
+        "An async hook around scheduling waits, which is impossible inside a transaction.",
         hint="Write it as a plain method.",
     )
 

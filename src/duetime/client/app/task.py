@@ -111,12 +111,13 @@ class Planned(Generic[P, R]):
         """The terms and the item of a call, checked but not submitted. `id`: if the options have none."""
         plan = self._ready()
         own = plan.options.id
-        id, fresh, extra = id if own is None else own, own is None, None
-        if self._app.middleware.schedules:
-            call = plan.new_call(id, now_ms, args, kwargs)
-            self._app.middleware.before_schedule_here(call)
-            args, kwargs, extra = call.args, call.kwargs, added(call)
-        return plan.terms, plan.item(id, fresh, now_ms, self.payload(args, kwargs), extra)
+        id, fresh = id if own is None else own, own is None
+        if not self._app.middleware.schedules:
+            return plan.terms, plan.item(id, fresh, now_ms, self.payload(args, kwargs))
+        call = plan.new_call(id, now_ms, args, kwargs)
+        with self._app.middleware.around_schedule_here(call):
+            payload = self.payload(call.args, call.kwargs)
+            return plan.terms, plan.item(id, fresh, now_ms, payload, added(call))
 
     def _ready(self) -> Plan:
         plan = self._plan
