@@ -47,7 +47,7 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.message = record.getMessage()
         record.asctime = self.formatTime(record)
-        lines = [self.formatMessage(record)]
+        lines = [self.formatMessage(record) + _place(record)]
         # Does not use `record.exc_text`: other handlers share it.
         if record.exc_info:
             lines += self.formatException(record.exc_info).split("\n")
@@ -56,6 +56,14 @@ class LineFormatter(logging.Formatter):
         if record.stack_info:
             lines += self.formatStack(record.stack_info).split("\n")
         return f"\n{_INDENT}".join(map(plain, lines))
+
+
+def _place(record: logging.LogRecord) -> str:
+    """The function that logged it, if a filter has added that (`duetime.contrib.log_context`)."""
+    found = record.__dict__
+    if found.get("intent_id", "-") == "-":
+        return ""
+    return f" [{found.get('task', '-')} {found['intent_id']} attempt {found.get('attempt', '-')}]"
 
 
 def log_to_stderr() -> None:

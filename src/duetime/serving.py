@@ -31,7 +31,7 @@ from duetime.api.resources.intents import Intents
 from duetime.api.resources.routes import event_routes, intent_routes
 from duetime.api.resources.schedules import ScheduleRoutes, schedule_routes
 from duetime.api.service import Service
-from duetime.channels.channel import Channel
+from duetime.channels.channel import Channel, Tracer
 from duetime.channels.pull import StreamChannel
 from duetime.channels.webhook.channel import WebhookChannel, WebhookOptions
 from duetime.clock import Clock, SystemClock
@@ -59,8 +59,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     folder = Path(config.data.dir)
     known, gate = _gate(config.server.host, folder, insecure=insecure)  # before anything is created on disk
     meter = Meter()
-    webhooks = _webhooks(config, clock, meter)
-    streams = StreamChannel(clock)
+    tracer = None if (tracing := make_tracing()) is None else tracing.begin
+    webhooks = _webhooks(config, clock, meter, tracer)
+    streams = StreamChannel(clock, tracer)
     meter.connected, meter.begun = streams.connected, streams.begun
     pulled: dict[type[Target], Channel] = dict.fromkeys((Stream, Task, Entity), streams)
     engine = _engine(config, folder, clock, Dispatcher({Callback: webhooks, **pulled}, meter))
@@ -170,7 +171,7 @@ def _sides(parts: GrpcParts) -> list[Side]:
     return [GrpcSide(parts)]
 
 
-def _webhooks(config: Config, clock: Clock, meter: Meter) -> WebhookChannel:
+def _webhooks(config: Config, clock: Clock, meter: Meter, tracer: Tracer | None) -> WebhookChannel:
     settings = config.webhooks
     return WebhookChannel(
         WebhookOptions(
@@ -180,6 +181,6 @@ def _webhooks(config: Config, clock: Clock, meter: Meter) -> WebhookChannel:
             result_bytes_max=config.intents.result_bytes_max,
         ),
         clock,
-        tracer=None if (tracing := make_tracing()) is None else tracing.begin,
+        tracer=tracer,
         slots=meter.host_share,
     )

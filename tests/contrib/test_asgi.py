@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
-import sys
-import urllib.request
 from contextlib import asynccontextmanager
 
 import pytest
@@ -16,57 +12,18 @@ import pytest
 from duetime import App
 from duetime.contrib.asgi import lifespan
 from duetime.errors import Closed
-from tests.e2e.process import ROOT, SOURCE, Lines, environment
+from tests.contrib.web_process import WAIT_S, Web
 from tests.http.listener import Listener
 
-WAIT_S = 60
 
-
-class Web:
-    """The application in a process of its own."""
-
-    def __init__(self, where: str, database: str) -> None:
-        env = environment() | {
-            "PYTHONPATH": f"{SOURCE}:{ROOT}",
-            "WEB_DUETIME": where,
-            "WEB_DATABASE": database,
-        }
-        command = [sys.executable, "-m", "uvicorn", "tests.contrib.web:api", "--port", "0"]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert self.process.stdout is not None
-        self._lines = Lines(self.process.stdout)
-        self.said = self._lines.lines
-        self.url = ""
-
-    def says(self, pattern: str) -> str:
-        found = self._lines.wait_for(pattern)[-1]
-        return found[1] if found.groups() else found[0]
-
-    def ask(self, path: str, method: str = "POST"):
-        request = urllib.request.Request(self.url + path, method=method)
-        with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
-            return json.loads(answer.read())
-
-    def __enter__(self) -> Web:
-        try:
-            self.url = self.says(r"running on (http://\S+)")
-        except BaseException:
-            self.__exit__()  # the block that would end it does not begin
-            raise
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.process.kill()
-        self.process.wait(WAIT_S)
-        self._lines.join()
+def web_on(where: str, database: str) -> Web:
+    return Web("tests.contrib.web:api", WEB_DUETIME=where, WEB_DATABASE=database)
 
 
 def test_an_embedded_app_lives_and_stops_with_the_application(tmp_path):
     where, database, go = str(tmp_path / "data"), f"sqlite:///{tmp_path / 'web.db'}", tmp_path / "go"
     os.mkfifo(go)
-    with Web(where, database) as web:
+    with web_on(where, database) as web:
         assert web.said[-1] and any("own begins 2" in line for line in web.said)
         assert web.ask("/add?a=1&b=2") == {"sum": 3, "greeting": "hello"}
         assert web.ask("/plain?a=3&b=4") == 7
@@ -90,7 +47,7 @@ def test_an_embedded_app_lives_and_stops_with_the_application(tmp_path):
 
 
 def test_an_app_on_a_server(server, tmp_path):
-    with Web(server.url, f"sqlite:///{tmp_path / 'web.db'}") as web:
+    with web_on(server.url, f"sqlite:///{tmp_path / 'web.db'}") as web:
         with Listener(server) as events:
             events.reached(web.ask("/order?path=never"), "DUE")  # the relay takes it there
         web.process.send_signal(signal.SIGTERM)

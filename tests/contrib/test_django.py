@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Awaitable
 from datetime import timedelta
 
 import django
 import pytest
 
-from duetime import App, Reject, errors
+from duetime import App, Middleware, Reject, Run, errors
 from tests.e2e.process import ROOT, SOURCE, environment
 from tests.worker.process import WorkerProcess
 
@@ -323,3 +324,43 @@ def test_killed_around_the_commit(database, what, server):
     assert manage("duetime_relay", "--tasks", database, "--status") == "3 waiting, 0 refused.\n"
     assert relay(database) == "3 relayed, 0 refused.\n"
     assert sums() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_an_app_of_a_project_closes_its_connections_after_each_run(project, kind):
+    from asgiref.sync import sync_to_async
+    from django.db import connection
+
+    from duetime.contrib.django.connections import DjangoConnections
+
+    closed: list[bool] = []
+
+    def query() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            assert connection.connection is not None
+            return int(cursor.fetchone()[0])
+
+    def note() -> None:
+        closed.append(connection.connection is None)
+
+    class Notes(Middleware):
+        """The outermost: it runs after the connections are closed."""
+
+        def run_ended(self, run: Run) -> Awaitable[None] | None:
+            if kind == "plain":
+                note()
+                return None
+            noting: Awaitable[None] = sync_to_async(note)()
+            return noting
+
+    async def async_query() -> int:
+        found: int = await sync_to_async(query)()
+        return found
+
+    app = App(":memory:")
+    app.add_middleware(Notes(), DjangoConnections())
+    task = app.task(name="query")(query if kind == "plain" else async_query)
+    with app:
+        assert [task.schedule().wait().result("30s").wait() for _ in range(2)] == [1, 1]
+    assert closed == [True, True]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,20 @@ class WorkerProcess:
     """`duetime worker` for some servers."""
 
     def __init__(
-        self, *servers: ServerProcess, target: str = TARGET, cwd: Path = ROOT, options: tuple[str, ...] = ()
+        self,
+        *servers: ServerProcess,
+        target: str = TARGET,
+        cwd: Path = ROOT,
+        options: tuple[str, ...] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        """`variables`: more variables of its environment."""
         command = [sys.executable, "-m", "duetime", "worker", target, *options]
         for server in servers:
             command += ["--server", server.url if len(servers) == 1 else server.grpc]
         if len(servers) == 1:
             command += ["--grpc-port", servers[0].grpc.rpartition(":")[2]]
-        env = environment() | {"PYTHONPATH": f"{SOURCE}:{ROOT}"}
+        env = environment() | {"PYTHONPATH": f"{SOURCE}:{ROOT}"} | dict(variables or {})
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
         assert self.process.stderr is not None
         self._lines = Lines(self.process.stderr)

@@ -55,3 +55,7 @@ class Span(Protocol):
 
     def end(self, outcome: Outcome) -> None:
         """End the span with the outcome."""
+
+
+Tracer = Callable[[Deliver], Span]
+"""Begins the span of a delivery. A batch of webhooks is one call, represented by its first delivery."""

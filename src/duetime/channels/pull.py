@@ -18,16 +18,17 @@ from itertools import islice, takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.channels.channel import Settler
+from duetime.channels.channel import Settler, Span, Tracer
 from duetime.clock import Clock
 from duetime.limits import HELD_BACK_MAX, LONG_RUN_MS, STALL_MS
 from duetime.protocol.effect import Abort, Deliver, DeliveryKey, Voided
-from duetime.protocol.outcome import Done, Expired, Failed, Outcome, Returned, Settlement, Snoozed
+from duetime.protocol.outcome import Done, Expired, Failed, Lost, Outcome, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Stream
 
 _NEVER_S = float("inf")
 _DONE = Done()
 _BACK = Snoozed(0)
+_GONE = Lost("its consumer is gone")
 _STOPPED = Returned("its worker was stopped before it was done")
 # The approximate size of a delivery without its payload.
 _DELIVERY_BYTES = 200
@@ -65,6 +66,11 @@ class _Out(Struct):
     written: bool = False
     waited_ms: int = 0
     """How long it waited until it was written."""
+    span: Span | None = None
+
+    def ended(self, outcome: Outcome) -> None:
+        if self.span is not None:
+            self.span.end(outcome)
 
 
 class Subscriber:
@@ -108,8 +114,9 @@ class Subscriber:
                 continue
             if 0 < delivery.deadline_ms <= self._channel.clock.now_ms():
                 del out[delivery.id, delivery.delivery]
-                text = "the deadline passed before it was sent"
-                late.append(_ended(delivery, Expired(text)))
+                expired = Expired("the deadline passed before it was sent")
+                entry.ended(expired)
+                late.append(_ended(delivery, expired))
                 continue
             entry.written = True
             entry.waited_ms = int(1000 * (now_s - entry.put_s))
@@ -124,11 +131,12 @@ class Subscriber:
         """These deliveries are being sent. Those that need no outcome are done."""
         if not self.auto:
             return
-        done = [
-            _ended(each, _DONE, entry.waited_ms)
-            for each in deliveries
-            if (entry := self._out.pop((each.id, each.delivery), None)) is not None
-        ]
+        done: list[Settlement] = []
+        for each in deliveries:
+            entry = self._out.pop((each.id, each.delivery), None)
+            if entry is not None:
+                entry.ended(_DONE)
+                done.append(_ended(each, _DONE, entry.waited_ms))
         if done:
             self._channel.settle(done)
 
@@ -137,8 +145,11 @@ class Subscriber:
         found: list[Settlement] = []
         for each in settlements:
             entry = self._out.pop((each.id, each.delivery), None)
-            if entry is not None and entry.waited_ms and each.waited_ms >= 0:
-                each = replace(each, waited_ms=entry.waited_ms + each.waited_ms)
+            if entry is not None:
+                if entry.waited_ms and each.waited_ms >= 0:
+                    each = replace(each, waited_ms=entry.waited_ms + each.waited_ms)
+                if entry.span is not None:
+                    entry.span.end(each.outcome)
             found.append(each)
         return found
 
@@ -158,7 +169,10 @@ class Subscriber:
     def stopped(self) -> None:
         """Its client was stopped and has disconnected: its unfinished deliveries count no attempt."""
         self._hand_back()
-        back = [_ended(entry.delivery, _STOPPED, entry.waited_ms) for entry in self._out.values()]
+        back: list[Settlement] = []
+        for entry in self._out.values():
+            entry.ended(_STOPPED)
+            back.append(_ended(entry.delivery, _STOPPED, entry.waited_ms))
         self._out.clear()
         if back:
             self._channel.settle(back)
@@ -201,11 +215,15 @@ class Subscriber:
             self._channel.settle([_ended(delivery, _BACK)])
             return
         terms, until_s, now_s = delivery.terms, _NEVER_S, self._channel.loop.time()
+        span: Span | None = None
+        if self._channel.tracer is not None:
+            span = self._channel.tracer(delivery)
+            delivery = replace(delivery, traceparent=span.traceparent)
         if type(terms.target) is Stream:  # a worker checks the time limits of its functions itself
             until_s = now_s + terms.timeout_ms / 1000
             if until_s < self._watch_at_s:
                 self._arm(until_s)
-        self._out[delivery.id, delivery.delivery] = _Out(delivery, until_s, now_s)
+        self._out[delivery.id, delivery.delivery] = _Out(delivery, until_s, now_s, span=span)
         self._queue.append(delivery)
 
     def abort(self, place: DeliveryKey) -> None:
@@ -218,6 +236,8 @@ class Subscriber:
         """The connection is gone."""
         self.draining = True
         self._hand_back()
+        for entry in self._out.values():
+            entry.ended(_GONE)
         self._out.clear()
         self._dropped.clear()
         if self._watch is not None:
@@ -227,7 +247,9 @@ class Subscriber:
     def _hand_back(self) -> None:
         back: list[Settlement] = []
         for delivery in self._queue:
-            if self._out.pop((delivery.id, delivery.delivery), None) is not None:
+            entry = self._out.pop((delivery.id, delivery.delivery), None)
+            if entry is not None:
+                entry.ended(_BACK)
                 back.append(_ended(delivery, _BACK))
         self._queue.clear()
         if back:
@@ -235,6 +257,7 @@ class Subscriber:
 
     def _drop(self, place: DeliveryKey, entry: _Out, reason: str) -> None:
         del self._out[place]
+        entry.ended(Failed(reason, f"its outcome is no longer wanted: {reason}"))
         if entry.written:
             self._dropped.append(Dropped(*place, reason))
 
@@ -277,8 +300,10 @@ class Subscriber:
 class StreamChannel:
     """Carries deliveries to the consumers that asked for them."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, tracer: Tracer | None = None) -> None:
+        """`tracer` begins the span of a delivery when it is handed over; it ends with the outcome."""
         self.clock = clock
+        self.tracer = tracer
         self._subscribers: dict[str, Subscriber] = {}
         self._touched: set[Subscriber] = set()
         self._closed = False

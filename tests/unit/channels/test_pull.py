@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
+from duetime.channels.channel import Span
 from duetime.channels.pull import Dropped, StreamChannel, Subscriber
 from duetime.clock import SystemClock
 from duetime.limits import STALL_MS
@@ -319,5 +320,58 @@ def test_a_delivery_written_a_while_ago_has_begun():
         assert [id for id, _ in rig.channel.begun()] == ["b"]
         me.take(9, 1_000_000)
         assert [id for id, _ in rig.channel.begun()] == ["b", "c"], "the new one may end at once"
+
+    run(test)
+
+
+class Spans:
+    """A tracer that notes how each span ended."""
+
+    def __init__(self) -> None:
+        self.ended: dict[str, list[str]] = {}
+
+    def begin(self, delivery: Deliver) -> Span:
+        return _Noted(self, delivery.id)
+
+
+class _Noted:
+    def __init__(self, spans: Spans, id: str) -> None:
+        self._spans = spans
+        self._id = id
+        self.traceparent: str | None = f"span of {id}"
+
+    def end(self, outcome: Outcome) -> None:
+        self._spans.ended.setdefault(self._id, []).append(type(outcome).__name__)
+
+
+def test_every_delivery_is_one_span_that_ends_once():
+    async def test(rig: Rig) -> None:
+        spans = Spans()
+        rig.channel.tracer = spans.begin
+        me = rig.join()
+        rig.deliver("late", deadline_ms=1)
+        rig.deliver("done", "cancelled", "stopped", "left")
+        taken, _ = me.take(9, 10_000)
+        assert [each.traceparent for each in taken] == [
+            "span of done", "span of cancelled", "span of stopped", "span of left",
+        ]  # fmt: skip
+        assert spans.ended == {"late": ["Expired"]}
+        me.answered([Settlement("done", 1, Done(), None, "me", 0)])
+        rig.channel.abort(Abort("cancelled", 1, "me"))
+        me.keep({("stopped", 1)})
+        assert spans.ended["left"] == ["Failed"], "its lease ran out"
+        me.stopped()
+        rig.deliver("back")
+        me.drain()
+        auto = rig.join("auto", auto=True)
+        rig.deliver("written", "gone", to="auto")
+        auto.written(auto.take(1, 10_000)[0])
+        auto.take(9, 10_000)
+        rig.channel.leave(auto)
+        rig.channel.leave(me)
+        assert spans.ended == {
+            "late": ["Expired"], "done": ["Done"], "cancelled": ["Failed"], "left": ["Failed"],
+            "stopped": ["Returned"], "back": ["Snoozed"], "written": ["Done"], "gone": ["Lost"],
+        }  # fmt: skip
 
     run(test)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from duetime import limits
-from duetime.channels.channel import Settler, Span
+from duetime.channels.channel import Settler, Span, Tracer
 from duetime.channels.webhook.answers import WebhookResponse, outcome_of, outcomes_of_batch
 from duetime.channels.webhook.batch import Batches, Item, array_of
 from duetime.channels.webhook.calls import CallPlan, time_limit
@@ -31,8 +31,6 @@ from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import Callback, Terms
 
-Tracer = Callable[[Deliver], Span]
-"""Called before one call; a batch is one call, represented by its first delivery."""
 OnCall = Callable[[str, int, float, str], None]
 """Called after one call: the host, the tier, the seconds it took, and "done" or the kind of failure."""
 

@@ -34,7 +34,9 @@ Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | Non
 T = TypeVar("T")
 
 _DONE = Done()
-_logger = logging.getLogger("duetime")
+# Failed attempts have a logger of their own, so that a program can treat them apart.
+RUNS_LOGGER = "duetime.runs"
+_logger = logging.getLogger(RUNS_LOGGER)
 _NOTHING: dict[str, str] = {}
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
 
 from duetime.client.app.app import App
 from duetime.client.app.control import Reject, RetryAfter, Snooze, current
@@ -29,6 +28,7 @@ from duetime.contrib.django.compat import (
     task_finished,
     task_started,
 )
+from duetime.contrib.django.connections import DjangoConnections
 from duetime.contrib.django.registry import Registry, exception_path
 from duetime.contrib.outbox import rows
 from duetime.errors import DuetimeError
@@ -82,6 +82,7 @@ class DjangoApp(App):
         self.any_queue = not self._task_queues
         self._registry = registry
         self.functions = DjangoFunctions(sender, registry)
+        self.add_middleware(DjangoConnections())
         self.rewire(where, token=token)
 
     def queues(self) -> list[str]:
@@ -116,15 +117,12 @@ class TaskRun:
         self._sender = sender
 
     def here(self, *args: object, **kwargs: object) -> object:
-        """Call it in a thread, and close stale database connections before and after, as Django does."""
-        close_old_connections()
+        """Call it in a thread."""
         result = self._started(args, kwargs)
         try:
             value = self._task.call(*self._args(result), **kwargs)
         except (Exception, SystemExit) as error:
             raise self._failed(result, error) from error
-        finally:
-            close_old_connections()
         return self._done(result, value)
 
     async def on_loop(self, *args: object, **kwargs: object) -> object:
@@ -135,8 +133,6 @@ class TaskRun:
             value = await self._task.acall(*self._args(result), **kwargs)
         except (Exception, SystemExit) as error:
             raise await sync_to_async(self._failed)(result, error) from error
-        finally:
-            await sync_to_async(close_old_connections)()
         return await sync_to_async(self._done)(result, value)
 
     def _started(self, args: Sequence[object], kwargs: Mapping[str, object]) -> TaskResult:
