@@ -4,6 +4,7 @@
 PYTHON ?= python3
 SEEDS  ?= 1..1000
 KILL_ROUNDS ?= 50
+CHAOS_ROUNDS ?= 20
 # Tests run in this many processes.
 JOBS   ?= 2
 
@@ -14,7 +15,7 @@ STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test unit lint format coverage slow simulate bench bench-peers docs proto options build clean
+.PHONY: help setup run demo test unit lint format coverage slow simulate bench bench-peers bench-chaos bench-predictions docs proto options build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +90,12 @@ bench: $(STAMP) ## run the benchmarks, print a table, save bench/results/<date>.
 
 bench-peers: $(STAMP) ## compare Duetime with other job systems, write the tables of bench/README.md
 	@$(BIN)/python -m bench.peers --write
+
+bench-chaos: $(STAMP) ## kill server and worker CHAOS_ROUNDS=20 times under load, count what is lost
+	@CHAOS_ROUNDS=$(CHAOS_ROUNDS) $(BIN)/python -m bench chaos
+
+bench-predictions: $(STAMP) ## measure what the order by expected duration gains, and the error of predictions
+	@$(BIN)/python -m bench predictions
 
 docs: $(STAMP) ## generate the reference pages in docs/
 	@$(BIN)/python -m tools.generate_docs
