@@ -1,8 +1,9 @@
 """Ordering by expected duration: how much sooner jobs end than in the order of arrival, and how good the
 predictions are.
 
-The queue is simulated with the code of the shadow mode (`insight.queueing`), so the figures need no quiet machine
-and are the same on every one. The model is the real one, trained on durations that depend on the payload.
+The queue is simulated with the code of the shadow mode (`insight.queueing`), so the figures need no quiet
+machine and are the same on every one. The model is the real one; the durations that it learns depend on the
+payload.
 """
 
 from __future__ import annotations
