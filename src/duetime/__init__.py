@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from duetime.client.app.app import App
 from duetime.client.app.call import Call, Dropped
-from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, current
+from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, SoftTimeout, current
 from duetime.client.app.entity import EntityRef, EntityType
 from duetime.client.app.groups import Chain, Group
 from duetime.client.app.handle import Handle
@@ -63,6 +63,7 @@ __all__ = [
     "Run",
     "Schedule",
     "Snooze",
+    "SoftTimeout",
     "Status",
     "Task",
     "Tier",

@@ -23,6 +23,16 @@ def greet(name: str) -> str:
 async def send(to: str, *, text: str = "") -> None: ...
 
 
+@app.task(retry_on=(ConnectionError, TimeoutError), give_up_on=ValueError, soft_timeout="5s")
+def fetch(url: str) -> str:
+    return url
+
+
+@app.entity(retry_on=[ConnectionError], soft_timeout=5, name="Cart")
+class Cart:
+    def __init__(self, id: str) -> None: ...
+
+
 @app.every("5m", jitter="5s")
 @app.task
 async def again(a: int) -> int:
@@ -38,6 +48,7 @@ async def use() -> None:
     assert_type((await again.schedule(1)).result().wait(), int)
     assert_type((await morning.schedule("you")).result().wait(), str)
     assert_type(add.schedule(1, b=2), Call[Handle[int]])
+    assert_type((await fetch.schedule("x")).result().wait(), str)
     handle = await add.schedule(1)
     assert_type(handle, Handle[int])
     assert_type(await handle.result(), int)

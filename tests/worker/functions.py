@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from duetime import App, Reject, Retry, Snooze, Status, current, progress
+from duetime import App, Reject, Retry, Snooze, SoftTimeout, Status, current, progress
 
 app = App("http://127.0.0.1:1")
 SOON = Retry(max_attempts=50, backoff="fixed", initial_delay="50ms", jitter=False)
@@ -98,6 +98,52 @@ def spins(to: str) -> None:
     tell(to, event="began")
     while True:
         pass
+
+
+def _slow_until_told() -> str:
+    try:
+        while True:
+            time.sleep(0.01)  # tidy: runs until its soft limit
+    except SoftTimeout:
+        return f"stopped in attempt {current().attempt}"
+
+
+@app.task(name="soft_thread", soft_timeout="100ms")
+def soft_thread() -> str:
+    return _slow_until_told()
+
+
+@app.task(name="soft_process", cpu_bound=True, queue="heavy", soft_timeout="100ms")
+def soft_process() -> str:
+    return _slow_until_told()
+
+
+@app.task(name="soft_coroutine", soft_timeout="100ms")
+async def soft_coroutine() -> str:
+    try:
+        await asyncio.Event().wait()
+    except SoftTimeout:
+        return f"stopped in attempt {current().attempt}"
+    return ""
+
+
+class Unplugged(ConnectionError): ...
+
+
+def _picky(wrong: bool) -> int:
+    if current().attempt < 3:
+        raise ValueError("wrong") if wrong else Unplugged("no plug")
+    return current().attempt
+
+
+@app.task(name="picky", retry=SOON, retry_on=(ConnectionError,))
+def picky(wrong: bool) -> int:
+    return _picky(wrong)
+
+
+@app.task(name="picky_process", cpu_bound=True, queue="heavy", retry=SOON, retry_on=(ConnectionError,))
+def picky_process(wrong: bool) -> int:
+    return _picky(wrong)
 
 
 @app.task(name="blocks", retry=SOON, lease="1s", timeout="20s")

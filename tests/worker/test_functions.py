@@ -101,6 +101,18 @@ class TestTimeouts:
         assert result_of(functions.heavy.schedule(1, 1))[0] == 2
 
 
+@pytest.mark.parametrize("kind", ["thread", "process", "coroutine"])
+def test_a_soft_time_limit_is_raised_inside_the_function(worker, app, kind):
+    assert result_of(getattr(functions, f"soft_{kind}").schedule()) == "stopped in attempt 1"
+
+
+@pytest.mark.parametrize("task", [functions.picky, functions.picky_process], ids=["thread", "process"])
+def test_errors_are_retried_by_their_class(worker, app, task):
+    assert result_of(task.schedule(False)) == 3
+    error = error_of(task.schedule(True))
+    assert (error.kind, error.message) == ("ValueError", "wrong")
+
+
 def test_a_cancelled_intent_is_stopped_while_it_runs(worker, app, told, tmp_path):
     handle = functions.held.schedule(told.address, str(tmp_path / "never")).wait()
     assert told.next()["event"] == "began"

@@ -33,13 +33,13 @@ from duetime.client.app.recurring import AppSchedules, Recurrence, RuleDecorator
 from duetime.client.app.task import Bound, P, R, Task
 from duetime.client.app.times import Delay
 from duetime.client.execution.functions import Functions
-from duetime.client.execution.handlers import Decision
+from duetime.client.execution.run_policy import Decision, ErrorClasses, run_policy
 from duetime.client.http.address import meant_url
 from duetime.client.remote.replies import id_of
 from duetime.errors import BadConfig, Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.intent import Item
-from duetime.protocol.terms import Bare, Terms
+from duetime.protocol.terms import Bare, Entity, Terms
 from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import Overview
 from duetime.wire.event import Transition
@@ -140,6 +140,9 @@ class App:
         queue: str = "default",
         cpu_bound: bool = False,
         on_error: Decision | None = None,
+        retry_on: ErrorClasses | None = None,
+        give_up_on: ErrorClasses | None = None,
+        soft_timeout: Delay | None = None,
         **options: Unpack[OptionFields],
     ) -> _TaskDecorator: ...
     def task(  # type: ignore[misc]  # mypy does not match **options of an overload
@@ -151,13 +154,16 @@ class App:
         queue: str = "default",
         cpu_bound: bool = False,
         on_error: Decision | None = None,
+        retry_on: ErrorClasses | None = None,
+        give_up_on: ErrorClasses | None = None,
+        soft_timeout: Delay | None = None,
         **options: Unpack[OptionFields],
     ) -> Any:
         """Register a task: `async def` on the event loop, `def` in a thread, `cpu_bound` in a process."""
         defaults = Options().merged(**options)
-        make_terms(
-            TaskTarget(name or "task", queue), defaults, self.default_tier
-        )  # raised where it is written
+        # Errors are raised where the options are written.
+        terms = make_terms(TaskTarget(name or "task", queue), defaults, self.default_tier)
+        policy = run_policy(on_error, retry_on, give_up_on, soft_timeout, terms.timeout_ms)
         if function is not None and not inspect.isroutine(function):
             raise InvalidField(f"{function!r} is not a function.", hint="Write @app.task(name=...).")
 
@@ -166,30 +172,57 @@ class App:
             if title in self.functions.tasks:
                 raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
             signature = Signature(function, title)
-            self.functions.add(title, queue, function, signature, on_error, cpu_bound)
+            self.functions.add(title, queue, function, signature, policy, cpu_bound)
             return Task(self, function, TaskTarget(title, queue), signature, defaults, title)
 
         return register if function is None else register(function)
 
     @overload
     def entity(
-        self, cls: type, /, *, name: str | None = None, **options: Unpack[OptionFields]
+        self,
+        cls: type,
+        /,
+        *,
+        name: str | None = None,
+        on_error: Decision | None = None,
+        retry_on: ErrorClasses | None = None,
+        give_up_on: ErrorClasses | None = None,
+        soft_timeout: Delay | None = None,
+        **options: Unpack[OptionFields],
     ) -> EntityType: ...
     @overload
     def entity(
-        self, *, name: str | None = None, **options: Unpack[OptionFields]
+        self,
+        *,
+        name: str | None = None,
+        on_error: Decision | None = None,
+        retry_on: ErrorClasses | None = None,
+        give_up_on: ErrorClasses | None = None,
+        soft_timeout: Delay | None = None,
+        **options: Unpack[OptionFields],
     ) -> Callable[[type], EntityType]: ...
     def entity(  # type: ignore[misc]  # mypy does not match **options of an overload
-        self, cls: Any = None, /, *, name: str | None = None, **options: Unpack[OptionFields]
+        self,
+        cls: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        on_error: Decision | None = None,
+        retry_on: ErrorClasses | None = None,
+        give_up_on: ErrorClasses | None = None,
+        soft_timeout: Delay | None = None,
+        **options: Unpack[OptionFields],
     ) -> Any:
         """Register a class as an entity type. An instance is created with the id for each message."""
         defaults = Options().merged(**options)
+        terms = make_terms(Entity(name or "entity", "id", "message"), defaults, self.default_tier)
+        policy = run_policy(on_error, retry_on, give_up_on, soft_timeout, terms.timeout_ms)
 
         def register(cls: type) -> EntityType:
             title = name or cls.__name__
             if title in self.functions.entities:
                 raise InvalidField(f"Two entity types are named {title!r}.", hint="Give one of them a name.")
-            entity = self.functions.entities[title] = EntityType(self, cls, title, defaults)
+            entity = self.functions.entities[title] = EntityType(self, cls, title, defaults, policy)
             return entity
 
         return register if cls is None else register(cls)

@@ -35,6 +35,13 @@ class RetryAfter(Exception):
         self.delay = delay
 
 
+class SoftTimeout(Exception):
+    """The soft time limit of the running function has passed. Raised inside the function."""
+
+    def __init__(self, message: str = "the soft time limit has passed") -> None:
+        super().__init__(message)
+
+
 class Context(Struct, frozen=True):
     """The delivery of a running function."""
 

@@ -17,13 +17,15 @@ from duetime.protocol.terms import Entity
 
 if TYPE_CHECKING:
     from duetime.client.app.app import App
+    from duetime.client.execution.run_policy import RunPolicy
 
 
 class EntityType:
     """An entity type. `accounts("42").tell("deposit", 500)` runs `Account("42").deposit(500)`."""
 
-    def __init__(self, app: App, cls: type, name: str, options: Options) -> None:
+    def __init__(self, app: App, cls: type, name: str, options: Options, policy: RunPolicy) -> None:
         self._app = app
+        self.policy = policy
         self._options = options
         self.name = name
         self.cls = cls

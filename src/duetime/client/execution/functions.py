@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from duetime.client.app.middleware import Middlewares
 from duetime.client.app.payload import Signature
-from duetime.client.execution.handlers import BareHandler, Decision, FunctionHandler, ProcessHandler
+from duetime.client.execution.handlers import BareHandler, FunctionHandler, ProcessHandler
 from duetime.client.execution.processes import Processes
 from duetime.client.execution.reports import Reports
+from duetime.client.execution.run_policy import RunPolicy
 from duetime.errors import InvalidField
 from duetime.protocol.effect import Deliver
 from duetime.protocol.terms import Entity, Task
@@ -49,11 +50,11 @@ class Functions:
         queue: str,
         function: Callable[..., object],
         signature: Signature,
-        decide: Decision | None,
+        policy: RunPolicy,
         cpu_bound: bool,
     ) -> None:
         """A task."""
-        self.tasks[name] = self._handler(function, signature, decide, cpu_bound)
+        self.tasks[name] = self._handler(function, signature, policy, cpu_bound)
         self.queues[name] = queue
 
     def set_bare(self, function: Callable[..., object]) -> None:
@@ -63,7 +64,7 @@ class Functions:
             function,
             Signature(function, function.__qualname__),
             pool,
-            None,
+            RunPolicy(),
             self.bounds.result_bytes_max,
             self.bounds.threads,
             self.reports,
@@ -110,10 +111,12 @@ class Functions:
         pool = None if inspect.iscoroutinefunction(getattr(entity.cls, target.message)) else self._pool
         method = entity.method(target.id, target.message)
         limit, threads = self.bounds.result_bytes_max, self.bounds.threads
-        return FunctionHandler(method, signature, pool, None, limit, threads, self.reports, self.middleware)
+        return FunctionHandler(
+            method, signature, pool, entity.policy, limit, threads, self.reports, self.middleware
+        )
 
     def _handler(
-        self, function: Callable[..., object], signature: Signature, decide: Decision | None, cpu_bound: bool
+        self, function: Callable[..., object], signature: Signature, policy: RunPolicy, cpu_bound: bool
     ) -> FunctionHandler:
         limit, reports, middleware = self.bounds.result_bytes_max, self.reports, self.middleware
         if cpu_bound:
@@ -123,10 +126,10 @@ class Functions:
             if not workers:
                 raise InvalidField("engine.processes is 0.", hint="Set it to at least 1 for cpu_bound tasks.")
             pools = self._pool_of_processes
-            return ProcessHandler(function, signature, pools, decide, limit, workers, reports, middleware)
+            return ProcessHandler(function, signature, pools, policy, limit, workers, reports, middleware)
         pool = None if inspect.iscoroutinefunction(function) else self._pool
         threads = self.bounds.threads
-        return FunctionHandler(function, signature, pool, decide, limit, threads, reports, middleware)
+        return FunctionHandler(function, signature, pool, policy, limit, threads, reports, middleware)
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:

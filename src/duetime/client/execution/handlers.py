@@ -20,16 +20,14 @@ from duetime.client.app.payload import Signature, decode, encode
 from duetime.client.app.times import delay_ms
 from duetime.client.execution.processes import Ticker, tell
 from duetime.client.execution.reports import Reports, Running, Word, keep_logs
+from duetime.client.execution.run_policy import ProcessError, RunPolicy, class_names
+from duetime.client.execution.soft_timeout import ThreadLimit, in_coroutine, in_process
 from duetime.errors import InvalidField
 from duetime.protocol.bounds import ERROR_CHARS_MAX, RETRY_DELAY_MS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Snoozed
 from duetime.protocol.terms import Task, title_of
 from duetime.safe_text import log_to_stderr
-
-# Decides about an error: None for the delay of the retry policy, or an exception such as RetryAfter or
-# Reject.
-Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | None]
 
 T = TypeVar("T")
 
@@ -48,17 +46,18 @@ class FunctionHandler:
         function: Callable[..., Any],
         signature: Signature,
         pool: Callable[[], Executor] | None,
-        decide: Decision | None,
+        policy: RunPolicy,
         result_bytes_max: int,
         workers: int,
         reports: Reports,
         middleware: Middlewares,
     ) -> None:
         """`pool` returns the executor of the function; None for a coroutine function."""
-        self._function = function
+        soft_ms = policy.soft_timeout_ms
+        self._function = in_coroutine(function, soft_ms) if pool is None and soft_ms else function
         self.signature = signature
         self._pool = pool
-        self._decide = decide
+        self._policy = policy
         self.workers = workers
         """The number of concurrent calls of its executor."""
         self._result_bytes_max = result_bytes_max
@@ -87,7 +86,8 @@ class FunctionHandler:
 
     def job(self, delivery: Deliver) -> tuple[Callable[..., object], tuple[object, ...]]:
         loop = asyncio.get_running_loop() if self._middleware.waits else None
-        return self._run_in_thread, (delivery, loop)
+        soft_ms = self._policy.soft_timeout_ms
+        return self._run_in_thread, (delivery, loop, ThreadLimit(soft_ms) if soft_ms else None)
 
     def outcome(self, delivery: Deliver, value: object, error: BaseException | None) -> Outcome:
         if error is None:
@@ -116,15 +116,20 @@ class FunctionHandler:
         return outcome
 
     def _outcome_of(self, delivery: Deliver, error: BaseException) -> Outcome:
-        if self._decide is not None and not isinstance(error, Snooze | Reject | RetryAfter):
+        decided, decide = error, self._policy.decide
+        if decide is not None and not isinstance(error, Snooze | Reject | RetryAfter):
             try:
-                error = self._decide(error, context_of(delivery)) or error
+                decided = decide(error, context_of(delivery)) or error
             except BaseException as broken:
-                error = broken
+                decided = broken
         try:
-            return outcome_of(error)
+            outcome = outcome_of(decided)
+            if decided is error and isinstance(outcome, Failed) and self._policy.gives_up(error):
+                return Rejected(outcome.kind, outcome.message)
+            return outcome
         except Exception as broken:  # an invalid delay, or an error that cannot be converted to text
-            return Failed(type(broken).__name__, clean(f"{type(error).__name__} could not be read: {broken}"))
+            text = f"{type(decided).__name__} could not be read: {broken}"
+            return Failed(type(broken).__name__, clean(text))
 
     def _done(self, delivery: Deliver, value: object) -> Outcome:
         return self._bounded(_done_with(value, f"The result of {delivery.id}"))
@@ -142,17 +147,22 @@ class FunctionHandler:
         except Exception as error:
             raise Reject(f"the payload does not fit the function: {error}") from error
 
-    def _run_in_thread(self, delivery: Deliver, loop: asyncio.AbstractEventLoop | None) -> object:
+    def _run_in_thread(
+        self, delivery: Deliver, loop: asyncio.AbstractEventLoop | None, limit: ThreadLimit | None
+    ) -> object:
         # In a separate context, so that the next function in this thread does not see its changes.
-        return contextvars.Context().run(self._call, delivery, loop)
+        return contextvars.Context().run(self._call, delivery, loop, limit)
 
-    def _call(self, delivery: Deliver, loop: asyncio.AbstractEventLoop | None) -> object:
+    def _call(
+        self, delivery: Deliver, loop: asyncio.AbstractEventLoop | None, limit: ThreadLimit | None
+    ) -> object:
         context = running(delivery, self._reports)
         current_context.set(context)
+        function = self._function if limit is None else partial(limit.run, self._function)
         args, kwargs = self._arguments(delivery)
         if self._middleware.runs:
-            return self._middleware.around_plain(Run(context, args, kwargs), self._function, on_loop(loop))
-        return self._function(*args, **kwargs)
+            return self._middleware.around_plain(Run(context, args, kwargs), function, on_loop(loop))
+        return function(*args, **kwargs)
 
 
 class _Job(msgspec.Struct, array_like=True):
@@ -163,12 +173,14 @@ class _Job(msgspec.Struct, array_like=True):
     payload: bytes
     context: Context
     keeps_logs: bool
+    soft_timeout_ms: int
 
 
 def run_in_process(body: bytes) -> bytes:
     """Runs in another process: finds the function by its name. Only names and data are exchanged."""
     job = msgspec.msgpack.decode(body, type=_Job)
     context, reports = job.context, Reports()
+    classes: list[str] = []
     place = (context.intent_id, context.delivery)
     if job.keeps_logs:
         log_to_stderr()
@@ -181,6 +193,8 @@ def run_in_process(body: bytes) -> bytes:
             found = getattr(found, name)
         function = getattr(found, "function", found)  # the name may be bound to the task around it
         args, kwargs = Signature(function, job.qualname).decode(job.payload)
+        if job.soft_timeout_ms:
+            function = in_process(function, job.soft_timeout_ms)
         told = Running(**msgspec.structs.asdict(context), reports=reports)
         middleware: Middlewares | None = getattr(found, "middleware", None)
         call = (
@@ -191,9 +205,9 @@ def run_in_process(body: bytes) -> bytes:
         value = contextvars.Context().run(_in_context, told, call)
         outcome = _DONE if value is None else _done_with(value, f"The result of {job.qualname}")
     except (Exception, SystemExit) as error:
-        outcome = outcome_of(error)
+        outcome, classes = outcome_of(error), class_names(error)
     ticker.stop()
-    return msgspec.msgpack.encode((outcome, reports.text(place)))
+    return msgspec.msgpack.encode((outcome, reports.text(place), classes))
 
 
 def _tell_newest(reports: Reports) -> None:
@@ -217,6 +231,7 @@ class ProcessHandler(FunctionHandler):
             delivery.payload,
             context_of(delivery),
             reports.keeps_logs,
+            self._policy.soft_timeout_ms,
         )
         place = (delivery.id, delivery.delivery)
 
@@ -226,12 +241,11 @@ class ProcessHandler(FunctionHandler):
         return run_in_process, (msgspec.msgpack.encode(job), hear)
 
     def _done(self, delivery: Deliver, value: Any) -> Outcome:
-        outcome, log = msgspec.msgpack.decode(value, type=tuple[Outcome, str | None])
+        outcome, log, classes = msgspec.msgpack.decode(value, type=tuple[Outcome, str | None, list[str]])
         if log is not None:
             self._reports.log((delivery.id, delivery.delivery), log)
         if isinstance(outcome, Failed) and outcome.delay_ms < 0:
-            # The exception stays in its process; the decision gets its name and its text.
-            return self.outcome(delivery, None, RuntimeError(f"{outcome.kind}: {outcome.message}"))
+            return self.outcome(delivery, None, ProcessError(outcome.kind, outcome.message, classes))
         return self._bounded(outcome)
 
 
@@ -288,6 +302,8 @@ def outcome_of(error: BaseException) -> Outcome:
     """The outcome for an exception."""
     if isinstance(error, Snooze):
         return Snoozed(min(delay_ms(error.delay), RETRY_DELAY_MS_MAX))
+    if isinstance(error, ProcessError):
+        return Failed(error.kind, error.text)
     text = clean(str(error))
     if isinstance(error, Reject):
         return Rejected("rejected", text or "the function rejected it")

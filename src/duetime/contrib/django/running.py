@@ -18,6 +18,7 @@ from duetime.client.app.plan import Options
 from duetime.client.app.task import Planned
 from duetime.client.execution.functions import Functions
 from duetime.client.execution.handlers import FunctionHandler
+from duetime.client.execution.run_policy import RunPolicy
 from duetime.clock import SystemClock
 from duetime.contrib.django.compat import (
     Task,
@@ -67,7 +68,7 @@ class DjangoFunctions(Functions):
             run = TaskRun(task, self._sender)
             function: Callable[..., Any] = run.on_loop if inspect.iscoroutinefunction(task.func) else run.here
             signature = Signature(anything, target.name)
-            self._found[target.name] = self._handler(function, signature, None, False)
+            self._found[target.name] = self._handler(function, signature, RunPolicy(), False)
         return self._found[target.name]
 
 

@@ -16,6 +16,7 @@ from duetime.client.app.middleware import Middlewares
 from duetime.client.app.payload import Signature
 from duetime.client.execution.handlers import FunctionHandler
 from duetime.client.execution.reports import Reports
+from duetime.client.execution.run_policy import RunPolicy
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Done, Failed, Lost, Rejected, Snoozed
 from duetime.protocol.terms import Task, Terms
@@ -23,14 +24,15 @@ from duetime.protocol.terms import Task, Terms
 DELIVERY = Deliver("i", 3, 2, Terms(Task("t"), "task:default", tags={"k": "v"}), b"", 100, 7, 0, "trace", "")
 
 
-def handler(function, decide=None, limit=1_000):
+def handler(function, decide=None, limit=1_000, **policy):
+    declared = RunPolicy(decide, **policy)
     return FunctionHandler(
-        function, Signature(function, "f"), None, decide, limit, 0, Reports(), Middlewares()
+        function, Signature(function, "f"), None, declared, limit, 0, Reports(), Middlewares()
     )
 
 
-def ended(function, decide=None, limit=1_000):
-    return asyncio.run(handler(function, decide, limit).run(DELIVERY))
+def ended(function, decide=None, limit=1_000, **policy):
+    return asyncio.run(handler(function, decide, limit, **policy).run(DELIVERY))
 
 
 class Mute(Exception):

@@ -19,6 +19,7 @@ from jsonschema_rs import Draft202012Validator
 
 from duetime.client.app.payload import Signature, encode
 from duetime.client.execution.functions import Functions
+from duetime.client.execution.run_policy import RunPolicy
 from duetime.client.execution.schemas import listed, schema_of
 
 
@@ -235,7 +236,7 @@ def test_a_function_that_cannot_be_looked_at_is_listed_without_a_schema():
         result_bytes_max, threads, processes = 1, 1, 1
 
     functions.bounds = Bounds()
-    functions.add("f", "q", f, Signature(f, "f"), None, False)
+    functions.add("f", "q", f, Signature(f, "f"), RunPolicy(), False)
     (found,) = listed(functions, ["q"], [])
     assert (found.name, found.queue, found.schema) == ("f", "q", b"")
     assert listed(functions, ["other"], []) == []
