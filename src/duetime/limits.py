@@ -488,6 +488,16 @@ CONSUMER_CHARS_MAX: Final = 100
 CREDITS_MAX: Final = 10_000
 # Streams and queues of one connection.
 SOURCES_MAX: Final = 100
+# Claims over HTTP that wait or hold deliveries: the server keeps a record of each.
+CLAIMS_MAX: Final = 10_000
+# How long a claim waits. Proxies and clients often give up after a minute.
+CLAIM_WAIT_MS_MAX: Final = 30_000
+# Bytes of the deliveries in the response to a claim; the first delivery always fits.
+CLAIM_BYTES_MAX: Final = 4 * 1024 * 1024
+# Outcomes or deliveries in one request to settle or extend: some milliseconds of work.
+SETTLE_MAX: Final = 1_000
+# How soon to check again whether a claimed delivery that waits for the disk has arrived.
+CLAIM_ARRIVAL_S: Final = 1.0
 # Earlier connections of a client, whose deliveries it can still settle. A client reconnects after each
 # restart of the server, and a lease lasts for few restarts.
 EARLIER_NAMES_MAX: Final = 8

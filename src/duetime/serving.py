@@ -13,6 +13,7 @@ from duetime.api.access.auth import Gate
 from duetime.api.access.quotas import Quotas
 from duetime.api.access.revocations import Revocations
 from duetime.api.codec.intent_decoder import Defaults
+from duetime.api.deliveries.claims import Claims
 from duetime.api.grpc.connection_limit import GrpcAdmission
 from duetime.api.grpc.options import GrpcParts
 from duetime.api.http.browsers import Browsers, names_in
@@ -25,6 +26,7 @@ from duetime.api.http.server import Listening, Parts, Server, Side, check_exposu
 from duetime.api.http.sse import Events, EventStream
 from duetime.api.resources.admin import Admin, DeadLetterRoutes
 from duetime.api.resources.admin_routes import admin_routes, dead_letter_routes, health_routes
+from duetime.api.resources.deliveries import DeliveryRoutes, delivery_routes
 from duetime.api.resources.groups import GroupRoutes, group_routes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.intents import Intents
@@ -70,6 +72,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
     events = Events(service)
     http_door, grpc_door = _doors(config)
     revocations = Revocations(gate)
+    claims = Claims(service, streams, revocations)
     doors = partial(troubles, (http_door, grpc_door))
     narrator = Narrator(clock, meter, webhooks.left_alone, doors, known.trouble)
     narrator.follow(engine)
@@ -78,6 +81,7 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         *event_routes(EventStream(events, revocations)),
         *group_routes(GroupRoutes(service)),
         *schedule_routes(ScheduleRoutes(service)),
+        *delivery_routes(DeliveryRoutes(claims, config.intents.result_bytes_max)),
         *dead_letter_routes(DeadLetterRoutes(service)),
         *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),
         *health_routes(HealthRoutes(narrator, gate)),
@@ -102,10 +106,9 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         result_bytes_max=config.intents.result_bytes_max,
     )
 
-    def ready(engine: Engine) -> None:
-        library.follow(engine)
-        service.engine = engine
-        engine.schedules.charge = service.quotas.charge
+    def stopping() -> None:
+        events.close()
+        claims.stop()
 
     return Server(
         Parts(
@@ -115,13 +118,19 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
             gate=gate,
             fast_path=FastPath(service, gate, load, browsers),
             admission=http_door,
-            ready=ready,
-            stopping=events.close,
+            ready=partial(_ready, library, service),
+            stopping=stopping,
             stopped=library.close,
             sides=_sides(grpc),
             drain_ms=config.engine.drain_ms,
         )
     )
+
+
+def _ready(library: Library, service: Service, engine: Engine) -> None:
+    library.follow(engine)
+    service.engine = engine
+    engine.schedules.charge = service.quotas.charge
 
 
 async def serve(config: Config, *, insecure: bool, started: Callable[[Listening], object]) -> None:

@@ -58,6 +58,15 @@ read    GET     /v1/schedules/{id}/next
 submit  POST    /v1/schedules/{id}/pause
 submit  POST    /v1/schedules/{id}/resume
 submit  POST    /v1/schedules/{id}/trigger
+worker  POST    /v1/queues/{queue}/claim
+worker  POST    /v1/queues/{queue}/settle
+worker  POST    /v1/queues/{queue}/extend
+worker  POST    /v1/streams/{stream}/claim
+worker  POST    /v1/streams/{stream}/settle
+worker  POST    /v1/streams/{stream}/extend
+worker  POST    /v1/entities/{type}/claim
+worker  POST    /v1/entities/{type}/settle
+worker  POST    /v1/entities/{type}/extend
 read    GET     /v1/admin/dead-letters
 admin   POST    /v1/admin/dead-letters/revive
 admin   POST    /v1/admin/dead-letters/purge
@@ -98,7 +107,8 @@ MAY = {
 STRANGERS = ("none", "wrong", "revoked")
 IDENTITIES = (*STRANGERS, "read", "worker", "submit", "admin")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-PLACES = {"{id}": "none", "{lane:path}": "task%3Anobody", "{tier}": "FAST"}
+PLACES = {"{id}": "none", "{lane:path}": "task%3Anobody", "{tier}": "FAST", "{queue}": "q", "{stream}": "s"}
+PLACES |= {"{type}": "e"}
 
 TABLE = {(method, path): role for role, method, path in map(str.split, ROUTES.strip().splitlines())}
 CALL_TABLE = {name: role for role, name in map(str.split, CALLS.strip().splitlines())}

@@ -13,7 +13,7 @@ BOUND = re.compile(r"(^|_)(MAX|MIN|KEPT|BYTES|MS|S)$")
 
 # Names that look like bounds, and the reason why they are not. By module, below `src/duetime/`.
 EXCUSED = {
-    "api/grpc/deliveries.py": ("_MARK_BYTES", "_RANDOM_BYTES", "the parts of a consumer's name"),
+    "api/deliveries/consumers.py": ("_MARK_BYTES", "_RANDOM_BYTES", "the parts of a consumer's name"),
     "api/grpc/message_parts.py": ("_BYTES", "a wire type of protobuf"),
     "channels/pull.py": ("_NEVER_S", "_DELIVERY_BYTES", "infinity; an estimate of a size"),
     "client/app/times.py": ("_UNITS_MS", "the length of each unit"),

@@ -140,6 +140,16 @@ class Subscriber:
         if done:
             self._channel.settle(done)
 
+    def unwritten(self, deliveries: Iterable[Deliver]) -> None:
+        """These deliveries could not be sent: they are returned to the queue, and count no attempt."""
+        back = [
+            _ended(each, _BACK)
+            for each in deliveries
+            if self._out.pop((each.id, each.delivery), None) is not None
+        ]
+        if back:
+            self._channel.settle(back)
+
     def answered(self, settlements: list[Settlement]) -> list[Settlement]:
         """Outcomes arrived; returns them with each delivery's waiting time added. The caller settles them."""
         found: list[Settlement] = []
@@ -186,8 +196,11 @@ class Subscriber:
 
     async def news(self) -> None:
         """Wait until there may be something to take, or something else has changed."""
-        if self._queue or self._dropped:
-            return
+        if not (self._queue or self._dropped):
+            await self.change()
+
+    async def change(self) -> None:
+        """Wait until the next change."""
         if self._news is None:
             self._news = asyncio.get_running_loop().create_future()
         await self._news

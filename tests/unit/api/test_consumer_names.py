@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.api.grpc.deliveries import new_name, own_names
+from duetime.api.deliveries.consumers import new_name, own_names
 from duetime.errors import InvalidField
 from duetime.limits import EARLIER_NAMES_MAX
 

@@ -73,6 +73,19 @@ def test_each_gets_its_own_in_order():
     run(test)
 
 
+def test_deliveries_that_could_not_be_sent_are_returned():
+    async def test(rig: Rig) -> None:
+        me = rig.join("me")
+        rig.deliver("a", "b")
+        taken, _ = me.take(9, 10_000)
+        me.unwritten(taken[:1])
+        me.unwritten(taken[:1])
+        assert rig.outcomes == {("a", 1): Snoozed(0)} and rig.waited_ms == {"a": -1}
+        assert me.places() == {("b", 1)}
+
+    run(test)
+
+
 def test_voided_credits_are_kept_for_the_connection_that_had_them():
     async def test(rig: Rig) -> None:
         me, you = rig.join("me"), rig.join("you")

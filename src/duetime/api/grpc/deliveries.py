@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import secrets
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +12,7 @@ from duetime.api.access.auth import Role, check_lanes, check_target
 from duetime.api.access.call_slots import Places
 from duetime.api.access.quotas import bearer
 from duetime.api.access.revocations import Revocations
+from duetime.api.deliveries.consumers import new_name, own_names
 from duetime.api.functions.registry import checked
 from duetime.api.grpc import delivery_codec
 from duetime.api.grpc.calls import Door
@@ -24,13 +22,10 @@ from duetime.api.grpc.session import Session
 from duetime.api.service import Service
 from duetime.channels.pull import StreamChannel
 from duetime.errors import DuetimeError, InvalidField, NotReady
-from duetime.limits import CONSUMER_CHARS_MAX, EARLIER_NAMES_MAX, GRPC_STREAMS_MAX, LAST_MESSAGE_MS
+from duetime.limits import GRPC_STREAMS_MAX, LAST_MESSAGE_MS
 from duetime.protocol.command import Drain
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
-
-_MARK_BYTES = 4
-_RANDOM_BYTES = 6
 
 
 class DeliveriesParts(Struct):
@@ -130,26 +125,3 @@ class DeliveryCalls:
             session.end()
         await asyncio.wait({nobody}, timeout=LAST_MESSAGE_MS / 1000)
         nobody.cancel()
-
-
-def new_name(consumer: str, token_hash: str) -> str:
-    """A name for a connection with the token of this hash (empty: no token was required).
-
-    The kernel checks outcomes by these names, so clients cannot choose them. A name has three parts: the name
-    that the client gave, a mark of its token, and random digits. A client that reconnects gets a new name. It
-    can still settle the deliveries of its earlier connections: it sends their names, and the mark proves that
-    they had the same token.
-    """
-    if not (1 <= len(consumer) <= CONSUMER_CHARS_MAX and consumer.isprintable()):
-        raise InvalidField(f"A consumer's name has 1 to {CONSUMER_CHARS_MAX} printable characters.")
-    return f"{consumer}~{_mark(token_hash)}{secrets.token_hex(_RANDOM_BYTES)}"
-
-
-def own_names(names: Iterable[str], token_hash: str) -> tuple[str, ...]:
-    """Those of the names that belong to this token; only the newest if there are too many."""
-    mark = _mark(token_hash)
-    return tuple(name for name in names if name.rpartition("~")[2].startswith(mark))[-EARLIER_NAMES_MAX:]
-
-
-def _mark(token_hash: str) -> str:
-    return hashlib.blake2b(token_hash.encode(), digest_size=_MARK_BYTES).hexdigest()

@@ -6,26 +6,21 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-from msgspec import Raw
-
+from duetime.api.deliveries import outcomes
 from duetime.api.functions.registry import Announced
 from duetime.channels.pull import Dropped
 from duetime.errors import InvalidField
 from duetime.limits import (
-    ATTEMPT_LOG_BYTES_MAX,
     CONNECTION_TERMS_KEPT,
     CREDITS_MAX,
     ERROR_CHARS_MAX,
-    ERROR_KIND_CHARS_MAX,
     NAME_CHARS_MAX,
     NOTE_CHARS_MAX,
     PROGRESS_MAX,
-    RETRY_DELAY_MS_MAX,
     SOURCES_MAX,
 )
 from duetime.protocol.effect import Deliver
-from duetime.protocol.outcome import Done, Failed, Lost, Outcome, Rejected, Returned, Settlement, Snoozed
+from duetime.protocol.outcome import Lost, Outcome, Settlement
 from duetime.protocol.terms import Entity, Stream, Target, Task, Terms, Tier, lane_of, type_lane
 from duetime.protocol.view import Progress
 from duetime.v1 import deliveries_pb2 as pb
@@ -34,7 +29,6 @@ from duetime.v1 import intents_pb2
 _TIERS: dict[Tier, Any] = {
     tier: intents_pb2.PrecisionTier.Value(f"PRECISION_TIER_{tier.name}") for tier in Tier
 }
-_DONE = Done()
 
 
 class Packer:
@@ -143,19 +137,11 @@ def _lane(source: pb.Source) -> str:
 
 
 def settlement(ack: pb.Ack, now_ms: int, result_bytes_max: int, consumer: str) -> Settlement:
-    log = _log(ack.log) if ack.log else None
+    log = outcomes.attempt_log(ack.log) if ack.log else None
     outcome, waited_ms = _outcome(ack, now_ms, result_bytes_max), ack.waited_ms
     return Settlement(
         ack.intent_id, ack.delivery, outcome, log, consumer, waited_ms if waited_ms >= -1 else -1
     )
-
-
-def _log(text: str) -> str:
-    """The newest part of a log, within the limit."""
-    whole = text.encode()
-    if len(whole) <= ATTEMPT_LOG_BYTES_MAX:
-        return text
-    return whole[-ATTEMPT_LOG_BYTES_MAX:].decode(errors="ignore")
 
 
 def functions(hello: pb.Hello) -> Iterator[Announced]:
@@ -197,43 +183,16 @@ def plain(number: float) -> float:
 def _outcome(ack: pb.Ack, now_ms: int, result_bytes_max: int) -> Outcome:
     match ack.WhichOneof("outcome"):
         case "done":
-            return _done(ack.done, result_bytes_max) if ack.done.HasField("result") else _DONE
+            return outcomes.done(ack.done.result, result_bytes_max)
         case "failed":
             failed = ack.failed
-            wait_ms = _delay(failed.retry_after_ms) if failed.HasField("retry_after_ms") else 0
-            return Failed(
-                failed.kind[:ERROR_KIND_CHARS_MAX] or "failed",
-                failed.message[:ERROR_CHARS_MAX],
-                delay_ms=_delay(failed.delay_ms) if failed.HasField("delay_ms") else -1,
-                not_before_ms=now_ms + wait_ms if wait_ms else 0,
-            )
+            delay_ms = failed.delay_ms if failed.HasField("delay_ms") else None
+            return outcomes.failed(failed.kind, failed.message, delay_ms, failed.retry_after_ms, now_ms)
         case "snoozed":
-            return Snoozed(_delay(ack.snoozed.delay_ms), ack.snoozed.reason[:ERROR_CHARS_MAX])
+            return outcomes.snoozed(ack.snoozed.delay_ms, ack.snoozed.reason)
         case "rejected":
-            rejected = ack.rejected
-            return Rejected(
-                rejected.kind[:ERROR_KIND_CHARS_MAX] or "rejected", rejected.message[:ERROR_CHARS_MAX]
-            )
+            return outcomes.rejected(ack.rejected.kind, ack.rejected.message)
         case "lost":
             text = ack.lost.message[:ERROR_CHARS_MAX]
-            return Returned(text) if ack.lost.returned else Lost(text)
+            return outcomes.returned(text) if ack.lost.returned else Lost(text)
     raise InvalidField(f"The ack of {ack.intent_id[:128]!r} has no outcome.")
-
-
-def _done(done: pb.Done, bytes_max: int) -> Outcome:
-    """The outcome of a finished delivery. An invalid result is rejected, because a retry would not help."""
-    if not done.result:
-        return _DONE
-    if len(done.result) > bytes_max:
-        return Rejected("result", f"it is done, but its result has more than {bytes_max} bytes")
-    try:
-        if not done.result.isascii():
-            done.result.decode()
-        msgspec.json.decode(done.result, type=Raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return Rejected("result", f"it is done, but its result is not JSON: {error}")
-    return Done(done.result)
-
-
-def _delay(delay_ms: int) -> int:
-    return min(max(0, delay_ms), RETRY_DELAY_MS_MAX)

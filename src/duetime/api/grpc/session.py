@@ -7,19 +7,18 @@ its earlier connection. However a connection ends, the engine is notified that i
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 from duetime.api.access.auth import check_lanes
 from duetime.api.access.revocations import revoked
+from duetime.api.deliveries.consumers import ask, count, leave
 from duetime.api.grpc import delivery_codec
 from duetime.api.grpc.earlier_connections import Earlier
 from duetime.api.grpc.errors import Context
 from duetime.api.grpc.reading import read
 from duetime.channels.pull import StreamChannel
-from duetime.engine.admission.commands import resolver
 from duetime.engine.engine import Engine
-from duetime.errors import DuetimeError, InvalidField, LogUnavailable
+from duetime.errors import InvalidField
 from duetime.limits import (
     ACKS_MAX,
     CREDITS_MAX,
@@ -29,15 +28,11 @@ from duetime.limits import (
     HEARTBEAT_MS,
     HEARTBEAT_RECORDED_S,
     LEASE_MS,
-    LEAVE_RETRY_S,
 )
-from duetime.protocol.command import Beat, Command, Demand, Leave
-from duetime.protocol.outcome import Settlement
+from duetime.protocol.command import Beat, Demand
 from duetime.protocol.reply import Answer
 from duetime.protocol.terms import AckLevel
 from duetime.v1 import deliveries_pb2 as pb
-
-_logger = logging.getLogger("duetime.api")
 
 
 class Session:
@@ -155,7 +150,7 @@ class Session:
     # Reading.
 
     async def _listen(self, credits: dict[str, int]) -> None:
-        await self._count(self._earlier.unheld(self._channel))
+        await count(self._engine, self._earlier.unheld(self._channel))
         await self._demand(credits)
         while True:
             body = await self._context.read()
@@ -194,23 +189,12 @@ class Session:
         if self._earlier.names():
             settlements = [self._earlier.settled(each) for each in settlements]
         settlements = self._subscriber.answered(settlements)
-        waiting: list[Any] = [self._count(settlements)]
+        waiting: list[Any] = [count(self._engine, settlements)]
         if credits:
             waiting.append(self._demand(credits))
         counted, *_ = await asyncio.gather(*waiting)
         await self._answer(delivery_codec.results(acks.number, settlements, counted))
         await self._alive()
-
-    async def _count(self, settlements: list[Settlement]) -> list[bool]:
-        """Submit outcomes, and report which of them counted."""
-        future: asyncio.Future[list[bool]] = self._loop.create_future()
-        self._engine.settle(settlements, resolver(future))
-        try:
-            return await future
-        except (
-            LogUnavailable
-        ):  # the log is full: the engine keeps them and writes them later; the result is unknown
-            return [True] * len(settlements)
 
     async def _demand(self, credits: dict[str, int]) -> None:
         subscriber = self._subscriber
@@ -223,7 +207,11 @@ class Session:
         subscriber.sources |= credits.keys()
         self._seen_s = self._loop.time()
         await asyncio.gather(
-            *(self._ask(Demand(subscriber.name, lane, more)) for lane, more in credits.items() if more)
+            *(
+                ask(self._engine, Demand(subscriber.name, lane, more))
+                for lane, more in credits.items()
+                if more
+            )
         )
 
     async def _drain(self) -> None:
@@ -232,7 +220,7 @@ class Session:
         self._subscriber.drain()
         self._subscriber.voided.clear()
         name, sources = self._subscriber.name, self._subscriber.sources
-        await asyncio.gather(*(self._ask(Demand(name, lane, 0, standing=False)) for lane in sources))
+        await asyncio.gather(*(ask(self._engine, Demand(name, lane, 0, standing=False)) for lane in sources))
         self._drained = True
         self._subscriber.wake()
 
@@ -244,7 +232,7 @@ class Session:
             names = [*self._earlier.alive(), *((self._subscriber.name,) if len(self._subscriber) else ())]
             if names:
                 self._seen_s = now_s
-                await asyncio.gather(*(self._ask(Beat(name)) for name in names))
+                await asyncio.gather(*(ask(self._engine, Beat(name)) for name in names))
         await self._renew()
 
     # Deliveries and credits that the kernel took back.
@@ -260,13 +248,8 @@ class Session:
         subscriber = self._subscriber
         if subscriber.voided and not subscriber.draining:
             voided, subscriber.voided = subscriber.voided, {}
-            asked = (self._ask(Demand(subscriber.name, lane, more)) for lane, more in voided.items())
+            asked = (ask(self._engine, Demand(subscriber.name, lane, more)) for lane, more in voided.items())
             await asyncio.gather(*asked)
-
-    async def _ask(self, command: Command, ack: AckLevel = AckLevel.ASYNC, size: int = 512) -> Any:
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        self._engine.request(command, ack, resolver(future), size)
-        return await future
 
     def _leave(self) -> None:
         engine, subscriber = self._engine, self._subscriber
@@ -299,15 +282,3 @@ def leave_empty(engine: Engine, name: str) -> None:
         asyncio.get_running_loop().call_later(LEASE_MS / 1000, leave_empty, engine, name)
     else:
         leave(engine, name)
-
-
-def leave(engine: Engine, name: str) -> None:
-    """Notify the engine that a consumer has left; retry while its log is full."""
-
-    def reply(answer: Answer | Exception) -> None:
-        if isinstance(answer, LogUnavailable):
-            asyncio.get_running_loop().call_later(LEAVE_RETRY_S, leave, engine, name)
-        elif isinstance(answer, Exception) and not isinstance(answer, DuetimeError):
-            _logger.error("%r disconnected, but the engine could not record it.", name, exc_info=answer)
-
-    engine.request(Leave(name), AckLevel.ASYNC, reply)

@@ -153,10 +153,14 @@ class Endpoint:
             answer = bug(error, head.method, head.path)
         if answer is None:
             return
-        if len(answer.body) <= ANSWER_COUNTED_BYTES or self._role is None:
-            await exchange.respond(answer)
-        else:
-            await self._respond_counted(exchange, answer)
+        try:
+            if len(answer.body) <= ANSWER_COUNTED_BYTES or self._role is None:
+                await exchange.respond(answer)
+            else:
+                await self._respond_counted(exchange, answer)
+        finally:
+            if answer.ended is not None:
+                answer.ended(exchange.answered)
 
     async def _respond_counted(self, exchange: Exchange, answer: Answer) -> None:
         """Limit unread responses, which use memory. The response of a write is always sent."""

@@ -7,6 +7,7 @@ and responds through it, with one whole `Answer` or with a stream.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -43,6 +44,8 @@ class Answer(Struct):
     status: int = 200
     headers: Headers = []
     media_type: bytes = JSON
+    ended: Callable[[bool], None] | None = None
+    """Called once: whether the whole response was written. False: the client has gone."""
 
 
 def encoded(answer: Answer, *, close: bool = False, body: bytes | None = None) -> bytes:

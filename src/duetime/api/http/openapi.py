@@ -6,6 +6,7 @@ every response of a real server against this document.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
@@ -146,6 +147,8 @@ def _schemas(routes: list[Route]) -> tuple[dict[object, Json], Json]:
     for kind in _all_of(Out):
         if kind.__module__.startswith("duetime.wire."):
             _complete(components.get(kind.__name__), kind)
+    for schema in components.values():
+        _loosen(schema)
     return dict(zip(map(_key, types), map(_plain, found), strict=True)), _plain(components)
 
 
@@ -165,14 +168,39 @@ def _complete(schema: Json | None, kind: type[Struct]) -> None:
         field.pop("default", None)
 
 
+def _loosen(schema: Json) -> None:
+    """Name the defaults of a request in words: generators of clients require a field that has a default."""
+    if schema.get("additionalProperties") is not False:
+        return
+    for field in schema["properties"].values():
+        default = field.pop("default", None)
+        if default not in (None, "", [], {}):
+            shown = default if isinstance(default, str) else json.dumps(default)
+            words = str(field.get("description", "")).rstrip(".")
+            if "(default" not in words:
+                field["description"] = f"{words} (default: {shown}).".lstrip()
+
+
+_TYPES: Final = {str: "string", int: "integer"}
+
+
 def _plain(schema: object) -> Any:
-    """Convert patterns to JSON Schema: Python's \\Z becomes $."""
-    if isinstance(schema, dict):
-        return {
-            name: value.replace("\\Z", "$") if name == "pattern" and isinstance(value, str) else _plain(value)
-            for name, value in schema.items()
-        }
-    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+    """A schema that all tools read alike: patterns of JSON Schema (Python's \\Z becomes $), the type of
+    each enum, and `additionalProperties` of an object with any fields."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {
+        name: value.replace("\\Z", "$") if name == "pattern" and isinstance(value, str) else _plain(value)
+        for name, value in schema.items()
+    }
+    values = plain.get("enum")
+    if isinstance(values, list) and "type" not in plain and len(kinds := set(map(type, values))) == 1:
+        plain["type"] = _TYPES[kinds.pop()]
+    if plain.get("type") == "object" and not plain.keys() & {"properties", "additionalProperties"}:
+        plain["additionalProperties"] = True
+    return plain
 
 
 def _one_of(kind: object) -> tuple[object, ...]:

@@ -53,6 +53,8 @@ class Route(Struct, frozen=True, kw_only=True):
     write: bool = False
     """A write, which can be repeated with its X-Duetime-Request-Id."""
     stream: bool = False
+    waits: bool = False
+    """A long poll: it has limits of its own, and is no running request while it waits."""
     media_type: str = "application/json"
 
 
@@ -121,7 +123,7 @@ def _endpoint(route: Route, gate: Gate, load: Load, repeats: Repeats) -> Endpoin
             return await repeats.once(call, route.handler)  # type: ignore[arg-type]  # a write answers
 
         handler = once
-    kind = {"stream": route.stream, "ndjson": route.ndjson, "bulk": route.bulk}
+    kind = {"stream": route.stream or route.waits, "ndjson": route.ndjson, "bulk": route.bulk}
     return Endpoint(handler, route.role, gate, load, **kind)
 
 

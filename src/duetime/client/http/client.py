@@ -21,6 +21,7 @@ from duetime.client.app.call import Call, check_process
 from duetime.client.app.payload import encode
 from duetime.client.app.stream import EventStream
 from duetime.client.app.times import Moment
+from duetime.client.http import deliveries
 from duetime.client.http.dead_letters import DeadLetters
 from duetime.client.http.groups import ServerGroups
 from duetime.client.http.request_types import Changes, LaneChanges, NewIntent, Revival
@@ -33,6 +34,13 @@ from duetime.json_types import Json
 from duetime.limits import CLIENT_RECONNECT_S, PAGE_MAX
 from duetime.wire.autoscale import Autoscale
 from duetime.wire.chronoscope import Chronoscope
+from duetime.wire.delivery import (
+    ClaimedDeliveries,
+    ClaimedDelivery,
+    DeliveryOutcome,
+    ExtendedDeliveries,
+    SettledDeliveries,
+)
 from duetime.wire.event import Transition
 from duetime.wire.function import FunctionList
 from duetime.wire.health import Health
@@ -180,6 +188,48 @@ class Client:
         """Retry a dead letter, with a new set of attempts."""
         return self._post(path("intents", id, "revive"), dict(changes), expected_revision)
 
+    # Deliveries, for workers over HTTP. `duetime worker` uses gRPC.
+
+    def claim(
+        self,
+        queue: str | None = None,
+        *,
+        consumer: str,
+        stream: str | None = None,
+        entity: str | None = None,
+        max: int = 1,
+        wait_ms: int = 0,
+    ) -> Call[Sequence[ClaimedDelivery]]:
+        """Take deliveries of a queue, a stream or an entity type. `wait_ms`: wait for the first one."""
+        place = deliveries.source(queue, stream, entity)
+        return self.call(self._claim(deliveries.claim(place, consumer, max, wait_ms)))
+
+    def settle(
+        self,
+        outcomes: Iterable[DeliveryOutcome],
+        queue: str | None = None,
+        *,
+        consumer: str,
+        stream: str | None = None,
+        entity: str | None = None,
+    ) -> Call[SettledDeliveries]:
+        """Report outcomes of claimed deliveries, such as `delivery.done()`. Returns which counted."""
+        place = deliveries.source(queue, stream, entity)
+        return self.ask(deliveries.settle(place, consumer, outcomes), SettledDeliveries)
+
+    def extend(
+        self,
+        held: Iterable[ClaimedDelivery],
+        queue: str | None = None,
+        *,
+        consumer: str,
+        stream: str | None = None,
+        entity: str | None = None,
+    ) -> Call[ExtendedDeliveries]:
+        """Renew the leases of claimed deliveries. Returns which of them the consumer still holds."""
+        place = deliveries.source(queue, stream, entity)
+        return self.ask(deliveries.extend(place, consumer, held), ExtendedDeliveries)
+
     # The server.
 
     def health(self, *, deep: bool = False) -> Call[Health]:
@@ -286,6 +336,9 @@ class Client:
 
     async def _do(self, request: Request) -> None:
         await self._transport.send(request)
+
+    async def _claim(self, request: Request) -> Sequence[ClaimedDelivery]:
+        return (await self._ask(request, ClaimedDeliveries)).deliveries
 
     async def _metrics(self) -> str:
         request = Request("GET", "/metrics", accept="text/plain")
