@@ -67,13 +67,10 @@ format: $(STAMP) ## format the code and sort its imports
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-# The inbox is not yet complete.
-SHELL_MODULES := duetime.engine.shell.shell,duetime.engine.shell.pump,duetime.engine.shell.known_answers
-
 # Without the contract of channels: CPython 3.11 loses exceptions thrown into a generator that is traced.
 # Does not use pytest-cov: the pytest plugin imports Duetime before pytest-cov starts to measure.
 coverage: $(STAMP) ## check that every branch of kernel/, log/ and the engine's shell is covered
-	@$(BIN)/coverage run --source=duetime.kernel,duetime.log,$(SHELL_MODULES) -m pytest -q tests/unit/kernel \
+	@$(BIN)/coverage run --source=duetime.kernel,duetime.log,duetime.engine.shell -m pytest -q tests/unit/kernel \
 	  tests/unit/log tests/unit/protocol tests/unit/engine/shell tests/contract/test_log.py \
 	  tests/contract/test_stores.py tests/scenarios tests/flaws tests/sim/test_found.py \
 	  tests/sim/test_checkers_can_fail.py tests/sim/test_claims_can_fail.py

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -325,6 +325,8 @@ def _outcome_bytes(outcome: Outcome) -> int:
             return 4 * (len(kind) + len(message))
         case Lost(message) | Expired(message) | Returned(message) | Snoozed(_, message):
             return 4 * len(message)
+        case _:
+            assert_never(outcome)
 
 
 def _count(request: Asked) -> int:

@@ -10,10 +10,20 @@ import pytest
 from duetime.engine.admission.catalog import Catalog
 from duetime.engine.shell.inbox import Inbox, PendingCommand, Single, item_bytes, shares
 from duetime.errors import NoSpace, TooLarge
-from duetime.limits import FRAME_BYTES_MAX
+from duetime.limits import BATCH_BYTES_MAX, FRAME_BYTES_MAX
 from duetime.protocol.command import Pause, Settle, Submit
 from duetime.protocol.intent import Item, Ties
-from duetime.protocol.outcome import Done, Failed, Settlement
+from duetime.protocol.outcome import (
+    Done,
+    Expired,
+    Failed,
+    Lost,
+    Outcome,
+    Rejected,
+    Returned,
+    Settlement,
+    Snoozed,
+)
 from duetime.protocol.record import encode
 from duetime.protocol.reply import Reason, Refusal, Reply
 from duetime.protocol.terms import AckLevel, Claim, OnDuplicate, Task, Terms, Until
@@ -117,6 +127,8 @@ WIDE = "\U0001f600"
         Item("a", 0, 1, after=tuple("b" * 128 for _ in range(1_000))),
         Item("a", 0, 1, traceparent=WIDE * 55),
         Item("a", 0, 1, ties=Ties(Claim(WIDE * 256, Until.TIME, 1 << 40), WIDE * 128, 100_000)),
+        Item("a", 0, 1, headers={WIDE * 100: WIDE * 1_000, "b": ""}),
+        Item("a", 0, 1, ties=Ties(Claim(WIDE * 256, Until.TIME, 1 << 40))),
         Item("a", 0, 1, ties=Ties(group="g", within=tuple(f"task:{WIDE * 256}{n}" for n in range(100)))),
         Item(
             "a" * 128, 0, 1 << 43, b"", 1 << 43, "k", 1 << 63, fresh=True, relative=True, expected_ms=1 << 30
@@ -240,3 +252,78 @@ def test_an_outcome_that_cannot_be_encoded_becomes_a_failure_and_its_caller_is_a
     for request, part in shares(batch.replies[0], [True]):
         request.reply(part)
     assert told == [[True]]
+
+
+def test_only_a_request_that_may_repeat_an_earlier_one_makes_a_batch_doubtful(
+    single: Callable[..., Single],
+) -> None:
+    inbox = Inbox(lambda: None)
+    new = single(MAIL, "a")
+    new.item = Item("a", 0, 1, fresh=True)
+    inbox.put(new)
+    assert not inbox.take().doubtful
+    inbox.put(single(MAIL, "b"))
+    assert inbox.take().doubtful
+
+
+def test_terms_that_stand_twice_in_a_submit_are_written_once(single: Callable[..., Single]) -> None:
+    inbox = Inbox(lambda: None)
+    twice = Submit((BILL, BILL), (Item("a", 0, 1), Item("b", 1, 1)))
+    inbox.put(single(MAIL, "c"))
+    inbox.put(PendingCommand(twice, AckLevel.ASYNC, nobody))
+    (command,) = inbox.take().commands
+    assert isinstance(command, Submit) and command.terms == (MAIL, BILL)
+    assert [(item.id, item.terms) for item in command.items] == [("c", 0), ("a", 1), ("b", 1)]
+
+
+def test_a_batch_ends_before_the_request_that_would_not_fit(single: Callable[..., Single]) -> None:
+    inbox = Inbox(lambda: None)
+    requests = [single(MAIL, id) for id in "abc"]
+    for request in requests:
+        request.bytes = BATCH_BYTES_MAX // 2
+        inbox.put(request)
+    assert [inbox.take().replies, inbox.take().replies] == [[requests[:2]], [requests[2:]]]
+
+
+def test_outcomes_of_the_next_caller_wait_if_they_would_not_fit() -> None:
+    inbox, told = Inbox(lambda: None), list[object]()
+    large = Done(b"x" * (BATCH_BYTES_MAX - 1_000))
+    inbox.settle([Settlement("a", 1, large)])
+    inbox.settle([Settlement("b", 1, large)], told.append)
+    first, second = inbox.take(), inbox.take()
+    assert [len(batch.outcomes) for batch in (first, second)] == [1, 1]
+    assert first.replies == [[]] and second.replies == [second.outcomes]
+    assert not len(inbox)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Done(b"x" * 1_000),
+        Failed("k" * 64, WIDE * 2_000),
+        Rejected("k" * 64, WIDE * 2_000),
+        Lost(WIDE * 2_000),
+        Expired(WIDE * 2_000),
+        Returned(WIDE * 2_000),
+        Snoozed(1 << 40, WIDE * 2_000),
+    ],
+)
+def test_the_outcomes_of_one_batch_fit_a_frame(outcome: Outcome) -> None:
+    inbox = Inbox(lambda: None)
+    given = [Settlement(f"i{number}", 1 << 40, outcome) for number in range(1_000)]
+    inbox.settle(list(given))
+    batch = inbox.take()
+    (command,) = batch.commands
+    assert isinstance(command, Settle) and 1 < len(command.settlements) < 1_000
+    assert len(encode(command)) <= BATCH_BYTES_MAX
+    assert command == batch.outcomes[0].command, "alone, they would be the same command"
+    assert batch.ack is batch.outcomes[0].ack
+
+
+def test_a_request_that_cannot_be_encoded_is_refused_alone(single: Callable[..., Single]) -> None:
+    inbox = Inbox(lambda: None)
+    good, bad = single(MAIL, "a"), single(MAIL, "\ud800")
+    for request in (good, bad):
+        inbox.put(request)
+    assert inbox.sort_out(inbox.take()) == [bad]
+    assert inbox.take().replies == [[good]]
