@@ -353,6 +353,10 @@ WATCH_UNREAD_MS: Final = 30 * SECOND_MS
 EVENTS_LINGER_S: Final = 15 * 60
 EVENTS_COMMENT_S: Final = 15.0
 WATCH_CHECK_S: Final = 60.0
+# Calls of on_failure and on_dead_letter that wait in an app; the rest is dropped and counted. How long a stop
+# of the app waits for them.
+LISTENER_CALLS_MAX: Final = 10_000
+LISTENER_STOP_MS: Final = 5 * SECOND_MS
 # Scans for one filtered page, each of about ten thousand rows: two seconds in total in the archive's thread,
 # which other requests use in between. A page that is not full then has a cursor.
 PAGE_LOOKS_MAX: Final = 40

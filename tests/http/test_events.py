@@ -14,7 +14,7 @@ from tests.http.server import ServerProcess
 
 FIELDS = {
     "intentId", "status", "previousStatus", "at", "delivery", "attempts", "precisionTier", "lane", "lateMs",
-    "limitedMs", "error",
+    "limitedMs", "error", "errorKind", "task", "queue", "tags",
 }  # fmt: skip
 
 
@@ -41,7 +41,15 @@ def test_a_life_in_order(life):
 
 def test_a_failure_says_why(life):
     id = life.at("DEAD_LETTERED")
-    assert "418" in life.events.reached(id, "DEAD_LETTERED")["error"]
+    told = life.events.reached(id, "DEAD_LETTERED")
+    assert "418" in told["error"] and told["errorKind"] == "http"
+
+
+def test_an_event_names_the_function_its_queue_and_its_tags(server, events):
+    id = server.create(task={"name": "events-t", "queue": "events-q"}, tags={"tenant": "acme"})["intentId"]
+    told = events.reached(id, "SCHEDULED")
+    assert (told["task"], told["queue"], told["tags"]) == ("events-t", "events-q", {"tenant": "acme"})
+    assert told["error"] is None and told["errorKind"] is None
 
 
 def test_places_only_grow(life):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from duetime.engine.engine import Engine
@@ -20,7 +20,7 @@ from duetime.timefmt import moment_of
 from duetime.wire import views
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, Parent, Why
-from duetime.wire.intent import Intent
+from duetime.wire.intent import Intent, Status
 from duetime.wire.schedule import Schedule
 from duetime.wire.views import Ended
 
@@ -53,9 +53,15 @@ class Embedded:
         status = views.STATUSES[view.status]
         return Ended(status, view.result, view.result_gone, lambda: _intent(view))
 
-    def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]:
+    def observe(
+        self, observer: Callable[[Transition], None], statuses: Collection[Status] = ()
+    ) -> Callable[[], None]:
+        wanted = {_KERNEL[status.value] for status in statuses}
+
         def told(change: Change) -> None:
-            observer(views.transition(change, moment_of))
+            if not wanted or change.new in wanted:
+                intent = self.engine.reads.intent(change.id)
+                observer(Transition(**views.transition(change, intent, moment_of)))
 
         return self.engine.observe(told)
 

@@ -6,7 +6,7 @@ those of production. Only the clock is replaced.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from duetime.client.app.app import App
@@ -81,22 +81,33 @@ class VirtualTime:
     async def _pass(self, until_ms: int) -> None:
         backend = self._app.backend
         assert isinstance(backend, Embedded), "virtual time needs the engine in this process"
-        await pass_time(backend.engine, self._clock, until_ms)
+        await pass_time(backend.engine, self._clock, until_ms, self._app.listeners.settle)
 
 
-async def pass_time(engine: Engine, clock: ManualClock, until_ms: int) -> None:
-    """Let time pass for an engine on this clock: everything that is due on the way happens at its moment."""
-    await engine.quiet()
+async def pass_time(
+    engine: Engine, clock: ManualClock, until_ms: int, settle: Callable[[], Awaitable[bool]] | None = None
+) -> None:
+    """Let time pass for an engine on this clock: everything that is due on the way happens at its moment.
+
+    `settle` waits for other work that the engine has caused, and returns whether there was any.
+    """
+
+    async def quiet() -> None:
+        await engine.quiet()
+        while settle is not None and await settle():
+            await engine.quiet()
+
+    await quiet()
     while True:
         next_ms = engine.reads.next_ms()
         if next_ms is None or next_ms > until_ms:
             break
         clock.set_ms(max(next_ms, clock.now_ms()))
         await engine.advance()
-        await engine.quiet()
+        await quiet()
     clock.set_ms(max(until_ms, clock.now_ms()))
     await engine.advance()
-    await engine.quiet()
+    await quiet()
 
 
 @asynccontextmanager

@@ -666,7 +666,14 @@ class WatchIntentsRequest(_message.Message):
     def __init__(self, statuses: _Optional[_Iterable[_Union[Status, str]]] = ..., tier: _Optional[_Union[PrecisionTier, str]] = ..., queue: _Optional[str] = ..., task: _Optional[str] = ..., entity_type: _Optional[str] = ..., entity_id: _Optional[str] = ..., intent_id: _Optional[str] = ..., last_event_id: _Optional[str] = ...) -> None: ...
 
 class Transition(_message.Message):
-    __slots__ = ("event_id", "intent_id", "status", "previous_status", "at_ms", "delivery", "attempts", "precision_tier", "lane", "late_ms", "limited_ms", "error")
+    __slots__ = ("event_id", "intent_id", "status", "previous_status", "at_ms", "delivery", "attempts", "precision_tier", "lane", "late_ms", "limited_ms", "error", "error_kind", "task", "queue", "tags")
+    class TagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     INTENT_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -679,6 +686,10 @@ class Transition(_message.Message):
     LATE_MS_FIELD_NUMBER: _ClassVar[int]
     LIMITED_MS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    ERROR_KIND_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
     event_id: str
     intent_id: str
     status: Status
@@ -691,7 +702,11 @@ class Transition(_message.Message):
     late_ms: int
     limited_ms: int
     error: str
-    def __init__(self, event_id: _Optional[str] = ..., intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., previous_status: _Optional[_Union[Status, str]] = ..., at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., attempts: _Optional[int] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., lane: _Optional[str] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    error_kind: str
+    task: str
+    queue: str
+    tags: _containers.ScalarMap[str, str]
+    def __init__(self, event_id: _Optional[str] = ..., intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., previous_status: _Optional[_Union[Status, str]] = ..., at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., attempts: _Optional[int] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., lane: _Optional[str] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., error: _Optional[str] = ..., error_kind: _Optional[str] = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class WatchIntentsResponse(_message.Message):
     __slots__ = ("transitions", "gap", "last_event_id")

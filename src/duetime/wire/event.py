@@ -15,15 +15,26 @@ class EventBody(Out, frozen=True):
 
     intent_id: str
     status: Status
-    previous_status: Status | None = None
+    previous_status: Annotated[Status | None, Meta(description="None when the intent is created.")] = None
     at: Moment | None = None
-    delivery: int = 0
-    attempts: int = 0
+    delivery: Annotated[int, Meta(description="The number of the newest delivery; 0 before the first.")] = 0
+    attempts: Annotated[int, Meta(description="Attempts so far, including the current one.")] = 0
     precision_tier: TierName = ""
     lane: str = ""
     late_ms: int | None = None
     limited_ms: int = 0
-    error: str | None = None
+    error: Annotated[
+        str | None, Meta(description="The error that caused this transition, if an error did.")
+    ] = None
+    error_kind: Annotated[
+        str | None,
+        Meta(description="The kind of the error: the class of an exception, or timeout, lost, http ..."),
+    ] = None
+    task: Annotated[
+        str, Meta(description="The name of the task, or type.message of an entity; empty for others.")
+    ] = ""
+    queue: Annotated[str, Meta(description="The queue of a task; empty for others.")] = ""
+    tags: dict[str, str] = {}
 
 
 class Transition(EventBody, frozen=True):

@@ -17,8 +17,9 @@ from duetime.protocol import intent as kernel
 from duetime.protocol import view as protocol
 from duetime.protocol.effect import Change
 from duetime.protocol.schedule import Timetable
-from duetime.wire import claims, terms
-from duetime.wire.event import Transition
+from duetime.protocol.terms import Task, title_of
+from duetime.wire import claims
+from duetime.wire import terms as wire_terms
 from duetime.wire.history import Entry
 from duetime.wire.intent import Intent, LastError, Planned, Status
 from duetime.wire.progress import Progress
@@ -27,6 +28,8 @@ from duetime.wire.shapes import At
 
 Document = Callable[[bytes], Any]
 
+# Transitions that an error may have caused.
+_WITH_ERROR = frozenset((kernel.SCHEDULED, kernel.DEAD_LETTERED, kernel.EXPIRED))
 STATUSES: Final = {status: Status[status.name] for status in kernel.Status}
 
 
@@ -52,7 +55,7 @@ def decoded(document: bytes) -> Any:
 def intent(view: protocol.View, at: At, document: Document, shared: dict[str, Any] | None = None) -> Intent:
     """An intent with all fields. `shared`: the fields of its terms, if they were created before."""
     if shared is None:
-        shared = terms.shown(view.terms, document)
+        shared = wire_terms.shown(view.terms, document)
     return Intent(**own(view, at, document), **shared)
 
 
@@ -110,21 +113,46 @@ def entry(step: kernel.Entry, at: At) -> Entry:
     return Entry(at=at(step.at_ms), status=STATUSES[step.status], delivery=step.delivery, note=step.note)
 
 
-def transition(change: Change, at: At) -> Transition:
-    """A change of status, for observers of the engine."""
-    return Transition(
-        intent_id=change.id,
-        status=STATUSES[change.new],
-        previous_status=None if change.old is None else STATUSES[change.old],
-        at=at(change.at_ms),
-        delivery=change.delivery,
-    )
+def transition(change: Change, intent: kernel.Intent | None, at: At) -> dict[str, Any]:
+    """The fields of a transition, for `EventBody` and `Transition`. `intent`: None if it no longer exists."""
+    fields: dict[str, Any] = {
+        "intent_id": change.id,
+        "status": STATUSES[change.new],
+        "previous_status": None if change.old is None else STATUSES[change.old],
+        "at": at(change.at_ms),
+        "delivery": change.delivery,
+    }
+    if intent is None:
+        return fields
+    error, terms = _error_of(change, intent), intent.terms
+    target = terms.target
+    return {
+        **fields,
+        "attempts": intent.attempt,
+        "precision_tier": terms.tier.name,
+        "lane": terms.lane,
+        "late_ms": intent.late_ms if intent.late_ms >= 0 else None,
+        "limited_ms": protocol.limited_ms(intent, change.at_ms) if intent.limited_ms else 0,
+        "error": error.message if error is not None else None,
+        "error_kind": error.kind if error is not None else None,
+        "task": title_of(target),
+        "queue": target.queue if isinstance(target, Task) else "",
+        "tags": terms.tags or {},
+    }
+
+
+def _error_of(change: Change, intent: kernel.Intent) -> kernel.Error | None:
+    """The error that caused this transition. The error of an earlier attempt belongs to an earlier event."""
+    error = intent.rare.last_error if intent.rare is not None else None
+    if error is None or change.old is kernel.DEAD_LETTERED or change.new not in _WITH_ERROR:
+        return None
+    return error if (error.at_ms, error.delivery) == (change.at_ms, change.delivery) else None
 
 
 def schedule(table: Timetable, at: At, document: Document, shared: dict[str, Any] | None = None) -> Schedule:
     """The current state of a schedule. `shared`: the fields of its terms, if they were created before."""
     rule = table.schedule
-    fields = dict(terms.shown(rule.terms, document) if shared is None else shared)
+    fields = dict(wire_terms.shown(rule.terms, document) if shared is None else shared)
     del fields["after_on"]
     names: Any = {"overlap": rule.overlap.name, "misfire": rule.misfire.name}
     return Schedule(

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from duetime.api.http.sse import Events, ServerEvent, Wanted, _shown, _slim
+from duetime.api.http.sse import Events, ServerEvent, Wanted, _slim
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Error, Intent, Rare, Status
 from duetime.protocol.terms import Callback, Task, Terms, Tier
+from duetime.wire.event import EventBody
+from duetime.wire.shapes import written
+from duetime.wire.views import transition
+
+
+def shown_of(change: Change, intent: Intent) -> EventBody:
+    return EventBody(**transition(change, intent, written))
 
 
 def intent(target: Callback | Task) -> Intent:
@@ -41,7 +48,7 @@ def test_an_error_is_shown_only_with_the_transition_it_caused():
     made = intent(Task("t"))
     made.rare = Rare(last_error=Error(100, 1, "http", "HTTP 500"))
     retried = Change("i", Status.DISPATCHING, Status.SCHEDULED, 100, 1)
-    assert _shown(retried, made).error == "HTTP 500"
+    assert shown_of(retried, made).error == "HTTP 500"
     for old, new, at_ms, delivery in (
         (Status.SCHEDULED, Status.DUE, 100, 1),
         (Status.DUE, Status.DISPATCHING, 200, 2),
@@ -49,13 +56,13 @@ def test_an_error_is_shown_only_with_the_transition_it_caused():
         (Status.DISPATCHING, Status.SCHEDULED, 300, 2),  # a snooze
         (Status.DEAD_LETTERED, Status.SCHEDULED, 100, 1),  # revived
     ):
-        assert _shown(Change("i", old, new, at_ms, delivery), made).error is None, (old, new)
+        assert shown_of(Change("i", old, new, at_ms, delivery), made).error is None, (old, new)
 
 
 def event(number: int, size: int = 100, tags: dict[str, str] | None = None) -> ServerEvent:
     terms = Terms(Task("t", "q"), "task:q", tags=tags)
     made = Intent(number, f"i{number}", terms, b"", Status.DUE, 50, 0, 1, 1)
-    shown = _shown(Change(made.id, None, Status.DUE, 1, 0), made)
+    shown = shown_of(Change(made.id, None, Status.DUE, 1, 0), made)
     return ServerEvent((7, number), made, Status.DUE, b"x" * size, shown)
 
 

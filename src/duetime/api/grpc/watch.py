@@ -112,4 +112,8 @@ def transition(event: ServerEvent) -> pb.Transition:
         late_ms=shown.late_ms,
         limited_ms=shown.limited_ms,
         error=shown.error,
+        error_kind=shown.error_kind,
+        task=shown.task,
+        queue=shown.queue,
+        tags=shown.tags,
     )

@@ -25,20 +25,18 @@ from duetime.errors import BadQuery
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_COMMENT_S, EVENTS_KEPT, EVENTS_LINGER_S, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.filter import Filter
-from duetime.protocol.intent import DEAD_LETTERED, EXPIRED, SCHEDULED, Error, Intent, Status
+from duetime.protocol.intent import Intent, Status
 from duetime.protocol.terms import Callback
-from duetime.protocol.view import limited_ms
 from duetime.wire.event import EventBody
 from duetime.wire.shapes import written
-from duetime.wire.views import STATUSES
+from duetime.wire.views import transition
 
 _GAP = (
     b'event: gap\ndata: {"message":"Events before this one are no longer kept; read the intents again."}\n\n'
 )
 
 _ANY_CALLBACK = Callback("")
-# Transitions that an error may have caused.
-_WITH_ERROR = frozenset((SCHEDULED, DEAD_LETTERED, EXPIRED))
+
 
 Place = tuple[int, int]
 """The id of an event: the position on the log after its batch, and its number in the batch."""
@@ -168,7 +166,7 @@ class Events:
         position = engine.position
         last = self._ring[-1].place if self._ring else self._since
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
-        shown = _shown(change, intent)
+        shown = EventBody(**transition(change, intent, written))
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
         self.keep(ServerEvent(place, _slim(intent), change.new, text, shown))
         self.wake()
@@ -213,31 +211,6 @@ def _slim(intent: Intent) -> Intent:
     if type(terms.target) is Callback:
         terms = replace(terms, target=_ANY_CALLBACK)
     return Intent(intent.seq, intent.id, terms, b"", intent.status, intent.execute_at_ms, 0, 0, 0)
-
-
-def _error_of(change: Change, intent: Intent) -> Error | None:
-    """The error that caused this transition. The error of an earlier attempt belongs to an earlier event."""
-    error = intent.rare.last_error if intent.rare is not None else None
-    if error is None or change.old is DEAD_LETTERED or change.new not in _WITH_ERROR:
-        return None
-    return error if (error.at_ms, error.delivery) == (change.at_ms, change.delivery) else None
-
-
-def _shown(change: Change, intent: Intent) -> EventBody:
-    error = _error_of(change, intent)
-    return EventBody(
-        intent_id=change.id,
-        status=STATUSES[change.new],
-        previous_status=None if change.old is None else STATUSES[change.old],
-        at=written(change.at_ms),
-        delivery=change.delivery,
-        attempts=intent.attempt,
-        precision_tier=intent.terms.tier.name,
-        lane=intent.terms.lane,
-        late_ms=intent.late_ms if intent.late_ms >= 0 else None,
-        limited_ms=limited_ms(intent, change.at_ms) if intent.limited_ms else 0,
-        error=error.message if error is not None else None,
-    )
 
 
 class EventStream:

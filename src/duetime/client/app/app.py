@@ -24,6 +24,7 @@ from duetime.client.app.groups import Chain, Group, Groups
 from duetime.client.app.habits import APPS, missing
 from duetime.client.app.handle import Handle
 from duetime.client.app.ids import Ids
+from duetime.client.app.listeners import FAILURES, Listener, Listeners
 from duetime.client.app.middleware import Middleware, Middlewares, added
 from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, encode
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from duetime.config import Config
 
 T = TypeVar("T")
+L = TypeVar("L", bound=Listener)
 DefaultHandler = Callable[[Any, Context], Any]
 # The commands that callers may use; the others are internal.
 ASKABLE = (Cancel, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane)
@@ -84,7 +86,8 @@ class App:
         clock: Clock | None = None,
     ) -> None:
         """`token`: the token for a server (default: DUETIME_TOKEN)."""
-        self._observers: list[Callable[[Transition], None]] = []
+        self._observers: list[tuple[Callable[[Transition], None], tuple[Status, ...]]] = []
+        self.listeners = Listeners()
         self.schedules = AppSchedules(self)
         self._groups = Groups(self)
         self.functions = Functions()
@@ -234,10 +237,29 @@ class App:
 
     def observe(self, observer: Callable[[Transition], None]) -> Callable[[Transition], None]:
         """Call a function for every transition. It must be fast: it runs between two batches."""
-        self._observers.append(observer)
-        if self._loop is not None:
-            self.backend.observe(observer)
+        self._observe(observer, ())
         return observer
+
+    def on_failure(self, function: L) -> L:
+        """Call a function with the transition after every failed attempt, whether a retry follows or not.
+
+        It may be a coroutine function or a plain one, and it may be slow. With a server, every process that
+        has started the app calls it.
+        """
+        if self.listeners.on_failure(function):
+            self._observe(self.listeners.see_failures, FAILURES)
+        return function
+
+    def on_dead_letter(self, function: L) -> L:
+        """Call a function with the transition of every intent that becomes a dead letter, as above."""
+        if self.listeners.on_dead_letter(function):
+            self._observe(self.listeners.see_dead_letters, (Status.DEAD_LETTERED,))
+        return function
+
+    def _observe(self, observer: Callable[[Transition], None], statuses: tuple[Status, ...]) -> None:
+        self._observers.append((observer, statuses))
+        if self._loop is not None:
+            self.backend.observe(observer, statuses)
 
     def add_middleware(self, *middleware: Middleware) -> None:
         """Add code around every scheduled call and every run of a function, after what was added before."""
@@ -313,8 +335,8 @@ class App:
         try:
             # Created now, so that a program that only imports an app touches no folder.
             self._backend = self._wired.make_backend()
-            for observer in self._observers:
-                self.backend.observe(observer)
+            for observer, statuses in self._observers:
+                self.backend.observe(observer, statuses)
             await self.backend.start()
             self._wired.listen(self.backend)
             try:
@@ -336,13 +358,14 @@ class App:
         except asyncio.CancelledError:
             raise  # it continues; a second call waits for it
         except BaseException:
-            self._ended()
+            await self._ended()
             raise
-        self._ended()
+        await self._ended()
 
-    def _ended(self) -> None:
+    async def _ended(self) -> None:
         self._loop = None
         self.functions.shutdown()
+        await self.listeners.stop()
 
     async def __aenter__(self) -> App:
         return await self.start()

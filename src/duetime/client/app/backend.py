@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from duetime.protocol.command import Command
@@ -13,7 +13,7 @@ from duetime.protocol.view import LaneView, Overview
 from duetime.refusals import Submitted
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, Parent, Why
-from duetime.wire.intent import Intent
+from duetime.wire.intent import Intent, Status
 from duetime.wire.schedule import Schedule
 from duetime.wire.views import Ended
 
@@ -37,7 +37,10 @@ class Backend(Protocol):
 
     async def wait(self, id: str) -> Ended: ...
 
-    def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]: ...
+    def observe(
+        self, observer: Callable[[Transition], None], statuses: Collection[Status] = ()
+    ) -> Callable[[], None]:
+        """Call `observer` with every transition to one of these states (none: to any)."""
 
     async def quiet(self) -> None: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -34,7 +34,7 @@ from duetime.refusals import Submitted
 from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, History, Parent, Parents, Why
-from duetime.wire.intent import Intent, Page
+from duetime.wire.intent import Intent, Page, Status
 from duetime.wire.lane import Lane
 from duetime.wire.progress import Logs
 from duetime.wire.views import Ended
@@ -62,8 +62,10 @@ class RemoteBackend(RemoteSchedules):
         self._asked_ms = 0
         self._ends = Ends(self._transport, self._ended)
         self._submits = Submits(self._transport)
-        self._observers: list[Callable[[Transition], None]] = []
-        self._watch: asyncio.Task[None] | None = None
+        self._observers: dict[tuple[str, ...], list[Callable[[Transition], None]]] = {}
+        """By the states that they observe."""
+        self._watches: dict[tuple[str, ...], asyncio.Task[None]] = {}
+        """For each of these, a stream of events."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
@@ -79,10 +81,10 @@ class RemoteBackend(RemoteSchedules):
 
     async def close(self, drain_ms: int | None = None) -> None:
         await self._ends.close()
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
-            self._watch = None
+        for watch in self._watches.values():
+            watch.cancel()
+        await asyncio.gather(*self._watches.values(), return_exceptions=True)
+        self._watches.clear()
         await self._transport.close()
 
     async def quiet(self) -> None:
@@ -216,24 +218,34 @@ class RemoteBackend(RemoteSchedules):
 
     # Observers.
 
-    def observe(self, observer: Callable[[Transition], None]) -> Callable[[], None]:
-        """Call `observer` with every transition that the server reports."""
-        self._observers.append(observer)
+    def observe(
+        self, observer: Callable[[Transition], None], statuses: Collection[Status] = ()
+    ) -> Callable[[], None]:
+        """Call `observer` with every transition to these states (none: to any) that the server reports."""
+        observers = self._observers.setdefault(tuple(status.value for status in statuses), [])
+        observers.append(observer)
         if self._loop is not None:  # the caller may be in another thread
             self._loop.call_soon_threadsafe(self._watch_if_wanted)
 
         def stop() -> None:
             with contextlib.suppress(ValueError):
-                self._observers.remove(observer)
+                observers.remove(observer)
 
         return stop
 
     def _watch_if_wanted(self) -> None:
-        if self._observers and self._watch is None and self._transport.is_open:
-            self._watch = asyncio.get_running_loop().create_task(self._watch_events())
+        if not self._transport.is_open:
+            return
+        for statuses, observers in self._observers.items():
+            if observers and statuses not in self._watches:
+                watch = asyncio.get_running_loop().create_task(self._watch_events(statuses, observers))
+                self._watches[statuses] = watch
 
-    async def _watch_events(self) -> None:
-        request = Request("GET", "/v1/events", accept="text/event-stream")
+    async def _watch_events(
+        self, statuses: tuple[str, ...], observers: list[Callable[[Transition], None]]
+    ) -> None:
+        pairs = query({"status": statuses or None})
+        request = Request("GET", "/v1/events", pairs, accept="text/event-stream")
         try:
             async with contextlib.aclosing(self._transport.events(request, _FOREVER_S)) as events:
                 async for event in events:
@@ -241,16 +253,17 @@ class RemoteBackend(RemoteSchedules):
                     if found is not None and found.gap:
                         _logger.warning("The server no longer has some transitions: observers miss them.")
                     elif found is not None:
-                        self._tell(found)
+                        _tell(observers, found)
         except DuetimeError as error:
             _logger.error("Observers receive no more transitions: %s", error)
 
-    def _tell(self, change: Transition) -> None:
-        for observer in tuple(self._observers):
-            try:
-                observer(change)
-            except Exception:
-                _logger.exception("An observer failed.")
+
+def _tell(observers: list[Callable[[Transition], None]], change: Transition) -> None:
+    for observer in tuple(observers):
+        try:
+            observer(change)
+        except Exception:
+            _logger.exception("An observer failed on %s.", change.intent_id)
 
 
 def overview_of(shown: Chronoscope) -> Overview:
