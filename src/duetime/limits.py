@@ -332,12 +332,14 @@ BATCH_TURN_BYTES: Final = 128 * 1024
 SUGGESTIONS_MAX: Final = 20
 # Refused members of a group that are listed in a response.
 REFUSED_SHOWN_MAX: Final = 100
-# Dead letters that are revived or purged at the same time: enough to fill a batch.
-DEAD_LETTERS_TOGETHER_MAX: Final = 500
+# Intents that a bulk operation changes at the same time: enough to fill a batch.
+BULK_TOGETHER_MAX: Final = 500
 # The delay that a temporary error suggests, unless it knows a better one.
 RETRY_AFTER_DEFAULT_MS: Final = SECOND_MS
 # Cached values of the header `Host`.
 HOST_HEADERS_KEPT: Final = 1_000
+# Intents of one request that cancels, revives or purges by a filter: some frames, a fraction of a second.
+BULK_SLICE: Final = 1_000
 PAGE_MAX: Final = 500
 PAGE_DEFAULT: Final = 50
 # Bytes of one page: intents may be large, and a page that the client does not read stays in memory.
@@ -360,6 +362,10 @@ LISTENER_STOP_MS: Final = 5 * SECOND_MS
 # Scans for one filtered page, each of about ten thousand rows: two seconds in total in the archive's thread,
 # which other requests use in between. A page that is not full then has a cursor.
 PAGE_LOOKS_MAX: Final = 40
+# Scans while nothing is found: a page is empty only after twenty seconds, before clients give up (60 s).
+PAGE_EMPTY_LOOKS_MAX: Final = 400
+# Pages that one request of a bulk operation reads: those of the largest request, and some that are not full.
+BULK_PAGES_MAX: Final = BATCH_CREATE_MAX // PAGE_MAX + 4
 # Limits for clients that are not authenticated yet: bytes and headers of the request head; time for the TLS
 # handshake, for the head of the first request, for a whole request and between two requests; connections.
 # File descriptors are reserved for the log, the store and outgoing calls.

@@ -24,8 +24,9 @@ from duetime.api.http.request_ids import Repeats
 from duetime.api.http.router import Route, Router
 from duetime.api.http.server import Listening, Parts, Server, Side, check_exposure, on_signals
 from duetime.api.http.sse import Events, EventStream
-from duetime.api.resources.admin import Admin, DeadLetterRoutes
-from duetime.api.resources.admin_routes import admin_routes, dead_letter_routes, health_routes
+from duetime.api.resources.admin import Admin
+from duetime.api.resources.admin_routes import admin_routes, bulk_routes, health_routes
+from duetime.api.resources.bulk import BulkRoutes
 from duetime.api.resources.deliveries import DeliveryRoutes, delivery_routes
 from duetime.api.resources.groups import GroupRoutes, group_routes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
@@ -81,8 +82,8 @@ def make(config: Config, *, insecure: bool = False, clock: Clock | None = None) 
         *event_routes(EventStream(events, revocations)),
         *group_routes(GroupRoutes(service)),
         *schedule_routes(ScheduleRoutes(service)),
+        *bulk_routes(BulkRoutes(service)),
         *delivery_routes(DeliveryRoutes(claims, config.intents.result_bytes_max)),
-        *dead_letter_routes(DeadLetterRoutes(service)),
         *admin_routes(Admin(service), InsightRoutes(service, meter, Metrics(engine, meter))),
         *health_routes(HealthRoutes(narrator, gate)),
     ]

@@ -96,6 +96,11 @@ def test_refusals_are_on_stderr_with_their_hint(run):
     run("schedule", *first, "cli-leaf", "--after", "cli-root", "--after-on", "end")
     assert run("cancel", "cli-root", "--tree").stdout == "cli-root  CANCELED\n"
     assert "CANCELED" in run("get", "cli-leaf").stdout
+    for number in range(3):
+        run("schedule", "http://localhost:9/x", "--in", "1h", "--tag", f"bulk=b{number % 2}")
+    assert run("cancel", "--tag", "bulk=b0").stdout == "2 of 2 cancelled\n"
+    assert json.loads(run("cancel", "--tag", "bulk=b1", "--json").stdout)["done"] == 1
+    assert run("cancel").returncode == run("cancel", "x", "--tag", "bulk=b1").returncode == 2
     both = run("cancel", "no-such", "cli-root")
     assert both.returncode == 1 and "no-such: There is no" in both.stderr
     assert both.stderr.count("There is no intent") == 1 and both.stderr.count("hint: ") == 1

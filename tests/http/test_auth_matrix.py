@@ -38,6 +38,7 @@ read    GET     /v1/events
 read    GET     /v1/intents
 submit  POST    /v1/intents
 submit  POST    /v1/intents/batch
+submit  POST    /v1/intents/cancel
 read    GET     /v1/intents/{id}
 submit  PATCH   /v1/intents/{id}
 read    GET     /v1/intents/{id}/history

@@ -76,7 +76,8 @@ def test_revived_by_filter(life, dead):
     for id in made:
         life.hooks.says(id, Say(200))
     body = {"filter": {"tags": {"mark": mark}, "tier": "ultra"}, "limit": 3}
-    assert life.server.ask("POST", f"{PATH}/revive", body).json == {"matched": 3, "done": 3, "failed": []}
+    first = life.server.ask("POST", f"{PATH}/revive", body).json
+    assert (first["matched"], first["done"], first["failed"]) == (3, 3, []) and first["nextCursor"]
     assert life.server.ask("POST", f"{PATH}/revive", body).json["done"] == 1
     for id in made:
         life.events.reached(id, "ACKED")
@@ -97,7 +98,7 @@ def test_purged(life, dead):
     assert (body["matched"], body["done"]) == (3, 1) and len(body["failed"]) == 2
     problem(life.server.ask("GET", f"/v1/intents/{made[0]}"), 40401)
     rest = life.server.ask("POST", f"{PATH}/purge", {"filter": {"tags": {"mark": mark}}}).json
-    assert rest == {"matched": 2, "done": 2, "failed": []}
+    assert rest == {"matched": 2, "done": 2, "failed": [], "nextCursor": None}
     assert letters(life, **{"tag.mark": mark})["items"] == []
     assert life.get(scheduled)["status"] == "SCHEDULED"
 

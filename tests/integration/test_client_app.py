@@ -100,7 +100,7 @@ async def test_many_are_sent_together(server, fresh):
             h.id for h in handles[:-3:-1]
         ]
         assert await app.find(status="acked", queue=queue) == []
-        with pytest.raises(errors.InvalidField, match="before"):
+        with pytest.raises(errors.NoSuchIntent):
             await app.find(before="x")
 
 

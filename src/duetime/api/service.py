@@ -15,6 +15,7 @@ from duetime.api.codec.intent_decoder import Composer, Defaults, said_terms
 from duetime.api.codec.intent_encoder import IntentEncoder
 from duetime.api.functions.registry import Check, FunctionRegistry
 from duetime.api.http import problems
+from duetime.engine.bulk import Many
 from duetime.engine.engine import Engine
 from duetime.engine.reads.library import Library, ViewPage
 from duetime.errors import DuetimeError, NoSuchIntent, NotReady
@@ -65,6 +66,11 @@ class Service:
         if self.engine is None:
             raise NotReady("The engine is still recovering.", waitMs=500)
         return self.engine
+
+    @property
+    def many(self) -> Many:
+        """Operations on many intents."""
+        return Many(self.running, self.library)
 
     # One intent.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+from duetime.engine.bulk import Many, concerned
 from duetime.engine.engine import Engine
 from duetime.engine.reads.library import Library
 from duetime.errors import NoSuchIntent
@@ -18,6 +19,7 @@ from duetime.protocol.view import LaneView, Overview, View
 from duetime.store.store import SEQ_MAX
 from duetime.timefmt import moment_of
 from duetime.wire import views
+from duetime.wire.bulk import Bulk, Verb
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, Parent, Why
 from duetime.wire.intent import Intent, Status
@@ -106,15 +108,20 @@ class Embedded:
             for each in found
         ]
 
-    async def page(
-        self, statuses: tuple[str, ...], queue: str | None, before: str | None, limit: int
-    ) -> list[Intent]:
+    async def page(self, filter: Filter, before: str | None, limit: int) -> list[Intent]:
+        found = await self._intents().newest(filter, self._seq(before), limit)
+        return [_intent(view) for view in found]
+
+    async def many(self, verb: Verb, filter: Filter, cursor: str | None, limit: int) -> Bulk:
+        several = Many(self.engine, self._intents())
+        found = await several.find(concerned(verb, filter), cursor, limit)
+        return several.result(found, await several.do(verb, found.ids))
+
+    def _intents(self) -> Library:
         if self._library is None:
             self._library = Library(self.engine.store.archive())
             self._library.follow(self.engine)
-        lane = None if queue is None else f"task:{queue}"
-        wanted = Filter(tuple(_KERNEL[status] for status in statuses), lane=lane)
-        return [_intent(view) for view in await self._library.newest(wanted, self._seq(before), limit)]
+        return self._library
 
     def _seq(self, before: str | None) -> int:
         """The position of an intent in the order of acceptance."""
@@ -156,9 +163,6 @@ class Embedded:
 
     async def next_ticks(self, id: str, count: int) -> list[int]:
         return self.engine.schedules.next_ticks(id, count)
-
-
-_KERNEL = {shown.value: status for status, shown in views.STATUSES.items()}
 
 
 def _intent(view: View) -> Intent:

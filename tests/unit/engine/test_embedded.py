@@ -9,6 +9,7 @@ from duetime.engine.embedded import Embedded
 from duetime.engine.reads import library
 from duetime.errors import Closed
 from duetime.protocol.command import Cancel
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import ACKED, CANCELED, DISPATCHING, SCHEDULED
 from duetime.protocol.terms import Task
 from duetime.store import archive
@@ -46,8 +47,7 @@ def test_a_find_is_filled_however_far_apart_the_intents_are(tmp_path, monkeypatc
                             last = None if before is None else w.store.get(before)
                             before_seq = SEQ_MAX if last is None else last.seq
                             page = w.store.page(statuses or None, lane, before_seq, limit)
-                            names = tuple(status.name for status in statuses)
-                            found = await backend.page(names, queue, before, limit)
+                            found = await backend.page(Filter(statuses, queue=queue), before, limit)
                             assert [each.intent_id for each in found] == [intent.id for intent in page]
 
     run(main())
@@ -58,7 +58,7 @@ def test_others_have_their_turn_while_intents_are_looked_for(tmp_path):
         async with world(tmp_path) as w:
             await fill(w)
             backend = Embedded(w.engine)
-            turns, found = await turns_of(backend.page(("ACKED",), "default", None, 100))
+            turns, found = await turns_of(backend.page(Filter((ACKED,), queue="default"), None, 100))
             assert len(found) == 40
             assert turns > 2, "it was read on the loop"
 
@@ -79,6 +79,6 @@ def test_without_a_disk_intents_are_found_in_memory():
             assert await app.find(status="acked") == []
             backend = app.backend
         with pytest.raises(Closed):
-            await backend.page((), None, None, 20)
+            await backend.page(Filter(), None, 20)
 
     run(main())

@@ -9,13 +9,15 @@ from typing import Final
 from duetime import errors as e
 from duetime.api.access.auth import Role
 from duetime.api.http.router import Parameter, Route
-from duetime.api.resources.admin import Admin, DeadLetterRoutes
+from duetime.api.resources.admin import Admin
+from duetime.api.resources.bulk import BulkRoutes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.routes import BY_TAGS, LIST, PAGE, REQUEST_ID
 from duetime.limits import AUTOSCALE_TARGET_S_MAX, TIMELINE_SLOTS_MAX
 from duetime.wire.autoscale import Autoscale
+from duetime.wire.bulk import Bulk, CancelMany
 from duetime.wire.chronoscope import Chronoscope
-from duetime.wire.dead_letter import Bulk, ManyDeadLetters
+from duetime.wire.dead_letter import ManyDeadLetters
 from duetime.wire.function import FunctionList
 from duetime.wire.health import Health, Readiness
 from duetime.wire.intent import Nothing, Page
@@ -33,7 +35,8 @@ _LANES: Final = (
 _NOT_NOW: Final = (e.NotReady, e.LogUnavailable)
 
 
-def dead_letter_routes(letters: DeadLetterRoutes) -> list[Route]:
+def bulk_routes(bulk: BulkRoutes) -> list[Route]:
+    """The routes of dead letters, and of operations on many intents."""
     many = partial(
         Route,
         method="POST",
@@ -47,17 +50,23 @@ def dead_letter_routes(letters: DeadLetterRoutes) -> list[Route]:
         write=True,
     )
     return [
+        many(
+            path="/v1/intents/cancel", handler=bulk.cancel, name="cancelIntents", role=Role.submit,
+            summary="Cancel the intents that match a filter, even while they run", tag="Intents",
+            body=CancelMany,
+        ),
         Route(
-            method="GET", path="/v1/admin/dead-letters", handler=letters.page, role=Role.read,
+            method="GET", path="/v1/admin/dead-letters", handler=bulk.page, role=Role.read,
             name="listDeadLetters", summary="Dead letters with their errors", about=BY_TAGS,
-            tag="Dead letters", answers={200: Page}, parameters=LIST, errors=(e.BadQuery, e.NotReady),
+            tag="Dead letters", answers={200: Page}, parameters=LIST,
+            errors=(e.BadQuery, e.NoSuchIntent, e.NotReady),
         ),
         many(
-            path="/v1/admin/dead-letters/revive", handler=letters.revive, name="reviveDeadLetters",
+            path="/v1/admin/dead-letters/revive", handler=bulk.revive, name="reviveDeadLetters",
             summary="Revive many dead letters",
         ),
         many(
-            path="/v1/admin/dead-letters/purge", handler=letters.purge, name="purgeDeadLetters",
+            path="/v1/admin/dead-letters/purge", handler=bulk.purge, name="purgeDeadLetters",
             summary="Delete many dead letters now",
         ),
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from duetime.api.http.endpoint import NDJSON, Call
 from duetime.api.http.exchange import Answer
 from duetime.api.http.request_ids import request_id
 from duetime.api.service import Service
-from duetime.errors import BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
+from duetime.errors import BadQuery, BadRevision, DuetimeError, InvalidField, NotJson, TooLarge
 from duetime.limits import (
     BATCH_CREATE_MAX,
     BATCH_DECODE_BYTES_MAX,
@@ -41,7 +41,7 @@ _cancel = msgspec.json.Decoder(CancelIntent)
 _nothing = msgspec.json.Decoder(Nothing)
 _news = msgspec.json.Decoder(list[NewIntent])
 _array = msgspec.json.Decoder(list[Raw])
-PAGING = ("order", "limit", "cursor")
+PAGING = ("order", "limit", "cursor", "before")
 _BRIEF = (b"preference-applied", b"return=minimal")
 _REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -123,7 +123,13 @@ async def page_of(service: Service, call: Call, filter: Filter) -> Page:
     """One page of a list, for a query."""
     query = call.query
     limit = number_from(query, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
-    page = await service.page(filter, query.get("order", "newest"), query.get("cursor"), limit)
+    order, cursor = query.get("order", "newest"), query.get("cursor")
+    before = query.get("before")
+    if before is not None:
+        if cursor is not None or order != "newest":
+            raise BadQuery("before needs the order newest and no cursor.", parameter="before")
+        cursor = service.library.cursor_before((await service.get(before)).seq)
+    page = await service.page(filter, order, cursor, limit)
     items: Any = [service.show.view(view) for view in page.items]
     return Page(items=items, next_cursor=page.next_cursor, partial=page.partial)
 

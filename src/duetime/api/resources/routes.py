@@ -75,6 +75,7 @@ LIST: Final = (
     Parameter("from", "Execution time at or after this time."),
     Parameter("to", "Execution time before this time."),
     Parameter("order", "Newest first, or by due time.", {"type": "string", "enum": ["newest", "due"]}),
+    Parameter("before", "Only intents that were accepted before the one with this id. Needs order newest."),
     *PAGE,
 )
 _SUBMIT_ERRORS: Final = (
@@ -112,7 +113,7 @@ def intent_routes(intents: Intents) -> list[Route]:
             method="GET", path="/v1/intents", handler=intents.page, role=Role.read, name="listIntents",
             summary="Intents, newest first or by due time", about=BY_TAGS, tag="Intents",
             answers={200: Page},
-            parameters=LIST, errors=(e.BadQuery, e.NotReady),
+            parameters=LIST, errors=(e.BadQuery, e.NoSuchIntent, e.NotReady),
         ),
         Route(
             method="GET", path=one, handler=intents.get, role=Role.read, name="getIntent",

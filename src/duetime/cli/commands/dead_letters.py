@@ -9,11 +9,9 @@ import typer
 
 from duetime.cli.args import filters, server
 from duetime.cli.commands import intents
-from duetime.cli.ui import output
 from duetime.client.http.client import Client
 from duetime.client.http.requests import FilterFields
-from duetime.errors import DuetimeError, Refused
-from duetime.wire.dead_letter import Bulk
+from duetime.wire.bulk import Bulk
 
 app = typer.Typer(help="List, revive and purge dead letters.", no_args_is_help=True)
 
@@ -75,7 +73,7 @@ def revive(
             return await client.dead_letters.revive(ids)
         return await client.dead_letters.revive(limit=limit, **filter)
 
-    _show("revived", ask(run), ask.as_json)
+    intents.show_bulk("revived", ask(run), ask.as_json)
 
 
 @app.command()
@@ -110,25 +108,10 @@ def purge(
             return await client.dead_letters.purge(ids)
         return await client.dead_letters.purge(limit=limit, **filter)
 
-    _show("purged", ask(run), ask.as_json)
+    intents.show_bulk("purged", ask(run), ask.as_json)
 
 
 def _check(ids: list[str] | None, filter: FilterFields, every: bool) -> None:
     """Check that exactly one of ids, filter and --all is given."""
     if bool(ids) + bool(filter) + every != 1:
         raise typer.BadParameter("select dead letters by id, by a filter such as --queue, or with --all")
-
-
-def _show(verb: str, done: Bulk, as_json: bool) -> None:
-    if as_json:
-        output.json(done)
-    else:
-        output.text(f"{done.done} of {done.matched} {verb}")
-        for each in done.failed:
-            output.words(f"{each.intent_id}: {each.message}", style="red")
-    if done.failed:
-        raise _failure(len(done.failed))
-
-
-def _failure(number: int) -> DuetimeError:
-    return Refused(f"{number} failed.", hint="See the reasons above. The others succeeded.")

@@ -14,8 +14,9 @@ from duetime.cli.ui import output, render
 from duetime.client.app.call import Call
 from duetime.client.http.client import Client
 from duetime.client.http.requests import FilterFields
-from duetime.errors import DuetimeError
+from duetime.errors import DuetimeError, Refused
 from duetime.limits import PAGE_MAX
+from duetime.wire.bulk import Bulk
 from duetime.wire.history import History, Why
 from duetime.wire.intent import Intent
 from duetime.wire.progress import Logs
@@ -194,27 +195,58 @@ async def _show_pages(pages: AsyncIterator[_Page], errors: bool) -> None:
 # Changes.
 
 
+@filters.with_filter()
 @server.asks
 def cancel(
-    ids: IdsArgument,
+    filter: FilterFields,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID...", help="Ids (instead of filters).", show_default=False),
+    ] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Also cancel dependents and group members.")] = False,
     revision: RevisionOption = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of intents of a filter.")
+    ] = 1_000,
     *,
     ask: server.Ask,
 ) -> None:
-    """Cancel intents, even while they run.
+    """Cancel intents, even while they run: by id, or all that match a filter.
 
     Examples:
 
       duetime cancel order-7 order-8
 
       duetime cancel nightly-report --tree
+
+      duetime cancel --queue mail --tag customer=7
     """
+    if bool(ids) == bool(filter):
+        raise typer.BadParameter("select intents by id, or by a filter such as --queue")
+    if not ids:
+        if tree or revision is not None:
+            raise typer.BadParameter("--tree and --revision need ids")
+        found = ask(lambda client: client.cancel_many(limit=limit, **filter))
+        return show_bulk("cancelled", found, ask.as_json)
 
     def stop(client: Client, id: str) -> Call[Intent]:
         return client.cancel(id, tree=tree, expected_revision=revision)
 
     _each(ids, stop, ask)
+
+
+def show_bulk(verb: str, done: Bulk, as_json: bool) -> None:
+    """Show the result of a bulk operation."""
+    if as_json:
+        output.json(done)
+    else:
+        output.text(f"{done.done} of {done.matched} {verb}")
+        for each in done.failed:
+            output.words(f"{each.intent_id}: {each.message}", style="red")
+        if done.next_cursor is not None:
+            output.words("More may match: run the command again, or use a larger --limit.")
+    if done.failed:
+        raise Refused(f"{len(done.failed)} failed.", hint="See the reasons above. The others succeeded.")
 
 
 @server.asks

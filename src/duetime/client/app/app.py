@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
@@ -19,7 +19,9 @@ from duetime.client.app.backend import Backend
 from duetime.client.app.background import Background
 from duetime.client.app.call import Call, check_process
 from duetime.client.app.control import Context, current
+from duetime.client.app.dead_letters import AppDeadLetters, many
 from duetime.client.app.entity import EntityType
+from duetime.client.app.filters import filter_of
 from duetime.client.app.groups import Chain, Group, Groups
 from duetime.client.app.habits import APPS, missing
 from duetime.client.app.handle import Handle
@@ -29,23 +31,24 @@ from duetime.client.app.middleware import Middleware, Middlewares, added
 from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, encode
 from duetime.client.app.plan import Options, Plan, make_terms
-from duetime.client.app.policies import choice
 from duetime.client.app.recurring import AppSchedules, Recurrence, RuleDecorator
 from duetime.client.app.task import Bound, P, R, Task
-from duetime.client.app.times import Delay
+from duetime.client.app.times import Delay, Moment
 from duetime.client.execution.functions import Functions
 from duetime.client.execution.run_policy import Decision, ErrorClasses, run_policy
 from duetime.client.http.address import meant_url
+from duetime.client.http.requests import FilterFields
 from duetime.client.remote.replies import id_of
 from duetime.errors import BadConfig, Closed, InvalidField, UnknownTask
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Bare, Entity, Terms
 from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import Overview
 from duetime.wire.event import Transition
 from duetime.wire.history import Parent
-from duetime.wire.intent import Intent, Status
+from duetime.wire.intent import Intent
 
 if TYPE_CHECKING:
     from duetime.clock import Clock
@@ -89,6 +92,7 @@ class App:
         self._observers: list[tuple[Callable[[Transition], None], tuple[Status, ...]]] = []
         self.listeners = Listeners()
         self.schedules = AppSchedules(self)
+        self.dead_letters = AppDeadLetters(self)
         self._groups = Groups(self)
         self.functions = Functions()
         self.functions.reports.parents = lambda id: self.handle(id).parents()
@@ -302,10 +306,39 @@ class App:
         return Handle(self, id)
 
     def find(
-        self, status: str | None = None, queue: str | None = None, limit: int = 100, before: str | None = None
+        self,
+        status: str | Iterable[str] | None = None,
+        queue: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+        *,
+        task: str | None = None,
+        entity: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        tier: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
     ) -> Call[list[Intent]]:
-        """Intents, newest first. For the next page, `before` is the id of the last one."""
-        return self.call(self._find_page(status, queue, limit, before))
+        """Intents that match all filters, newest first. `since` and `until` limit the time of execution.
+
+        For the next page, `before` is the id of the last one. An empty page means that there are no more.
+        """
+        filter = filter_of(
+            {
+                "status": status, "queue": queue, "task": task, "entity": entity, "tags": tags, "tier": tier,
+                "since": since, "until": until,
+            }
+        )  # fmt: skip
+        if limit < 1:
+            raise InvalidField(f"limit={limit!r} must be at least 1.")
+        return self.call(self._page(filter, before, limit))
+
+    def cancel(self, **filter: Unpack[FilterFields]) -> Call[int]:
+        """Cancel all intents that match the filter and have not ended, even while they run; returns how many.
+
+        `app.cancel(tags={"order": "7"})`. For one intent, use its handle.
+        """
+        return self.call(many(self, "cancel", filter_of(filter)))
 
     @property
     def orphans(self) -> tuple[str, ...]:
@@ -437,13 +470,8 @@ class App:
             call.intent_id = id_of(await self.backend.submit_one(terms, item, terms.ack))
         return Handle(self, call.intent_id)
 
-    async def _find_page(
-        self, status: str | None, queue: str | None, limit: int, before: str | None
-    ) -> list[Intent]:
-        if limit < 1:
-            raise InvalidField(f"limit={limit!r} must be at least 1.")
-        statuses = () if status is None else (choice(Status, status, "status").value,)
-        return await self.backend.page(statuses, queue, before, limit)
+    async def _page(self, filter: Filter, before: str | None, limit: int) -> list[Intent]:
+        return await self.backend.page(filter, before, limit)
 
     async def _overview(self) -> Overview:
         return await self.backend.overview()

@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from duetime.protocol.command import Command
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Item
 from duetime.protocol.schedule import Schedule as Rule
 from duetime.protocol.terms import AckLevel, Terms
 from duetime.protocol.view import LaneView, Overview
 from duetime.refusals import Submitted
+from duetime.wire.bulk import Bulk, Verb
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, Parent, Why
 from duetime.wire.intent import Intent, Status
@@ -56,9 +58,11 @@ class Backend(Protocol):
 
     async def parents(self, id: str, first: int, limit: int) -> list[Parent] | None: ...
 
-    async def page(
-        self, statuses: tuple[str, ...], queue: str | None, before: str | None, limit: int
-    ) -> list[Intent]: ...
+    async def page(self, filter: Filter, before: str | None, limit: int) -> list[Intent]: ...
+
+    async def many(self, verb: Verb, filter: Filter, cursor: str | None, limit: int) -> Bulk:
+        """Run a verb on up to `limit` intents that match. The cursor of the result continues."""
+        ...
 
     async def overview(self) -> Overview: ...
 

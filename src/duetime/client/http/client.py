@@ -25,7 +25,7 @@ from duetime.client.http import deliveries
 from duetime.client.http.dead_letters import DeadLetters
 from duetime.client.http.groups import ServerGroups
 from duetime.client.http.request_types import Changes, LaneChanges, NewIntent, Revival
-from duetime.client.http.requests import FilterFields, body, path, query, revision, written
+from duetime.client.http.requests import FilterFields, body, filter_body, path, query, revision, written
 from duetime.client.http.schedules import ServerSchedules
 from duetime.client.http.sse import Event
 from duetime.client.http.transport import Request, Transport
@@ -33,6 +33,7 @@ from duetime.errors import BadQuery, Closed, InvalidField
 from duetime.json_types import Json
 from duetime.limits import CLIENT_RECONNECT_S, PAGE_MAX
 from duetime.wire.autoscale import Autoscale
+from duetime.wire.bulk import Bulk
 from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.delivery import (
     ClaimedDeliveries,
@@ -173,6 +174,17 @@ class Client:
     def cancel(self, id: str, *, tree: bool = False, expected_revision: int | None = None) -> Call[Intent]:
         """Cancel it, even while it runs. `tree`: also its dependents and its group's members."""
         return self._post(path("intents", id, "cancel"), {"tree": True} if tree else {}, expected_revision)
+
+    def cancel_many(
+        self, *, limit: int | None = None, cursor: str | None = None, **filter: Unpack[FilterFields]
+    ) -> Call[Bulk]:
+        """Cancel up to `limit` intents that match the filter and have not ended (default: 1,000).
+
+        If `next_cursor` of the result is not None, more may match: pass it as `cursor`.
+        """
+        fields = {"filter": filter_body(filter), "limit": limit, "cursor": cursor}
+        given = {name: value for name, value in fields.items() if value is not None}
+        return self.ask(Request("POST", "/v1/intents/cancel", body=body(given)), Bulk)
 
     def parents(self, id: str) -> Call[Sequence[Parent]]:
         """The dependencies, or the members of its group, with their results, in order."""

@@ -11,7 +11,7 @@ from duetime.client.http.requests import FilterFields, body, filter_body, query
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
 from duetime.json_types import Json
-from duetime.wire.dead_letter import Bulk
+from duetime.wire.bulk import Bulk
 from duetime.wire.intent import Intent, Page
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from duetime.client.app.times import moment_ms
 from duetime.client.http.client import lanes_of, transition
-from duetime.client.http.requests import path, query, revision
+from duetime.client.http.requests import filter_body, path, query, revision
 from duetime.client.http.transport import Request, Transport
 from duetime.client.remote import translate
 from duetime.client.remote.schedules import RemoteSchedules
@@ -27,10 +27,12 @@ from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
 from duetime.json_types import Json
 from duetime.limits import PAGE_MAX
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import AckLevel, Terms, Tier
 from duetime.protocol.view import LaneView, Overview, TierView
 from duetime.refusals import Submitted
+from duetime.wire.bulk import Bulk, Verb
 from duetime.wire.chronoscope import Chronoscope
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, History, Parent, Parents, Why
@@ -169,19 +171,13 @@ class RemoteBackend(RemoteSchedules):
             return None
         return self._transport.read(answer, kind)
 
-    async def page(
-        self, statuses: tuple[str, ...], queue: str | None, before: str | None, limit: int
-    ) -> list[Intent]:
-        if before is not None:
-            raise InvalidField(
-                "A server's list has no `before`.",
-                hint="Use a larger limit, or Client.every().",
-            )
-        filter: Json = {"status": statuses or None, "queue": queue}
+    async def page(self, filter: Filter, before: str | None, limit: int) -> list[Intent]:
+        fields = translate.filter_fields(filter)
         found: list[Intent] = []
         cursor: str | None = None
         while len(found) < limit:
-            pairs = query(filter, limit=min(limit - len(found), PAGE_MAX), cursor=cursor)
+            place = {"before": before} if cursor is None else {"cursor": cursor}
+            pairs = query(fields, limit=min(limit - len(found), PAGE_MAX), **place)
             answer = await self._transport.send(Request("GET", "/v1/intents", pairs))
             page = self._transport.read(answer, Page)
             found += page.items
@@ -189,6 +185,14 @@ class RemoteBackend(RemoteSchedules):
             if cursor is None:
                 break
         return found
+
+    async def many(self, verb: Verb, filter: Filter, cursor: str | None, limit: int) -> Bulk:
+        where = "/v1/intents/cancel" if verb == "cancel" else f"/v1/admin/dead-letters/{verb}"
+        fields: Json = {"filter": filter_body(translate.filter_fields(filter)), "limit": limit}
+        if cursor is not None:
+            fields["cursor"] = cursor
+        answer = await self._transport.send(Request("POST", where, body=msgspec.json.encode(fields)))
+        return self._transport.read(answer, Bulk)
 
     async def overview(self) -> Overview:
         answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))

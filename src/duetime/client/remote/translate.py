@@ -7,6 +7,7 @@ from msgspec import Raw
 from duetime.errors import BadTarget, InvalidField
 from duetime.json_types import Json
 from duetime.protocol.command import LaneSettings, Patch, Revive
+from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import (
     ACK_BY_TIER,
@@ -22,7 +23,7 @@ from duetime.protocol.terms import (
     Task,
     Terms,
 )
-from duetime.timefmt import iso
+from duetime.timefmt import iso, moment_of
 from duetime.wire import rates
 from duetime.wire import terms as wire_terms
 from duetime.wire.names import camel
@@ -160,3 +161,18 @@ def _target_fields(target: Target) -> Json:
         "A bare intent has no target, and a server has no default handler for it.",
         hint="Schedule a task or a message to an entity; `Client.create` takes callbacks and streams too.",
     )
+
+
+def filter_fields(filter: Filter) -> Json:
+    """A filter with the names of the client's keywords."""
+    fields: Json = {name: getattr(filter, name) for name in ("queue", "task", "entity")}
+    if filter.statuses:
+        fields["status"] = [status.name for status in filter.statuses]
+    if filter.tier is not None:
+        fields["tier"] = filter.tier.name
+    if filter.tags:
+        fields["tags"] = filter.tags
+    for name, at_ms in (("since", filter.from_ms), ("until", filter.to_ms)):
+        if at_ms is not None:
+            fields[name] = moment_of(at_ms)
+    return fields

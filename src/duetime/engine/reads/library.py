@@ -23,7 +23,15 @@ from duetime.engine.engine import Engine
 from duetime.errors import BadQuery
 from duetime.kernel.history import entries_of
 from duetime.kernel.state import LIVE
-from duetime.limits import OPEN_COUNTED_MAX, PAGE_BYTES_MAX, PAGE_LOOKS_MAX, PAGE_MAX, SEARCH_MAX, TIER_NAMES
+from duetime.limits import (
+    OPEN_COUNTED_MAX,
+    PAGE_BYTES_MAX,
+    PAGE_EMPTY_LOOKS_MAX,
+    PAGE_LOOKS_MAX,
+    PAGE_MAX,
+    SEARCH_MAX,
+    TIER_NAMES,
+)
 from duetime.protocol.checkpoint import Marks
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import ACKED, DUE, PURGED_MS, SCHEDULED, Entry, Intent, Status
@@ -110,16 +118,20 @@ class Library:
         place = _place(cursor, how) if cursor else FIRST
         items: list[View] = []
         size = 0
-        for _ in range(PAGE_LOOKS_MAX):
+        for looks in range(1, PAGE_EMPTY_LOOKS_MAX + 1):
             found, end = await self._look(filter, how, place, limit - len(items))
             items += self._shown(found, filter, how)
             if end is None:
                 return ViewPage(items, None)
             place = end
             size += sum(_size(intent) for _, intent in found)
-            if len(items) >= limit or size >= PAGE_BYTES_MAX // 2:
+            if len(items) >= limit or size >= PAGE_BYTES_MAX // 2 or (items and looks >= PAGE_LOOKS_MAX):
                 break
         return ViewPage(items, _cursor(place, how), partial=len(items) < limit)
+
+    def cursor_before(self, seq: int) -> str:
+        """The cursor of the intents that were accepted before this one, newest first."""
+        return _cursor((-seq, 0), "newest")
 
     async def newest(self, filter: Filter, before_seq: int, limit: int) -> list[View]:
         """The newest matching intents, however far apart they are. For a caller in this process, which may

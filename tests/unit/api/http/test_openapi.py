@@ -17,8 +17,9 @@ from duetime.api.http.openapi import EXAMPLES, document
 from duetime.api.http.pages import document_routes
 from duetime.api.http.router import Parameter, Route
 from duetime.api.http.sse import EventStream
-from duetime.api.resources.admin import Admin, DeadLetterRoutes
-from duetime.api.resources.admin_routes import admin_routes, dead_letter_routes, health_routes
+from duetime.api.resources.admin import Admin
+from duetime.api.resources.admin_routes import admin_routes, bulk_routes, health_routes
+from duetime.api.resources.bulk import BulkRoutes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.intents import Intents
 from duetime.api.resources.routes import event_routes, intent_routes
@@ -52,7 +53,7 @@ def all_routes() -> list[Route]:
     routes = [
         *intent_routes(Intents(service)),
         *event_routes(EventStream(none, none)),
-        *dead_letter_routes(DeadLetterRoutes(service)),
+        *bulk_routes(BulkRoutes(service)),
         *admin_routes(Admin(service), InsightRoutes(service, none, none)),
         *health_routes(HealthRoutes(none, none)),
     ]

@@ -224,8 +224,26 @@ def test_a_page_is_bounded_in_bytes(tmp_path, monkeypatch):
     run(main())
 
 
+def test_a_page_is_not_empty_while_there_is_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "ARCHIVE_ROWS_MAX", 40)
+    monkeypatch.setattr(library_module, "PAGE_LOOKS_MAX", 2)
+
+    async def main():
+        async with world(tmp_path) as w:
+            await w.many("needle", 2, HOUR, tags={"rare": "yes"})
+            await w.many("a", 1_000, HOUR)
+            await w.engine.checkpoint()
+            page = await w.library.page(Filter(tags={"rare": "yes"}), limit=1)
+            assert [view.id for view in page.items] == ["needle1"]
+            page = await w.library.page(Filter(tags={"rare": "yes"}), cursor=page.next_cursor)
+            assert [view.id for view in page.items] == ["needle0"] and page.next_cursor is None
+
+    run(main())
+
+
 def test_a_needle_in_a_haystack_takes_several_requests_and_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "ARCHIVE_ROWS_MAX", 40)
+    monkeypatch.setattr(library_module, "PAGE_EMPTY_LOOKS_MAX", 40)
 
     async def main():
         async with world(tmp_path) as w:
