@@ -26,7 +26,7 @@ APP, HTTP = _ROOT / "app" / "options.py", _ROOT / "http" / "request_types.py"
 _MADE = "Written by `make options`; do not edit."
 
 # Fields that the call itself gives, and no option: what runs, with which arguments, in which group.
-GIVEN = frozenset({"callback", "task", "entity", "stream", "payload", "group", "members"})
+GIVEN = frozenset({"callback", "task", "entity", "stream", "payload", "group", "members", "first_argument"})
 # Options of Python that a server decides by itself.
 _ONLY_PYTHON = {"on_interrupt": ("str", "What happens to an interrupted attempt: RETRY or DEAD_LETTER.")}
 _APP_TYPES = {

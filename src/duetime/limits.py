@@ -76,6 +76,9 @@ AFTER_MAX: Final = 1_000
 DEPENDENTS_MAX: Final = 10_000
 # The members of a group are in no list. Cancelling all of them is one record and takes about a second.
 GROUP_MEMBERS_MAX: Final = 100_000
+# Results for an intent are copied from its dependencies into its row when it is released, in one record.
+HANDED_BYTES_MAX: Final = 512 * 1024
+HANDED_PARENTS_MAX: Final = 10_000
 # The number of intents that one cancel of a tree can reach.
 TREE_MAX: Final = GROUP_MEMBERS_MAX + DEPENDENTS_MAX
 ERROR_CHARS_MAX: Final = 2_000
@@ -639,9 +642,10 @@ assert PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX + AFTER_MAX * (ID_CHARS_MAX + 3) + 16
     "one intent always fits a frame"
 )
 assert 2 * FRAME_BYTES_MAX <= REQUEST_ONE_BYTES_MAX <= REQUEST_BYTES_MAX, "one intent always fits a request"
-assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1024, (
+assert DELIVERIES_BYTES_MAX + PAYLOAD_BYTES_MAX + HANDED_BYTES_MAX + TERMS_BYTES_MAX < 4 * 1024 * 1024, (
     "every client can read it"
 )
+assert RESULT_BYTES_MAX < HANDED_BYTES_MAX, "every result can be handed over"
 assert 3 * HEARTBEAT_MS <= LEASE_MS, "two heartbeats may be lost"
 assert WORKER_ACKS_MAX <= ACKS_MAX and SUBMIT_ITEMS_MAX <= BATCH_CREATE_MAX, "a server accepts them"
 assert SUBMIT_BYTES_MAX + REQUEST_ONE_BYTES_MAX <= REQUEST_BYTES_MAX, "a server accepts the largest request"

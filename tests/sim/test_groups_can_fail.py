@@ -12,6 +12,7 @@ import pytest
 from duetime.kernel import dependents, groups, invariants, lifecycle
 from duetime.kernel.commands import cancel
 from duetime.protocol.intent import EXPIRED
+from duetime.protocol.terms import AfterOn
 from tests.sim.test_checkers_can_fail import first_violation
 
 
@@ -48,14 +49,14 @@ def test_a_revived_member_is_not_waited_for(monkeypatch):
 
 def test_a_failed_member_is_taken_for_done(monkeypatch, not_counted):
     monkeypatch.setattr(
-        dependents, "_go_on_or_end", lambda state, parent, child: dependents.go_on_if_free(state, child)
+        dependents, "_parent_ended", lambda state, parent, child: dependents.go_on_if_free(state, child)
     )
     assert re.search("goes on, and|waits for .*, which is", first_violation())
 
 
 def test_any_end_is_taken_for_a_failure(monkeypatch):
     class Other:
-        END = None
+        SUCCESS, END, FAILURE = AfterOn.END, None, AfterOn.FAILURE
 
     monkeypatch.setattr(dependents, "AfterOn", Other)
     assert "nothing it waits for did" in first_violation()

@@ -86,7 +86,7 @@ class Service:
         engine = self.running
         terms = self.composer.terms(new)
         item = self.composer.item(new, 0, engine.now_ms(), request)
-        self.functions.check(terms.target, item.payload)
+        self.functions.check_item(terms.target, item)
         paid = self.quotas.take(1)
         try:
             return Begun(engine.submit_one(terms, item, terms.ack), paid)
@@ -197,7 +197,7 @@ class Service:
                     check = self.functions.checker(its_terms.target)
                     place, said = places.get(id(its_terms), len(terms)), words
                 item = composer.item(new, place, now_ms, None if request is None else f"{request}\n{number}")
-                if check is not None:
+                if check is not None and (item.ties is None or not item.ties.first):
                     check(item.payload)
             except DuetimeError as error:
                 results.append(error)
@@ -253,7 +253,8 @@ class Service:
     def _check_payload(self, id: str, payload: bytes | None) -> None:
         """Check a changed payload against its function."""
         intent = None if payload is None else self.running.reads.intent(id)
-        if intent is not None and payload is not None:
+        ties = intent.rare.ties if intent is not None and intent.rare is not None else None
+        if intent is not None and payload is not None and (ties is None or not ties.first):
             self.functions.check(intent.terms.target, payload)
 
     def _priority_of(self, lane: str) -> int:

@@ -22,6 +22,9 @@ from duetime.protocol.intent import (
     Status,
 )
 
+# How the note of an intent begins that waited for a failure, or for such an intent, and is not needed.
+UNNEEDED = "not needed: "
+
 
 def rare_of(intent: Intent) -> Rare:
     """The intent's rare part, created if missing."""
@@ -41,6 +44,14 @@ def note(intent: Intent, at_ms: int, status: Status, text: str) -> None:
     if len(entries) > HISTORY_ENTRIES_MAX:
         # The first and the newest steps are the most useful; the middle is dropped.
         del entries[HISTORY_ENTRIES_MAX // 4]
+
+
+def unneeded(intent: Intent) -> bool:
+    """Whether it was cancelled because everything it waited for succeeded. This is no failure."""
+    history = intent.rare.history if intent.rare is not None else None
+    if intent.status is not CANCELED or not history:
+        return False
+    return history[-1].note.startswith(UNNEEDED)
 
 
 def close_attempt(intent: Intent, at_ms: int, text: str) -> None:

@@ -7,6 +7,7 @@ walks every intent in the store. Tests and every step of the simulator call them
 from __future__ import annotations
 
 from duetime.kernel import groups
+from duetime.kernel.history import unneeded
 from duetime.kernel.queues import dispatch
 from duetime.kernel.queues.entity_types import type_of
 from duetime.kernel.queues.fairness import TURN
@@ -354,6 +355,8 @@ def _check_blocked(state: State, intent: Intent) -> None:
         if parent is None or parent.status is ACKED or parent.seq > intent.seq:
             continue  # acknowledged; or the child is forgotten, and this is a newer intent with its id
         any_end = intent.terms.after_on is AfterOn.END
+        if intent.terms.after_on is AfterOn.FAILURE and unneeded(parent):
+            continue  # it is no failure
         dependents = parent.rare.dependents if parent.rare is not None else None
         known = dependents is not None and dependents.get(intent.id) == intent.seq
         if any_end and (not known or parent.status in FINAL):

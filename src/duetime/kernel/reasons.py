@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from duetime.duration_text import span
 from duetime.kernel.claims import REPLACED
-from duetime.kernel.history import limited
+from duetime.kernel.history import UNNEEDED, limited
 from duetime.kernel.queues.entity_types import type_of
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
@@ -31,6 +31,7 @@ from duetime.protocol.view import Why
 Data = dict[str, object]
 
 _NO_RARE = Rare()
+_WANTED = {AfterOn.SUCCESS: "be acknowledged", AfterOn.END: "end", AfterOn.FAILURE: "fail"}
 
 
 def why(state: State, intent: Intent, now_ms: int) -> Why:
@@ -58,6 +59,9 @@ def _scheduled(intent: Intent, now_ms: int) -> Why:
     rare = intent.rare if intent.rare is not None else _NO_RARE
     expires = 0 < intent.deadline_ms <= wake_at_ms
     code, before, after = "waiting-for-time", "Its time has not come", f"it is due {when}"
+    if (delay_ms := _delay_after(intent, rare)) > 0:
+        data["delay_ms"] = delay_ms
+        before = f"It runs {span(delay_ms)} after the end of what it waited for"
     put_off = _put_off(intent, rare)
     if put_off:
         code, before, after = "snoozed", f"It was {put_off}", f"it is due again {when}"
@@ -85,14 +89,23 @@ def _put_off(intent: Intent, rare: Rare) -> str:
     return ""
 
 
+def _delay_after(intent: Intent, rare: Rare) -> int:
+    """Its delay after the end of its dependencies, if that is what it waits for."""
+    delay_ms = rare.ties.delay_ms if rare.ties is not None else 0
+    if not delay_ms or not rare.history or rare.history[-1].at_ms + delay_ms != intent.execute_at_ms:
+        return 0
+    return delay_ms
+
+
 def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
     rare = intent.rare if intent.rare is not None else _NO_RARE
-    wanted = "end" if intent.terms.after_on is AfterOn.END else "be acknowledged"
+    wanted = _WANTED[intent.terms.after_on]
     data: Data
     if rare.ties is not None and rare.ties.members:
         members = rare.ties.members
         data = {"members": members, "joined": rare.joined, "left": rare.waiting}
-        text = f"It waits for {rare.waiting} of its {_count(members, 'member')} to {wanted}"
+        left = "one" if intent.terms.after_on is AfterOn.FAILURE else rare.waiting
+        text = f"It waits for {left} of its {_count(members, 'member')} to {wanted}"
         if rare.joined < members:
             missing = members - rare.joined
             text += f"; {missing} {'has' if missing == 1 else 'have'} not been submitted yet"
@@ -100,7 +113,11 @@ def _blocked(state: State, intent: Intent, now_ms: int) -> Why:
         waits = {id: parent.status for id in rare.after if (parent := _unfinished(state, id)) is not None}
         named = _listed([f"{id!r} ({status.name})" for id, status in waits.items()])
         data = {"after": list(waits)}
-        text = f"It waits for {_count(len(waits), 'other intent')} to {wanted}: {named}"
+        one_of = "one of " if intent.terms.after_on is AfterOn.FAILURE and len(waits) > 1 else ""
+        text = f"It waits for {one_of}{_count(len(waits), 'other intent')} to {wanted}: {named}"
+    if rare.ties is not None and rare.ties.delay_ms:
+        data["delay_ms"] = rare.ties.delay_ms
+        text += f"; it runs {span(rare.ties.delay_ms)} after that"
     if intent.deadline_ms:
         data["deadline_at_ms"] = intent.deadline_ms
         text += f"; it expires in {span(intent.deadline_ms - now_ms)}"
@@ -270,6 +287,8 @@ def _ended(intent: Intent, now_ms: int) -> Why:
             return Why(
                 "replaced", f"{by!r} replaced it {ago}, before it ran: both have the same collapse key.", data
             )
+        if last.startswith(UNNEEDED):
+            return Why("not-needed", f"It was cancelled {ago}, {last}.", data)
         tried = f" after {_count(intent.attempt, 'attempt')}" if intent.attempt else ", before it ran"
         return Why("canceled", f"It was cancelled {ago}{tried}.", data)
     error = rare.last_error

@@ -23,6 +23,7 @@ from duetime.limits import (
     FAIRNESS_KEY_CHARS_MAX,
     FAIRNESS_WEIGHT_MAX,
     GROUP_MEMBERS_MAX,
+    HANDED_PARENTS_MAX,
     HEADER_CHARS_MAX,
     HEADER_NAME_CHARS_MAX,
     ID_CHARS_MAX,
@@ -43,6 +44,7 @@ from duetime.limits import (
     URL_CHARS_MAX,
 )
 from duetime.protocol.command import Command, Patch, PutSchedule, Revive, SetLane
+from duetime.protocol.first_argument import FirstArgument, prepended
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.schedule import Schedule
 from duetime.protocol.terms import (
@@ -125,7 +127,29 @@ def _headers(headers: dict[str, str]) -> str | None:
 
 def _ties(item: Item, ties: Ties) -> str | None:
     problem = claim(ties.claim) if ties.claim is not None else None
-    return problem or _group(item, ties)
+    return problem or _group(item, ties) or _after(item, ties)
+
+
+def _after(item: Item, ties: Ties) -> str | None:
+    """The first problem of what an intent gets from its dependencies."""
+    if not ties.delay_ms and ties.first is FirstArgument.NONE:
+        return None
+    if not item.after and not ties.members:
+        return "A delay after dependencies, or an argument from them, needs `after`."
+    if not 0 <= ties.delay_ms <= RETRY_DELAY_MS_MAX:
+        return f"A delay of {ties.delay_ms} ms after the dependencies is out of range: a year at most."
+    if ties.first is FirstArgument.NONE:
+        return None
+    if ties.first is FirstArgument.RESULT and ties.members:
+        return "The callback of a group gets the RESULTS of its members as its first argument, not a RESULT."
+    if ties.first is FirstArgument.RESULTS and ties.members > HANDED_PARENTS_MAX:
+        return (
+            f"The results of {ties.members} members are too many for an argument;"
+            f" {HANDED_PARENTS_MAX} are allowed. Read them with parents()."
+        )
+    if prepended(item.payload, b"null") is None:
+        return "The payload must be [[arguments], {names}]: its first argument comes from the dependencies."
+    return None
 
 
 def _group(item: Item, ties: Ties) -> str | None:

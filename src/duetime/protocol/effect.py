@@ -26,6 +26,8 @@ class Deliver(Struct, frozen=True, gc=False):
     consumer: str
     """The consumer that pulled it; empty if the engine pushes it."""
     headers: dict[str, str] | None = None
+    parents: bytes | None = None
+    """For a webhook: its dependencies with their results, as members of a JSON object."""
 
 
 class Abort(Struct, frozen=True, gc=False):

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.terms import Claim, OnDuplicate, Terms
 
 
@@ -47,6 +48,9 @@ class Ties(Struct, frozen=True, array_like=True, gc=False):
     within: tuple[str, ...] | None = None
     """The lanes that the caller may use: the intent replaces nothing and joins no group in other lanes. None:
     all. Not kept with the intent."""
+    delay_ms: int = 0
+    """The delay from the end of what it waits for to its execution."""
+    first: FirstArgument = FirstArgument.NONE
 
 
 def member_id(group: str, number: int) -> str:
@@ -124,6 +128,8 @@ class Rare(Struct, array_like=True, gc=False):
     log: str | None = None
     """The log output of its newest attempt."""
     headers: dict[str, str] | None = None
+    handed: bytes | None = None
+    """The results of its dependencies, if it wants them: JSON, copied when it was released."""
 
 
 class Intent(Struct, array_like=True, gc=False):

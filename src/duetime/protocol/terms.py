@@ -71,10 +71,12 @@ class OnDuplicate(IntEnum):
 
 
 class AfterOn(IntEnum):
-    """When an intent that waits for others is released: only if they succeed, or however they end."""
+    """When an intent that waits for others is released: all succeed, all have ended, or one fails."""
 
     SUCCESS = 0
     END = 1
+    FAILURE = 2
+    """Released by the first dependency that fails. Cancelled if all succeed: it is not needed then."""
 
 
 class Backoff(IntEnum):
@@ -92,6 +94,8 @@ class Callback(Struct, frozen=True, array_like=True, tag="callback", gc=False):
     headers: dict[str, str] | None = None
     body: bytes | None = None
     batch: bool = False
+    parents: bool = False
+    """The body contains the dependencies with their results."""
 
 
 class Task(Struct, frozen=True, array_like=True, tag="task", gc=False):

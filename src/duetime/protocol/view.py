@@ -58,6 +58,9 @@ class View(Struct, frozen=True):
     joined: int = 0
     left: int = 0
     """The number of members that have not ended, including those not created yet."""
+    after_delay_ms: int = 0
+    first_argument: str | None = None
+    """The name of a `FirstArgument`; None: it gets none."""
     limited_ms: int = 0
     """How long it waited for a limit, a paused queue or its entity before it started: not lateness."""
 
@@ -161,7 +164,7 @@ def view_of(intent: Intent, now_ms: int = 0) -> View:
         result_gone=gone,
         limited_ms=limited_ms(intent, now_ms),
         claim=rare.ties.claim if rare.ties is not None else None,
-        **_group(rare),
+        **_ties(rare),
     )
 
 
@@ -171,9 +174,15 @@ def limited_ms(intent: Intent, now_ms: int) -> int:
     return known_ms if known_ms >= 0 else max(0, known_ms + now_ms)
 
 
-def _group(rare: Rare) -> dict[str, Any]:
-    if rare.ties is None:
+def _ties(rare: Rare) -> dict[str, Any]:
+    ties = rare.ties
+    if ties is None:
         return {}
-    members = rare.ties.members
-    left = rare.waiting if members else 0
-    return {"group": rare.ties.group, "members": members, "joined": rare.joined, "left": left}
+    return {
+        "after_delay_ms": ties.delay_ms,
+        "first_argument": ties.first.name if ties.first else None,
+        "group": ties.group,
+        "members": ties.members,
+        "joined": rare.joined,
+        "left": rare.waiting if ties.members else 0,
+    }

@@ -53,6 +53,14 @@ class AfterOn(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AFTER_ON_UNSPECIFIED: _ClassVar[AfterOn]
     AFTER_ON_SUCCESS: _ClassVar[AfterOn]
     AFTER_ON_END: _ClassVar[AfterOn]
+    AFTER_ON_FAILURE: _ClassVar[AfterOn]
+
+class FirstArgument(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FIRST_ARGUMENT_UNSPECIFIED: _ClassVar[FirstArgument]
+    FIRST_ARGUMENT_RESULT: _ClassVar[FirstArgument]
+    FIRST_ARGUMENT_RESULTS: _ClassVar[FirstArgument]
+    FIRST_ARGUMENT_FAILURE: _ClassVar[FirstArgument]
 
 class OnDuplicate(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -107,6 +115,11 @@ GUARANTEE_AT_MOST_ONCE: Guarantee
 AFTER_ON_UNSPECIFIED: AfterOn
 AFTER_ON_SUCCESS: AfterOn
 AFTER_ON_END: AfterOn
+AFTER_ON_FAILURE: AfterOn
+FIRST_ARGUMENT_UNSPECIFIED: FirstArgument
+FIRST_ARGUMENT_RESULT: FirstArgument
+FIRST_ARGUMENT_RESULTS: FirstArgument
+FIRST_ARGUMENT_FAILURE: FirstArgument
 ON_DUPLICATE_UNSPECIFIED: OnDuplicate
 ON_DUPLICATE_RETURN: OnDuplicate
 ON_DUPLICATE_REJECT: OnDuplicate
@@ -122,7 +135,7 @@ BACKOFF_EXPONENTIAL: Backoff
 BACKOFF_FIXED: Backoff
 
 class Callback(_message.Message):
-    __slots__ = ("url", "method", "headers", "body", "batch")
+    __slots__ = ("url", "method", "headers", "body", "batch", "parents")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -135,12 +148,14 @@ class Callback(_message.Message):
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     BODY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
     url: str
     method: str
     headers: _containers.ScalarMap[str, str]
     body: bytes
     batch: bool
-    def __init__(self, url: _Optional[str] = ..., method: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., body: _Optional[bytes] = ..., batch: _Optional[bool] = ...) -> None: ...
+    parents: bool
+    def __init__(self, url: _Optional[str] = ..., method: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., body: _Optional[bytes] = ..., batch: _Optional[bool] = ..., parents: _Optional[bool] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("name", "queue")
@@ -217,7 +232,7 @@ class Unique(_message.Message):
     def __init__(self, key: _Optional[str] = ..., until: _Optional[_Union[Until, str]] = ..., for_ms: _Optional[int] = ...) -> None: ...
 
 class NewIntent(_message.Message):
-    __slots__ = ("intent_id", "execute_at_ms", "delay_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "on_duplicate", "tags", "shard_key", "traceparent", "limits", "collapse_key", "collapse", "unique", "fairness_key", "fairness_weight", "result_ttl_ms", "after_on", "group", "members", "expires_ms", "headers")
+    __slots__ = ("intent_id", "execute_at_ms", "delay_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "on_duplicate", "tags", "shard_key", "traceparent", "limits", "collapse_key", "collapse", "unique", "fairness_key", "fairness_weight", "result_ttl_ms", "after_on", "group", "members", "expires_ms", "headers", "first_argument", "after_delay_ms")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +283,8 @@ class NewIntent(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ARGUMENT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     execute_at_ms: int
     delay_ms: int
@@ -304,7 +321,9 @@ class NewIntent(_message.Message):
     members: int
     expires_ms: int
     headers: _containers.ScalarMap[str, str]
-    def __init__(self, intent_id: _Optional[str] = ..., execute_at_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[OnDuplicate, str]] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., fairness_key: _Optional[str] = ..., fairness_weight: _Optional[int] = ..., result_ttl_ms: _Optional[int] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., expires_ms: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    first_argument: FirstArgument
+    after_delay_ms: int
+    def __init__(self, intent_id: _Optional[str] = ..., execute_at_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[OnDuplicate, str]] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., fairness_key: _Optional[str] = ..., fairness_weight: _Optional[int] = ..., result_ttl_ms: _Optional[int] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., expires_ms: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ..., first_argument: _Optional[_Union[FirstArgument, str]] = ..., after_delay_ms: _Optional[int] = ...) -> None: ...
 
 class LastError(_message.Message):
     __slots__ = ("at_ms", "delivery", "kind", "message", "http_status")
@@ -321,7 +340,7 @@ class LastError(_message.Message):
     def __init__(self, at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., kind: _Optional[str] = ..., message: _Optional[str] = ..., http_status: _Optional[int] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "limited_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "fairness_key", "fairness_weight", "result_ttl_ms", "result_gone", "progress", "after_on", "group", "members", "joined", "left", "expires_ms", "headers")
+    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "limited_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "fairness_key", "fairness_weight", "result_ttl_ms", "result_gone", "progress", "after_on", "group", "members", "joined", "left", "expires_ms", "headers", "first_argument", "after_delay_ms")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +407,8 @@ class Intent(_message.Message):
     LEFT_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ARGUMENT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     status: Status
     execute_at_ms: int
@@ -440,7 +461,9 @@ class Intent(_message.Message):
     left: int
     expires_ms: int
     headers: _containers.ScalarMap[str, str]
-    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., fairness_key: _Optional[str] = ..., fairness_weight: _Optional[int] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., joined: _Optional[int] = ..., left: _Optional[int] = ..., expires_ms: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    first_argument: FirstArgument
+    after_delay_ms: int
+    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., fairness_key: _Optional[str] = ..., fairness_weight: _Optional[int] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., joined: _Optional[int] = ..., left: _Optional[int] = ..., expires_ms: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ..., first_argument: _Optional[_Union[FirstArgument, str]] = ..., after_delay_ms: _Optional[int] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("done", "total", "note", "at_ms")

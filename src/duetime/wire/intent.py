@@ -95,8 +95,17 @@ ExpiredActionName = Annotated[
     Meta(description="At the deadline: DISCARD (the intent becomes EXPIRED) or DEAD_LETTER."),
 ]
 AfterOnName = Annotated[
-    Literal["SUCCESS", "END"],
-    Meta(description="SUCCESS: run if all dependencies succeed. END: run when all have ended."),
+    Literal["SUCCESS", "END", "FAILURE"],
+    Meta(
+        description="Run if all dependencies succeed (SUCCESS), if all end (END), or if one fails (FAILURE)."
+    ),
+]
+AfterDelayMs = Annotated[
+    Milliseconds, Meta(description="Delay from the end of the dependencies, or of the group's members.")
+]
+FirstArgumentName = Annotated[
+    Literal["RESULT", "RESULTS", "FAILURE"],
+    Meta(description="First argument: the RESULT of the last dependency, all RESULTS, or the FAILURE."),
 ]
 PRIORITIES: Final = {"HIGH": 300, "NORMAL": 0, "LOW": -300}
 Priority = Annotated[
@@ -179,6 +188,10 @@ class Callback(Out, frozen=True):
     ] = None
     batch: Annotated[
         bool, Meta(description="Allow sending in one request with other callbacks to the same URL.")
+    ] = False
+    parents: Annotated[
+        bool,
+        Meta(description="Add the dependencies, or the group's members, with their results to the body."),
     ] = False
 
 
@@ -349,6 +362,8 @@ class NewIntent(PlannedIntent, frozen=True):
     deadline: Deadline | None = None
     after: After | None = None
     after_on: AfterOnName | None = None
+    after_delay_ms: AfterDelayMs | None = None
+    first_argument: FirstArgumentName | None = None
     group: (
         Annotated[
             str,
@@ -482,6 +497,8 @@ class Intent(SharedFields, frozen=True, kw_only=True):
     payload: Any = None
     after: tuple[str, ...] = ()
     after_on: AfterOnName = "SUCCESS"
+    after_delay_ms: AfterDelayMs | None = None
+    first_argument: FirstArgumentName | None = None
     group: str | None = None
     members: int | None = None
     joined: Annotated[int | None, Meta(description="Number of members that the group has so far.")] = None

@@ -160,6 +160,7 @@ def _callback(callback: stored.Callback, document: Callable[[bytes], Any]) -> Ca
         headers=callback.headers or {},
         body=_body(callback.body, document),
         batch=callback.batch,
+        parents=callback.parents,
     )
 
 

@@ -69,6 +69,8 @@ def own(view: protocol.View, at: At, document: Document) -> dict[str, Any]:
         "deadline": _or_none(at, view.deadline_ms),
         "payload": document(view.payload) if view.payload else None,
         "after": view.after,
+        "after_delay_ms": view.after_delay_ms or None,
+        "first_argument": view.first_argument,
         "group": view.group,
         "members": view.members if group else None,
         "joined": view.joined if group else None,

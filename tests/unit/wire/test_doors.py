@@ -68,7 +68,17 @@ REQUEST = "It says how the request is answered, and is not kept."
 
 PATCHABLE = {"execute_at", "deadline", "expired_action", "redelivery", "tags", "priority", "payload"}
 REVIVABLE = {"execute_at", "deadline", "callback", "redelivery", "payload"}
-OWN = {"intent_id", "after", "after_on", "group", "members", *TIMES, *KEYS}
+OWN = {
+    "intent_id",
+    "after",
+    "after_on",
+    "after_delay_ms",
+    "first_argument",
+    "group",
+    "members",
+    *TIMES,
+    *KEYS,
+}
 TICKS = dict.fromkeys(OWN, TICK) | dict.fromkeys(("traceparent", "headers"), CALLER)
 
 REASONS: dict[str, dict[str, str]] = {

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from duetime.api.access.auth import check_target, own_lanes
 from duetime.api.codec import times
 from duetime.channels.webhook.addresses import problem_with
+from duetime.channels.webhook.calls import BODILESS
 from duetime.client.app.ids import Ids
 from duetime.errors import BadTarget, BadUrl, InvalidField, TimeMissing, TooLarge, UnknownTier
 from duetime.json_types import Json
@@ -27,6 +28,7 @@ from duetime.limits import PAYLOAD_BYTES_MAX, TERMS_KEPT, TERMS_KEPT_BYTES_MAX, 
 from duetime.protocol import bounds
 from duetime.protocol import terms as stored
 from duetime.protocol.command import Patch, Revive
+from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
@@ -63,6 +65,7 @@ _FRAMING: Final = frozenset(
     {"content-length", "transfer-encoding", "connection", "host", "upgrade", "te", "trailer"}
 )
 _LIVE: Final = OnDuplicate.LIVE
+_NO_ARGUMENT: Final = FirstArgument.NONE
 _TERMS: Final = [name for name in NewIntent.__struct_fields__ if name not in wire_terms.OWN_SENT]
 said_terms: Final = attrgetter(*_TERMS)
 """The values of a request that decide its terms: equal values have equal terms."""
@@ -91,8 +94,8 @@ class Composer:
     def item(self, new: NewIntent, terms: int, now_ms: int, request: str | None = None) -> Item:
         """The item of a new intent. `terms` is the index of its terms; `request` is the request id, so that
         the request can be repeated."""
-        if (new.execute_at is None) == (new.delay_ms is None):
-            both = new.execute_at is not None
+        both = new.execute_at is not None
+        if both == (new.delay_ms is not None) and (both or new.after_delay_ms is None):
             text = (
                 "Both executeAt and delayMs are given." if both else "There is no executeAt and no delayMs."
             )
@@ -130,7 +133,9 @@ class Composer:
             0,
             new.headers or None,
         )
-        problem = bounds.item(item) if new.group is not None or new.members is not None else None
+        bound = new.group is not None or new.members is not None
+        bound |= new.after_delay_ms is not None or new.first_argument is not None
+        problem = bounds.item(item) if bound else None
         if problem is not None:
             raise InvalidField(problem, path="$")
         return item
@@ -270,7 +275,8 @@ def _target_key(new: NewIntent) -> tuple[object, ...]:
         return (new.task, new.entity, new.stream)
     body = None if callback.body is UNSET else bytes(callback.body)
     headers = tuple(callback.headers.items()) if callback.headers else None
-    return (callback.url, callback.method, headers, body, callback.batch, new.task, new.entity, new.stream)
+    sent = (callback.url, callback.method, headers, body, callback.batch, callback.parents)
+    return (*sent, new.task, new.entity, new.stream)
 
 
 def _target(new: NewIntent) -> Target:
@@ -295,6 +301,12 @@ def _callback(callback: CallbackIn) -> Callback:
     problem = problem_with(callback.url)
     if problem is not None:
         raise BadUrl(problem, path="$.callback.url")
+    if callback.parents and (callback.body is not UNSET or callback.method in BODILESS):
+        raise InvalidField(
+            "The parents are part of the default body, and this callback does not send it.",
+            hint="Omit body, and use a method with a body, such as POST.",
+            path="$.callback.parents",
+        )
     for name, value in callback.headers.items():
         if not _HEADER.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidField(f"The header {name[:64]!r} cannot be sent.", path="$.callback.headers")
@@ -306,6 +318,7 @@ def _callback(callback: CallbackIn) -> Callback:
         headers=callback.headers or None,
         body=None if callback.body is UNSET else _body(bytes(callback.body)),
         batch=callback.batch,
+        parents=callback.parents,
     )
 
 
@@ -352,9 +365,21 @@ def _ties(new: NewIntent) -> Ties | None:
     claim = None
     if new.unique is not None or new.collapse_key is not None or new.collapse is not None:
         claim = claims.read(new.collapse_key, new.collapse, new.unique)
-    if claim is None and new.group is None and new.members is None:
+    first = _NO_ARGUMENT if new.first_argument is None else _first_argument(new, new.first_argument)
+    delay_ms = new.after_delay_ms or 0
+    if claim is None and new.group is None and new.members is None and not delay_ms and not first:
         return None
-    return Ties(claim, new.group, new.members or 0, own_lanes())
+    return Ties(claim, new.group, new.members or 0, own_lanes(), delay_ms, first)
+
+
+def _first_argument(new: NewIntent, name: str) -> FirstArgument:
+    if new.task is None and new.entity is None:
+        raise InvalidField(
+            "Only a function has arguments, at $.firstArgument.",
+            hint="For a webhook, set callback.parents.",
+            path="$.firstArgument",
+        )
+    return FirstArgument[name]
 
 
 def _deadline(deadline: str | int | float | msgspec.UnsetType | None) -> int | None:

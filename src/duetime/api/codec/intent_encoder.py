@@ -28,7 +28,7 @@ from duetime.wire.shapes import written
 
 _HIDDEN: Final = "***"
 _NO_RARE: Final = Rare()
-_NO_GROUP: Final = (None, None, None, None)
+_NO_TIES: Final = (None, None, None, None, None, None)
 _NO_HEADERS: Final[dict[str, str]] = {}
 
 _encode = msgspec.json.Encoder().encode
@@ -79,7 +79,7 @@ class IntentEncoder:
                 iso_or_none(intent.deadline_ms),
                 Raw(intent.payload) if intent.payload else None,
                 rare.after,
-                *(_NO_GROUP if rare.ties is None else _group(rare, rare.ties)),
+                *(_NO_TIES if rare.ties is None else _ties(rare, rare.ties)),
                 rare.key,
                 claim["collapse_key"],
                 claim["collapse"],
@@ -158,11 +158,15 @@ class IntentEncoder:
         return fields
 
 
-def _group(rare: Rare, ties: Ties) -> tuple[str | None, int | None, int | None, int | None]:
-    """The group of an intent, its size, and the numbers of joined and of unfinished members."""
+def _ties(
+    rare: Rare, ties: Ties
+) -> tuple[int | None, str | None, str | None, int | None, int | None, int | None]:
+    """The delay after its dependencies, the argument from them, the group of an intent, its size, and the
+    numbers of joined and of unfinished members."""
+    delay_ms, first = ties.delay_ms or None, ties.first.name if ties.first else None
     if not ties.members:
-        return ties.group, None, None, None
-    return ties.group, ties.members, rare.joined, rare.waiting
+        return delay_ms, first, ties.group, None, None, None
+    return delay_ms, first, ties.group, ties.members, rare.joined, rare.waiting
 
 
 def _has_headers(of: Terms) -> bool:

@@ -27,6 +27,7 @@ from duetime.limits import (
     SCHEMA_ERROR_CHARS_MAX,
     SIGNATURE_CHARS_MAX,
 )
+from duetime.protocol.intent import Item
 from duetime.protocol.terms import Entity, Target, Task
 from duetime.wire.function import Function, FunctionList
 
@@ -118,6 +119,11 @@ class FunctionRegistry:
         check = self.checker(target)
         if check is not None:
             check(payload)
+
+    def check_item(self, target: Target, item: Item) -> None:
+        """The same for a new intent. A payload whose first argument comes later is left to the function."""
+        if item.ties is None or not item.ties.first:
+            self.check(target, item.payload)
 
     def checker(self, target: Target) -> Check | None:
         """The check of payloads for this target; None: unknown."""

@@ -133,7 +133,7 @@ class _Batch:
             if where == len(self._terms):
                 self._terms.append(terms)
             item = composer.item(new, where, self._now_ms, request)
-            self._service.functions.check(terms.target, item.payload)
+            self._service.functions.check_item(terms.target, item)
             self.items.append(item)
         except DuetimeError as error:
             raise _placed(error, place) from None

@@ -30,13 +30,15 @@ _PROPAGATED = ("tracestate", "baggage")
 _FRAMING = frozenset(
     ("connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 )
-_BODILESS = frozenset(("GET", "HEAD"))
+BODILESS = frozenset(("GET", "HEAD"))
+"""Methods whose requests have no body."""
 _encode = msgspec.json.encode
 # A body in which tier and tags are the same for all intents of a plan.
 _BODY = (
     b'{"intentId":%%b,"precisionTier":"%b","delivery":%%d,"attempt":%%d,"executeAt":"%%b.%%03dZ",'
-    b'"lateMs":%%d,"payload":%%b,"tags":%b}'
+    b'"lateMs":%%d,"payload":%%b,"tags":%b%%b}'
 )
+_NO_PARENTS = b'"parents":[],"moreParents":false'
 
 GroupKey = tuple[str, str, tuple[tuple[str, str], ...], int]
 
@@ -45,8 +47,8 @@ class CallPlan:
     """How the callbacks of one set of terms are sent."""
 
     __slots__ = (
-        "batch", "body", "endpoint", "group", "headers", "method", "origin", "place", "problem", "template",
-        "tier", "timeout", "url",
+        "batch", "body", "endpoint", "group", "headers", "method", "origin", "parents", "place", "problem",
+        "template", "tier", "timeout", "url",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, callback: Callback, connect_s: float, guarded: bool) -> None:
@@ -67,6 +69,7 @@ class CallPlan:
         self.place = (self.endpoint, self.tier)
         self.timeout = time_limit(terms.timeout_ms, connect_s)
         self.body = callback.body
+        self.parents = callback.parents
         self.headers = _headers_of(callback, self.sends_body)
         self.template = _BODY % (_quoted(TIER_NAMES[self.tier].encode()), _quoted(_encode(terms.tags or {})))
         self.group: GroupKey | None = None
@@ -76,7 +79,7 @@ class CallPlan:
 
     @property
     def sends_body(self) -> bool:
-        return self.body is not None or self.method not in _BODILESS
+        return self.body is not None or self.method not in BODILESS
 
     def body_of(self, delivery: Deliver, waited_ms: int = 0) -> bytes:
         """The body of this delivery: the callback's own body, or the intent with its lateness at the call."""
@@ -91,6 +94,7 @@ class CallPlan:
             at_ms % 1000,
             delivery.late_ms + waited_ms if attempt == 1 else delivery.late_ms,
             delivery.payload or b"null",
+            b"," + (delivery.parents or _NO_PARENTS) if self.parents else b"",
         )
 
     def headers_of(self, delivery: Deliver) -> CIMultiDict[str]:
@@ -140,8 +144,10 @@ def problem_of(callback: Callback) -> tuple[str, str] | None:
                 "protocol",
                 f"The header {name[:64]} cannot be set: it is for the connection, not the call.",
             )
+    if callback.parents and (callback.body is not None or callback.method.upper() in BODILESS):
+        return "protocol", "The parents are part of the default body, and this callback does not send it."
     if callback.batch:
-        if callback.method.upper() in _BODILESS:
+        if callback.method.upper() in BODILESS:
             return "protocol", f"A batch is sent in a body, which {callback.method.upper()} has not."
         if callback.body is not None and not is_json(callback.body):
             return "protocol", "A batched callback's body must be JSON: it becomes an item of an array."

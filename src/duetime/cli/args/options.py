@@ -55,6 +55,8 @@ _PANELS: Final = {
             "priority",
             "after",
             "after_on",
+            "after_delay_ms",
+            "first_argument",
         ),
         WHEN,
     ),
@@ -345,6 +347,7 @@ CALLBACK: Final = (
         read=lambda text: read_json(text, "--body"),
     ),
     _part("callback", Callback, "batch", "batch", HOOK),
+    _part("callback", Callback, "parents", "parents", HOOK),
 )  # fmt: skip
 _FIRST: Final = ("delay_ms", "execute_at", "deadline", "payload", "intent_id", "idempotency_key", "tags")
 NEW: Final = (

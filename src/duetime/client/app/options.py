@@ -61,7 +61,9 @@ class OptionFields(TypedDict, total=False):
     after: Iterable[Handle[Any] | str] | None
     """Dependencies: run after these intents."""
     after_on: str | None
-    """SUCCESS: run if all dependencies succeed. END: run when all have ended."""
+    """Run if all dependencies succeed (SUCCESS), if all end (END), or if one fails (FAILURE)."""
+    after_delay: Delay | None
+    """Delay from the end of the dependencies, or of the group's members."""
     key: str | None
     """Idempotency key: a repeated request returns the same intent."""
     on_duplicate: str | None
@@ -105,6 +107,7 @@ class OptionValues(Struct, frozen=True, kw_only=True):
     shard_key: str | None = None
     after: Iterable[Handle[Any] | str] | None = None
     after_on: str | None = None
+    after_delay: Delay | None = None
     key: str | None = None
     on_duplicate: str | None = None
     collapse_key: str | None = None
@@ -123,6 +126,7 @@ PER_INTENT: Final = frozenset(
         "delay",
         "deadline",
         "after",
+        "after_delay",
         "key",
         "on_duplicate",
         "collapse_key",

@@ -110,7 +110,8 @@ class Plan:
         self._deadline_ms = moment_ms(options.deadline) if options.deadline is not None else 0
         self._on_duplicate = choice(OnDuplicate, options.on_duplicate or "LIVE", "on_duplicate")
         claim = _claim(options)
-        self._ties = Ties(claim) if claim is not None else None
+        after_delay_ms = delay_ms(options.after_delay) if options.after_delay is not None else 0
+        self._ties = Ties(claim, delay_ms=after_delay_ms) if claim is not None or after_delay_ms else None
         if options.deadline is not None and options.expires is not None:
             raise InvalidField("Both deadline and expires are given.", hint="Give one of them.")
         self._headers = dict(options.headers) if options.headers else None

@@ -82,7 +82,11 @@ class NewIntent(PlannedIntent, total=False):
     after: Sequence[str]
     """Dependencies: run after these intents."""
     after_on: str
-    """SUCCESS: run if all dependencies succeed. END: run when all have ended."""
+    """Run if all dependencies succeed (SUCCESS), if all end (END), or if one fails (FAILURE)."""
+    after_delay_ms: int
+    """Delay from the end of the dependencies, or of the group's members."""
+    first_argument: str
+    """First argument: the RESULT of the last dependency, all RESULTS, or the FAILURE."""
     group: str
     """The group to join (the id of its callback). The id of a member must be GROUP.n."""
     members: int

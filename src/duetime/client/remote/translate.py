@@ -8,7 +8,7 @@ from duetime.errors import BadTarget, InvalidField
 from duetime.json_types import Json
 from duetime.protocol.command import LaneSettings, Patch, Revive
 from duetime.protocol.filter import Filter
-from duetime.protocol.intent import Item
+from duetime.protocol.intent import Item, Ties
 from duetime.protocol.terms import (
     ACK_BY_TIER,
     Callback,
@@ -82,12 +82,21 @@ def item_fields(item: Item, asked_ms: int) -> Json:
     if item.after:
         fields["after"] = item.after
     if item.ties is not None:
-        fields |= {"group": item.ties.group, "members": item.ties.members or None}
+        fields |= _ties_fields(item.ties)
     if item.traceparent is not None:
         fields["traceparent"] = item.traceparent
     if item.headers is not None:
         fields["headers"] = item.headers
     return fields
+
+
+def _ties_fields(ties: Ties) -> Json:
+    return {
+        "group": ties.group,
+        "members": ties.members or None,
+        "afterDelayMs": ties.delay_ms or None,
+        "firstArgument": ties.first.name if ties.first else None,
+    }
 
 
 def _claim_fields(claim: Claim) -> Json:
@@ -152,8 +161,10 @@ def _target_fields(target: Target) -> Json:
             return {"entity": {"type": kind, "id": id, "message": message}}
         case Stream(name):
             return {"stream": {"name": name}}
-        case Callback(url, method, headers, body, batch):
+        case Callback(url, method, headers, body, batch, parents):
             said: Json = {"url": url, "method": method, "headers": headers or {}, "batch": batch}
+            if parents:
+                said["parents"] = True
             if body is not None:
                 said["body"] = body.decode()
             return {"callback": said}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from duetime.kernel import claims, groups
+from duetime.kernel import claims, groups, handover
 from duetime.kernel.history import close_life, rare_of
 from duetime.kernel.lifecycle import expired, make_due
 from duetime.kernel.lookup import find, forbids, remember
@@ -32,9 +32,15 @@ def apply(state: State, command: Revive) -> Intent | Existing | Refusal:
     if taken is not None:
         return taken
     touch(state, intent)
+    missing = handover.missing(state, intent)
+    if missing is not None:
+        return Refusal(Reason.STATE_FORBIDS, f"{intent.id!r} cannot be revived: {missing}.")
     close_life(intent, state.at_ms)
     move(state, intent, SCHEDULED)
     intent.terms = _new_terms(intent.terms, command)
+    if command.target is not None and intent.rare is not None and intent.rare.handed is not None:
+        intent.rare.handed = None  # a webhook gets it in another form than a function
+        handover.collect(state, intent, None)
     if command.payload is not None:
         intent.payload = command.payload
         state.store.touch(intent)  # again: the store counts large payloads

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from duetime.kernel import claims, dependents, groups
 from duetime.kernel.history import rare_of
-from duetime.kernel.lifecycle import finish, make_due
+from duetime.kernel.lifecycle import make_due
 from duetime.kernel.lookup import done_by, out_of_reach, remember
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.protocol.command import Submit
 from duetime.protocol.effect import Change
-from duetime.protocol.intent import BLOCKED, DEAD_LETTERED, FINAL, SCHEDULED, Intent, Item, Rare
+from duetime.protocol.intent import BLOCKED, FINAL, SCHEDULED, Intent, Item, Rare
 from duetime.protocol.reply import Existing, Reason, Refusal, Reply
 from duetime.protocol.terms import OnDuplicate, Terms
 
@@ -204,12 +204,9 @@ def _make_blocked(state: State, intent: Intent) -> Intent:
     rare = rare_of(intent)
     if rare.ties is not None:
         rare.waiting = rare.ties.members
-    failed = dependents.attach(state, intent)
-    if failed is not None:
-        parent = state.store.get(failed)
-        assert parent is not None
-        error = dependents.blocked_error(state, failed, parent.status)
-        finish(state, intent, DEAD_LETTERED, error)
+    decisive = dependents.attach(state, intent)
+    if decisive is not None:
+        dependents.decide(state, decisive, intent)
     else:
         state.timers.arm(intent, intent.deadline_ms)
         dependents.go_on_if_free(state, intent)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from duetime.kernel import lateness
+from duetime.kernel import handover, lateness
 from duetime.kernel.lifecycle import unfit
 from duetime.kernel.queues import entity_types, limiters
 from duetime.kernel.queues.lanes import Lane, Track, rank_of
@@ -268,18 +268,22 @@ def start(state: State, lane: Lane, intent: Intent, permit: int, consumer: str) 
         intent.holds = True
     state.out[consumer][intent.id] = intent
     rare = intent.rare
+    payload, parents = intent.payload, None
+    if rare is not None and rare.handed is not None:
+        payload, parents = handover.carried(intent, rare.handed)
     state.effects.append(
         Deliver(
             intent.id,
             intent.delivery,
             intent.attempt,
             intent.terms,
-            intent.payload,
+            payload,
             intent.execute_at_ms,
             intent.late_ms,
             intent.deadline_ms,
             rare.traceparent if rare is not None else None,
             consumer,
             rare.headers if rare is not None else None,
+            parents,
         )
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from duetime.kernel.kernel import Applied
 from duetime.limits import TIER_PERMITS
 from duetime.protocol.command import (
@@ -50,6 +52,7 @@ from duetime.testing.laws.claims import ClaimLaw
 from duetime.testing.laws.delays import check_dead, check_retry
 from duetime.testing.laws.fairness import FairnessLaw
 from duetime.testing.laws.groups import GroupLaw
+from duetime.testing.laws.handover import check_delivery
 from duetime.testing.laws.leaps import Leaps
 from duetime.testing.laws.order import Peek, check_order
 from duetime.testing.laws.rates import Rates
@@ -267,7 +270,7 @@ class IntentLives:
             self._give_back(seen)
             self.rates.back(seen)
         elif old is BLOCKED and new is SCHEDULED:
-            self.groups.goes_on(seen)
+            self.groups.goes_on(seen, self.at_ms)
         seen.status = new
         if new is SCHEDULED and old is DUE and seen.waits_in_place(record.command):
             row.holder = row.holder or id
@@ -332,6 +335,7 @@ class IntentLives:
             outcome = Returned("")  # a channel that is told to stop hands back what it runs
         if new is ACKED:
             assert isinstance(outcome, Done), f"{id!r} is ACKED by {outcome}"
+            seen.result = None if outcome.result is None else msgspec.json.decode(outcome.result)
         elif new is CANCELED:
             self._canceled(seen, record.command)
         elif new is DEAD_LETTERED:
@@ -364,7 +368,7 @@ class IntentLives:
             self._canceled(seen, record.command)
 
     def _canceled(self, seen: Seen, command: Command) -> None:
-        if not self.claims.replaced(seen, command):
+        if not self.groups.unneeded(seen, command) and not self.claims.replaced(seen, command):
             self.groups.check_canceled(seen.id, command)
 
     # Laws of a whole record.
@@ -398,6 +402,7 @@ class IntentLives:
                 seen = self.seen[effect.id]
                 seen.holder = effect.consumer
                 assert effect.attempt == seen.attempt, f"{effect.id!r}: attempt {effect.attempt}"
+                check_delivery(seen, effect)
                 assert effect.late_ms >= 0, f"{effect.id!r} is {-effect.late_ms} ms early"
 
 

@@ -47,6 +47,8 @@ class GroupLaw:
         self.members: dict[str, dict[str, None]] = {}
         """By group: its members, in order."""
         self._went: set[str] = set()
+        self._unneeded: set[str] = set()
+        """Intents that waited for a failure that did not come, and those that waited for them."""
         self._tree: set[str] = set()
         """Intents that may end with a cancelled tree, and those of them that must."""
         self._sure: set[str] = set()
@@ -57,6 +59,7 @@ class GroupLaw:
         self.sizes.pop(item.id, None)
         self.members.pop(item.id, None)
         self._went.discard(item.id)
+        self._unneeded.discard(item.id)
         if ties is None:
             return
         if ties.members:
@@ -93,8 +96,17 @@ class GroupLaw:
         found = [*waited, *self.members, *(id for members in self.members.values() for id in members)]
         return random.choice(found) if found else None
 
-    def goes_on(self, seen: Seen) -> None:
+    def goes_on(self, seen: Seen, at_ms: int) -> None:
         """A blocked intent is released: everything it waited for has ended in an allowed way."""
+        waited = self._waited(seen)
+        seen.given = [(id, self._seen[id].result) for id in waited]
+        seen.failed = {id for id in waited if self._failed(id)}
+        if seen.delay_ms:
+            execute_at_ms = max(seen.execute_at_ms, at_ms + seen.delay_ms)
+            seen.execute_at_ms = min(execute_at_ms, seen.deadline_ms or execute_at_ms)
+        if seen.after_on is AfterOn.FAILURE:
+            assert seen.failed, f"{seen.id!r} goes on, and none of {waited} has failed"
+            return
         for parent in seen.after:
             status, ends = self._seen[parent].status, self._seen[parent].ends
             fits = ends > 0 if seen.after_on is AfterOn.END else status is ACKED
@@ -112,10 +124,36 @@ class GroupLaw:
 
     def may_die(self, seen: Seen) -> bool:
         """Whether one of its parents ended in a way that must end it too."""
-        if seen.after_on is AfterOn.END:
+        if seen.after_on is not AfterOn.SUCCESS:
             return False
-        waited = (*seen.after, *self.members.get(seen.id, ()))
-        return any(self._seen[id].ends and self._seen[id].status is not ACKED for id in waited)
+        return any(
+            self._seen[id].ends and self._seen[id].status is not ACKED and id not in self._unneeded
+            for id in self._waited(seen)
+        )
+
+    def _waited(self, seen: Seen) -> tuple[str, ...]:
+        """The intents that it waits for, in order."""
+        return tuple(self.members[seen.id]) if seen.id in self.sizes else seen.after
+
+    def _failed(self, id: str) -> bool:
+        status = self._seen[id].status
+        return status in FINAL and status is not ACKED and id not in self._unneeded
+
+    def unneeded(self, seen: Seen, command: Command) -> bool:
+        """Whether it ends because all it waited for succeeded, or because one of them is not needed."""
+        waited = self._waited(seen)
+        if seen.after_on is AfterOn.FAILURE:
+            ended = [self._seen[id].status is ACKED or id in self._unneeded for id in waited]
+            found = bool(ended) and all(ended)
+        else:
+            found = seen.after_on is AfterOn.SUCCESS and any(id in self._unneeded for id in waited)
+        if found and not self._said(seen.id, command):
+            self._unneeded.add(seen.id)
+            return True
+        return False
+
+    def _said(self, id: str, command: Command) -> bool:
+        return (isinstance(command, Cancel) and command.id == id) or id in self._tree
 
     def begin(self, record: Record) -> None:
         """Before a record's changes are checked: find the dependents of an intent cancelled with its tree."""
@@ -126,8 +164,7 @@ class GroupLaw:
 
     def check_canceled(self, id: str, command: Command) -> None:
         """It, or an intent it depends on, was cancelled by a caller; or by the next tick of its schedule."""
-        said = (isinstance(command, Cancel) and command.id == id) or id in self._tree
-        assert said or (isinstance(command, Tick) and id.startswith(f"{command.id}@")), (
+        assert self._said(id, command) or (isinstance(command, Tick) and id.startswith(f"{command.id}@")), (
             f"{id!r} was cancelled"
         )
 

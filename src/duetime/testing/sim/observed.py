@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duetime.protocol.command import Command, Patch, Revive
-from duetime.protocol.intent import Item, Status
+from duetime.protocol.intent import Item, Status, Ties
 from duetime.protocol.terms import PACKED_LANE, Terms, lane_of
 
 # The minimum number of requests that an intent remembers.
@@ -30,7 +30,13 @@ class Seen:
         self.expected_ms = item.expected_ms
         self.key, self.fingerprint, self.after = item.key, item.fingerprint, item.after
         self.after_on = terms.after_on
-        self.claim = item.ties.claim if item.ties is not None else None
+        ties = item.ties if item.ties is not None else Ties()
+        self.claim, self.delay_ms, self.first = ties.claim, ties.delay_ms, ties.first
+        self.result: object = None
+        self.given: list[tuple[str, object]] | None = None
+        """When it was released: the intents it waited for, with their results."""
+        self.failed: set[str] = set()
+        """Those of them that had failed."""
         self.status: Status | None = None
         self.ends = 0
         """How often it has ended: more than once, if it was revived."""

@@ -51,6 +51,7 @@ from duetime.protocol.terms import (
 from duetime.testing.laws.checkers import IntentLives
 from duetime.testing.laws.claims import ties
 from duetime.testing.laws.groups import grow
+from duetime.testing.laws.handover import branch, follow
 from duetime.testing.laws.ticks import plan
 from duetime.testing.sim.observed import Seen
 
@@ -79,6 +80,9 @@ class Workload:
         self._shared = random.choice((0.0, 0.5, 0.9))
         self._fair = Random(random.random())
         self._tenants = [(f"t{n}", self._fair.choice((1, 1, 2, 3, 10))) for n in range(4)]
+        # Drawn from what is drawn already, so that the other draws of a seed stay the same.
+        self._flows = Random(repr((self._rates, self._tenants, self._blocked)))
+        self._handing = self._flows.choice((0.0, 0.3, 0.7))
         self._shapes = [self._terms() for _ in range(random.randint(2, 8))]
 
     def first(self) -> list[Command]:
@@ -160,6 +164,8 @@ class Workload:
         if random.random() < 0.1:
             terms[0] = self._terms()
         terms = [self._tenant(each) for each in terms]
+        if self._flows.random() < self._handing:
+            terms = [branch(self._flows, each) for each in terms]
         for each in terms:
             self.lanes[each.lane] = None
             if type(each.target) is Entity:
@@ -170,6 +176,8 @@ class Workload:
             self._ids += [item.id for item in items]
         elif random.random() < 0.03:  # the same id twice
             items.append(Item(items[-1].id, 0, now_ms, request=items[-1].request))
+        if self._flows.random() < self._handing:
+            items = [follow(self._flows, item) for item in items]
         return Submit(tuple(terms), tuple(items)), max(each.ack for each in terms)
 
     def _tenant(self, terms: Terms) -> Terms:
