@@ -39,7 +39,7 @@ def test_a_failed_parent_releases_it_at_once():
     check(bench.state)
 
 
-def test_it_is_not_needed_if_all_succeed():
+def test_a_branch_is_not_needed_if_all_succeed():
     bench = Bench()
     bench.submit("p", "q")
     bench.submit("c", on=ON_FAILURE, after=("p", "q"))
@@ -52,7 +52,7 @@ def test_it_is_not_needed_if_all_succeed():
     assert last_note(bench, "c") == "not needed: everything it waited for succeeded"
 
 
-def test_what_follows_it_is_not_needed_either():
+def test_the_steps_of_an_unneeded_branch_are_not_needed_either():
     bench = Bench()
     bench.submit("p")
     bench.submit("handler", on=ON_FAILURE, after=("p",))
@@ -98,7 +98,7 @@ def test_a_cancelled_or_expired_parent_is_a_failure():
     assert delivered(bench.at(9_000)) == ["d"]
 
 
-def test_it_is_cancelled_with_the_tree():
+def test_a_branch_is_cancelled_with_the_tree():
     bench = Bench()
     bench.submit("p", delay=9_000)
     bench.submit("c", on=ON_FAILURE, after=("p",))
@@ -155,7 +155,7 @@ def test_a_later_time_of_its_own_counts_too():
     assert why_of(bench, "c").sentence == "Its time has not come; it is due in 2 min."
 
 
-def test_it_expires_if_its_deadline_comes_before_the_end_of_the_delay():
+def test_a_step_expires_if_its_deadline_comes_before_the_end_of_the_delay():
     bench = Bench()
     bench.submit("p")
     bench.submit("c", after=("p",), deadline=10_000, ties=Ties(delay_ms=60_000))
@@ -181,7 +181,7 @@ def test_the_callback_of_a_group_may_have_a_delay():
     assert delivered(bench.at(60_000)) == ["g"]
 
 
-def test_it_can_be_fired_before_its_delay_is_over():
+def test_a_step_can_be_fired_before_its_delay_is_over():
     bench = Bench()
     bench.submit("p")
     bench.submit("c", after=("p",), ties=Ties(delay_ms=60_000))

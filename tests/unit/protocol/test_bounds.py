@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from duetime import limits
 from duetime.protocol import bounds
 from duetime.protocol.command import Cancel, Patch, Revive
+from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.intent import Item, Ties
 from duetime.protocol.schedule import Schedule
 from duetime.protocol.terms import (
@@ -59,6 +60,17 @@ def test_a_bad_id(id):
         ({"ties": Ties(members=limits.GROUP_MEMBERS_MAX + 1)}, False),
         ({"ties": Ties(members=-1)}, False),
         ({"ties": Ties(members=1), "after": ("p",)}, False),
+        ({"ties": Ties(delay_ms=1), "after": ("p",)}, True),
+        ({"ties": Ties(delay_ms=1)}, False),
+        ({"ties": Ties(delay_ms=-1), "after": ("p",)}, False),
+        ({"ties": Ties(delay_ms=366 * limits.DAY_MS), "after": ("p",)}, False),
+        ({"ties": Ties(first=FirstArgument.RESULT), "after": ("p",)}, True),
+        ({"ties": Ties(first=FirstArgument.RESULT), "after": ("p",), "payload": b"[[1]]"}, True),
+        ({"ties": Ties(first=FirstArgument.RESULT), "after": ("p",), "payload": b"[1]"}, False),
+        ({"ties": Ties(first=FirstArgument.RESULT)}, False),
+        ({"ties": Ties(first=FirstArgument.RESULT, members=1)}, False),
+        ({"ties": Ties(first=FirstArgument.RESULTS, members=limits.HANDED_PARENTS_MAX)}, True),
+        ({"ties": Ties(first=FirstArgument.RESULTS, members=limits.HANDED_PARENTS_MAX + 1)}, False),
         ({"key": ""}, False),
         ({"key": "k" * limits.KEY_CHARS_MAX}, True),
         ({"key": "k" * (limits.KEY_CHARS_MAX + 1)}, False),

@@ -39,6 +39,22 @@ def test_the_body_is_json_whatever_stands_in_it(id, tags, execute_at_ms):
     ]  # fmt: skip
 
 
+def test_the_body_has_the_parents_where_asked():
+    plan, terms = plan_of(Callback(URL, parents=True))
+    body = msgspec.json.decode(plan.body_of(delivery(terms)))
+    assert (body["parents"], body["moreParents"]) == ([], False), "it has no dependencies"
+    one = b'"parents":[{"intentId":"p","status":"ACKED","result":"50%"}],"moreParents":true'
+    body = msgspec.json.decode(plan.body_of(delivery(terms, parents=one)))
+    assert body["parents"] == [{"intentId": "p", "status": "ACKED", "result": "50%"}] and body["moreParents"]
+
+
+@pytest.mark.parametrize(
+    "callback", [Callback(URL, "GET", parents=True), Callback(URL, body=b"x", parents=True)]
+)
+def test_parents_need_the_default_body(callback):
+    assert problem_of(callback) is not None
+
+
 def test_headers_of_one_delivery_do_not_stay_for_the_next():
     plan, terms = plan_of(Callback(URL, headers={"X-Duetime-Intent-Id": "forged", "A": "1"}))
     first = plan.headers_of(delivery(terms, id="first", traceparent="00-1"))
