@@ -72,6 +72,7 @@ def test_a_dependency_that_was_not_needed_is_no_failure():
     bench.submit("c", on=ON_FAILURE, after=("handler", "q"))
     bench.done("p")
     assert bench.statuses("handler", "c") == ["CANCELED", "BLOCKED"]
+    check(bench.state)
     bench.submit("late", on=ON_FAILURE, after=("handler", "q"))
     assert delivered(bench.settle("q", BAD)) == ["c", "late"]
 
