@@ -171,3 +171,6 @@ def _intent(view: View) -> Intent:
 
 def _schedule(table: Timetable) -> Schedule:
     return views.schedule(table, moment_of, views.decoded)
+
+
+_KERNEL = {shown.value: status for status, shown in views.STATUSES.items()}

@@ -48,7 +48,7 @@ from duetime.protocol.terms import Task as TaskTarget
 from duetime.protocol.view import Overview
 from duetime.wire.event import Transition
 from duetime.wire.history import Parent
-from duetime.wire.intent import Intent
+from duetime.wire.intent import Intent, Status
 
 if TYPE_CHECKING:
     from duetime.clock import Clock
