@@ -555,6 +555,8 @@ UNKNOWN_KEPT: Final = 10_000
 WORKER_RESTART_S: Final = 0.5
 WORKER_RESTART_S_MAX: Final = 30.0
 WORKER_YOUNG_S: Final = 10.0
+# How long a replaced process for functions may take to end, before it is killed.
+CHILD_EXIT_S: Final = 5.0
 # The log lines of an attempt are part of the intent's row: only the newest are kept.
 ATTEMPT_LOG_LINES_MAX: Final = 200
 ATTEMPT_LOG_BYTES_MAX: Final = 16 * 1024

@@ -135,6 +135,22 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     threads: Annotated[int, _number(1, 1_024, "Threads for tasks that are plain functions.")] = 16
     # A fixed number, not that of the CPUs: a program should behave the same on every machine.
     processes: Annotated[int, _number(0, 256, "Processes for CPU-bound tasks; 0 allows none.")] = 2
+    tasks_per_child_max: Annotated[
+        int,
+        _number(
+            0,
+            limits.SETTING_COUNT_MAX,
+            "Calls after which a process for CPU-bound tasks is replaced; 0: never.",
+        ),
+    ] = 0
+    memory_per_child_bytes_max: Annotated[
+        int,
+        _number(
+            0,
+            limits.SETTING_BYTES_MAX,
+            "A process with more resident memory is replaced after its call; 0: never.",
+        ),
+    ] = 0
     drain_ms: Annotated[
         int, _number(0, limits.DAY_MS, "How long a shutdown waits for running deliveries.")
     ] = 30_000

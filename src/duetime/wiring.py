@@ -64,6 +64,8 @@ class Wired(Struct):
     result_bytes_max: int
     threads: int
     processes: int
+    tasks_per_child_max: int
+    memory_per_child_bytes_max: int
 
 
 def wire(
@@ -100,6 +102,8 @@ def wire(
         result_bytes_max=config.intents.result_bytes_max,
         threads=config.engine.threads,
         processes=config.engine.processes,
+        tasks_per_child_max=config.engine.tasks_per_child_max,
+        memory_per_child_bytes_max=config.engine.memory_per_child_bytes_max,
     )
 
 

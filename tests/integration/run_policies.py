@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def spins() -> str:
 @app.task(cpu_bound=True, soft_timeout="20s")
 def quick(number: int) -> int:
     return number
+
+
+@app.task(cpu_bound=True)
+def pid() -> int:
+    return os.getpid()
 
 
 def unbound() -> None:

@@ -304,3 +304,14 @@ class TestProcesses:
             assert run_policies.spins.schedule().wait().result(SOON).wait() == "stopped in time"
             handles = run_policies.quick.schedule_many([(n,) for n in range(20)]).wait()
             assert [each.result(SOON).wait() for each in handles] == list(range(20))
+
+    def test_a_process_is_replaced_after_its_calls(self):
+        """With the settings of an embedded app."""
+        settings = EngineSettings(processes=1, tasks_per_child_max=2, memory_per_child_bytes_max=2**40)
+        run_policies.app.rewire(":memory:", config=Config(engine=settings))
+        try:
+            with run_policies.app:
+                pids = [run_policies.pid.schedule().wait().result(SOON).wait() for _ in range(5)]
+        finally:
+            run_policies.app.rewire(":memory:")
+        assert [pids.index(each) for each in pids] == [0, 0, 2, 2, 4]

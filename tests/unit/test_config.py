@@ -41,8 +41,8 @@ def message_of(**arguments):
 # The model.
 
 
-def test_there_are_fewer_than_forty_settings():
-    assert len(SETTINGS) < 40
+def test_there_are_fewer_than_fifty_settings():
+    assert len(SETTINGS) < 50
 
 
 def test_units_are_in_the_names():

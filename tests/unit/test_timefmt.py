@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.timefmt import iso, iso_or_none, plural, size
+from duetime.timefmt import iso, iso_or_none, plural, size, size_bytes
 
 
 def test_moments():
@@ -25,3 +25,17 @@ def test_sizes(count, text):
 
 def test_plurals():
     assert (plural(1, "intent"), plural(2_000, "intent")) == ("1 intent", "2,000 intents")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("512M", 512 << 20), ("2g", 2 << 30), ("1.5 KiB", 1536), ("10MB", 10 << 20), (" 7 ", 7), ("0", 0)],
+)
+def test_sizes_are_read(text, count):
+    assert size_bytes(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "M", "-1M", "512X", "1e3", "5 M M"])
+def test_a_text_that_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="is not a size; write it as 512M"):
+        size_bytes(text)

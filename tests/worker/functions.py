@@ -48,6 +48,15 @@ def heavy(a: int, b: int) -> list[int]:
     return [a + b, *_facts()]
 
 
+@app.task(name="heavy_pid", cpu_bound=True, queue="heavy", retry=SOON)
+def heavy_pid(mib: int) -> list[int]:
+    _kept.append(b"x" * (mib << 20))
+    return [os.getpid(), current().attempt]
+
+
+_kept: list[bytes] = []
+
+
 @app.task(name="chained")
 async def chained(a: int) -> str:
     """Schedules another where it came from."""

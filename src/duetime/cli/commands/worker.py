@@ -23,6 +23,7 @@ from duetime.client.http.address import token_of, url_of
 from duetime.client.worker import app_loader as targets
 from duetime.errors import BadConfig
 from duetime.safe_text import log_to_stderr
+from duetime.timefmt import size_bytes
 
 if TYPE_CHECKING:
     from duetime.client.worker.worker import Worker
@@ -55,6 +56,28 @@ ProcessesOption = Annotated[
     int,
     typer.Option("--processes", min=1, max=256, help="Number of worker processes; a dead one is restarted."),
 ]
+DrainOption = Annotated[
+    float,
+    typer.Option("--drain", metavar="SECONDS", min=0, help="Time limit for running functions at shutdown."),
+]
+GrpcPortOption = Annotated[
+    int | None,
+    typer.Option("--grpc-port", min=1, max=65_535, help="gRPC port (default: the HTTP port plus 1)."),
+]
+TasksPerChildOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tasks-per-child", metavar="N", min=0,
+        help="Replace a process for CPU-bound functions after this many calls; 0: never.",
+    ),
+]  # fmt: skip
+MemoryPerChildOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory-per-child", metavar="SIZE",
+        help="Replace a process for CPU-bound functions if it has more memory after a call: 512M, 2G.",
+    ),
+]  # fmt: skip
 
 
 def worker(
@@ -71,16 +94,10 @@ def worker(
         str | None, typer.Option("--token", help="Access token (default: DUETIME_TOKEN).")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Worker name (default: host and pid).")] = None,
-    drain: Annotated[
-        float,
-        typer.Option(
-            "--drain", metavar="SECONDS", min=0, help="Time limit for running functions at shutdown."
-        ),
-    ] = 30.0,
-    grpc_port: Annotated[
-        int | None,
-        typer.Option("--grpc-port", min=1, max=65_535, help="gRPC port (default: the HTTP port plus 1)."),
-    ] = None,
+    drain: DrainOption = 30.0,
+    grpc_port: GrpcPortOption = None,
+    max_tasks_per_child: TasksPerChildOption = None,
+    max_memory_per_child: MemoryPerChildOption = None,
     reload: Annotated[
         bool, typer.Option("--reload", help="Restart when a source file changes (for development).")
     ] = False,
@@ -104,6 +121,7 @@ def worker(
     """
     log_to_stderr()
     token = token_of(token)
+    memory_bytes_max = None if max_memory_per_child is None else _size(max_memory_per_child)
     if not supervised and (processes > 1 or reload):
         if not reload:
             targets.sources_of(targets.load(target), _names(queues), _names(entities))  # reported once, here
@@ -117,6 +135,7 @@ def worker(
         app.functions.reports.keeps_logs = True
         keep_logs()
     options.concurrency, options.drain_s = concurrency, drain
+    app.functions.limit_children(max_tasks_per_child, memory_bytes_max)
     options.name = name or f"{socket.gethostname()}:{os.getpid()}"
     output.words(
         f"Worker {options.name}: {_shown(options)}; {concurrency} at a time; "
@@ -160,6 +179,13 @@ def _names(queues: str | None) -> list[str] | None:
     return names
 
 
+def _size(text: str) -> int:
+    try:
+        return size_bytes(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--max-memory-per-child") from None
+
+
 def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: int | None) -> WorkerOptions:
     try:
         from duetime.client.worker.worker_connection import address_of
@@ -173,7 +199,7 @@ def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: 
     addresses = [address_of(url, grpc_port) for url in urls]
     first = urls[0]
     if first.startswith("http"):  # functions schedule on the server that sent their delivery
-        app.rewire(url_of(first), token=token)
+        app.rewire(url_of(first), token=token, config=app.config)
         remote = True
     return WorkerOptions(
         name="",

@@ -125,6 +125,8 @@ class App:
                 hint=f"For a server, write {meant}; for a folder of this name, write ./{where}.",
             )
         self.where = os.fspath(where)
+        self.config = config
+        """The configuration as given; None: the defaults."""
         self._wired = wiring.wire(self.where, self.functions, config, clock, token)
         self.functions.bounds = self._wired
         self.default_tier = self._wired.default_tier

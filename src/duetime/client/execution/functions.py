@@ -27,6 +27,8 @@ class Bounds(Protocol):
     result_bytes_max: int
     threads: int
     processes: int
+    tasks_per_child_max: int
+    memory_per_child_bytes_max: int
 
 
 class Functions:
@@ -92,6 +94,13 @@ class Functions:
             if not isinstance(handler, ProcessHandler):
                 handler.workers = self.bounds.threads
 
+    def limit_children(self, tasks_max: int | None, memory_bytes_max: int | None) -> None:
+        """Set when processes are replaced, before the first one is started. None: unchanged."""
+        if tasks_max is not None:
+            self.bounds.tasks_per_child_max = tasks_max
+        if memory_bytes_max is not None:
+            self.bounds.memory_per_child_bytes_max = memory_bytes_max
+
     def kill(self) -> None:
         """Kill the processes that run functions."""
         if self._processes is not None:
@@ -138,5 +147,8 @@ class Functions:
 
     def _pool_of_processes(self) -> Processes:
         if self._processes is None:
-            self._processes = Processes(self.bounds.processes)
+            bounds = self.bounds
+            self._processes = Processes(
+                bounds.processes, bounds.tasks_per_child_max, bounds.memory_per_child_bytes_max
+            )
         return self._processes

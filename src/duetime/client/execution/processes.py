@@ -7,15 +7,19 @@ one process dies. Here each running call has its own process. Only bytes are exc
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
-from duetime.limits import PROGRESS_MS
+from duetime.limits import CHILD_EXIT_S, PROGRESS_MS
+from duetime.timefmt import plural, size
 
 # A new interpreter, because a fork would copy locks that threads of this process hold.
 _SPAWN = get_context("spawn")
@@ -24,6 +28,7 @@ _ANSWER, _WORD = b"a", b"w"
 # Inside a process: the pipe to the parent, and the lock for it.
 _pipe: Connection | None = None
 _sending = threading.Lock()
+_logger = logging.getLogger("duetime")
 
 
 class _Child:
@@ -34,9 +39,12 @@ class _Child:
         self._process = _SPAWN.Process(target=_serve, args=(theirs,), name="duetime-process")
         self._process.start()
         theirs.close()
+        self.calls = 0
+        """The number of its calls."""
 
     def ask(self, call: Callable[[bytes], bytes], body: bytes, hear: Callable[[bytes], object]) -> bytes:
         """Its result. Reports before the result go to `hear`."""
+        self.calls += 1
         self.pipe.send((call, body))
         while True:
             said: bytes = self.pipe.recv_bytes()
@@ -50,6 +58,24 @@ class _Child:
     def leave(self) -> None:
         """Close the pipe. The process then ends by itself."""
         self.pipe.close()
+
+    def retire(self) -> None:
+        """Let an idle process end by itself, with its exit handlers. If it does not, it is killed."""
+        self.leave()
+        threading.Thread(target=self._reap, name="duetime-retired", daemon=True).start()
+
+    def _reap(self) -> None:
+        self._process.join(CHILD_EXIT_S)
+        self.kill()
+        self._process.join()
+
+    def memory_bytes(self) -> int:
+        """Its resident memory; 0 if the process is gone or the system does not provide it."""
+        try:
+            pages = Path(f"/proc/{self._process.pid}/statm").read_text("ascii").split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def end(self) -> None:
         self.kill()
@@ -124,9 +150,14 @@ class _Ticket:
 
 
 class Processes(Executor):
-    """Runs as many concurrent calls as there are workers. A call takes bytes and returns bytes."""
+    """Runs as many concurrent calls as there are workers. A call takes bytes and returns bytes.
 
-    def __init__(self, workers: int) -> None:
+    A process is replaced between two calls if it has had `calls_max` calls or has more resident memory than
+    `memory_bytes_max`; 0: no limit."""
+
+    def __init__(self, workers: int, calls_max: int = 0, memory_bytes_max: int = 0) -> None:
+        self._calls_max = calls_max
+        self._memory_bytes_max = memory_bytes_max
         self._threads = ThreadPoolExecutor(workers, "duetime-process")
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
@@ -196,10 +227,29 @@ class Processes(Executor):
         except BaseException:
             child.end()
             raise
+        spent = self._is_spent(child)
         with self._lock:
             ticket.child = None
-            if not self._closed and not ticket.killed:
+            usable = not self._closed and not ticket.killed
+            if usable and not spent:
                 self._idle.append(child)
                 return answer
-        child.end()
+        if usable:
+            child.retire()
+        else:
+            child.end()
         return answer
+
+    def _is_spent(self, child: _Child) -> bool:
+        """Whether an idle process has reached a limit."""
+        if 0 < self._calls_max <= child.calls:
+            return True
+        if not self._memory_bytes_max:
+            return False
+        memory_bytes = child.memory_bytes()
+        if memory_bytes <= self._memory_bytes_max:
+            return False
+        _logger.info(
+            "A process with %s is replaced, after %s.", size(memory_bytes), plural(child.calls, "call")
+        )
+        return True

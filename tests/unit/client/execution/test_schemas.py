@@ -234,6 +234,7 @@ def test_a_function_that_cannot_be_looked_at_is_listed_without_a_schema():
 
     class Bounds:
         result_bytes_max, threads, processes = 1, 1, 1
+        tasks_per_child_max = memory_per_child_bytes_max = 0
 
     functions.bounds = Bounds()
     functions.add("f", "q", f, Signature(f, "f"), RunPolicy(), False)
