@@ -1,4 +1,4 @@
-"""Times, sizes and counts for people. The only writer of ISO-8601."""
+"""Times, sizes and counts as text. The only reader and the only writer of ISO-8601."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class NotATime(ValueError):
+    """A value is not a point in time."""
+
+
+class NoOffset(NotATime):
+    """A time without an offset is ambiguous."""
 
 
 @lru_cache(maxsize=4096)
@@ -32,6 +41,24 @@ def iso_or_none(at_ms: int | None) -> str | None:
 def moment_of(at_ms: int) -> datetime:
     """A time as an aware datetime in UTC."""
     return _EPOCH_UTC + timedelta(milliseconds=at_ms)
+
+
+def ms_of(moment: datetime) -> int:
+    """An aware datetime as milliseconds since 1970. A fraction of a millisecond is dropped."""
+    if moment.tzinfo is None:
+        raise NoOffset
+    # Does not use timestamp(), because floats lose milliseconds.
+    return (moment - _EPOCH_UTC) // _MILLISECOND
+
+
+def parse(value: str | float) -> int:
+    """ISO-8601 with an offset, or a number of seconds, as milliseconds since 1970."""
+    try:
+        return ms_of(datetime.fromisoformat(value)) if isinstance(value, str) else round(value * 1000)
+    except NoOffset:
+        raise
+    except (ValueError, OverflowError):
+        raise NotATime from None
 
 
 def size(count: float) -> str:

@@ -16,7 +16,6 @@ EXCUSED = {
     "api/deliveries/consumers.py": ("_MARK_BYTES", "_RANDOM_BYTES", "the parts of a consumer's name"),
     "api/grpc/message_parts.py": ("_BYTES", "a wire type of protobuf"),
     "channels/pull.py": ("_NEVER_S", "_DELIVERY_BYTES", "infinity; an estimate of a size"),
-    "client/app/times.py": ("_UNITS_MS", "the length of each unit"),
     "client/execution/schemas.py": ("_KEPT", "a set of keywords"),
     "client/remote/backend.py": ("_FOREVER_S", "infinity"),
     "client/remote/submitter.py": ("_HEAD_BYTES", "an estimate of a size"),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.timefmt import iso, iso_or_none, plural, size, size_bytes
+from duetime.timefmt import (
+    NoOffset,
+    NotATime,
+    iso,
+    iso_or_none,
+    moment_of,
+    ms_of,
+    parse,
+    plural,
+    size,
+    size_bytes,
+)
 
 
 def test_moments():
@@ -39,3 +50,29 @@ def test_sizes_are_read(text, count):
 def test_a_text_that_is_no_size_is_refused(text):
     with pytest.raises(ValueError, match="is not a size; write it as 512M"):
         size_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "at_ms"),
+    [
+        ("2030-01-01T01:00:00.007+01:00", 1_893_456_000_007),
+        ("2030-01-01T00:00:00.0079Z", 1_893_456_000_007),
+        ("0001-01-01T00:00:00Z", -62_135_596_800_000),
+        (1_893_456_000.007, 1_893_456_000_007),
+        (-1, -1_000),
+    ],
+)
+def test_times_are_parsed(value, at_ms):
+    assert parse(value) == at_ms
+    assert ms_of(moment_of(at_ms)) == at_ms
+
+
+@pytest.mark.parametrize("value", ["", "tomorrow", "2030-13-01", float("nan"), float("inf"), 1e308])
+def test_other_values_are_not_times(value):
+    with pytest.raises(NotATime):
+        parse(value)
+
+
+def test_a_time_without_an_offset_is_ambiguous():
+    with pytest.raises(NoOffset):
+        parse("2030-01-01T00:00:00")

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from duetime.client.app.times import delay_ms, moment_ms
 from duetime.errors import InvalidField
-from duetime.timefmt import iso, moment_of
+from duetime.timefmt import iso, moment_of, ms_of
 
 HINT = (
     'Examples: 2030-01-31T09:00+01:00, "in 30s", "tomorrow 9:00 Europe/Paris", "friday 17:30", "18:00", '
@@ -120,7 +120,7 @@ def _at(day: date, clock: time, zone: ZoneInfo | None, text: str) -> int:
             f"{text!r} does not exist: daylight saving time skips it that day.",
             hint="Use an earlier or a later time.",
         )
-    return moment_ms(moment)
+    return ms_of(moment)
 
 
 def _local(moment: datetime, zone: ZoneInfo | None) -> datetime:
@@ -135,4 +135,4 @@ def shown(moment: datetime | None) -> str:
     """A time for a table: UTC, with milliseconds."""
     if moment is None:
         return ""
-    return iso(moment_ms(moment))
+    return iso(ms_of(moment))

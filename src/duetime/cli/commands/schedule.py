@@ -6,6 +6,7 @@ from duetime.cli.args import options, server, time_args
 from duetime.cli.ui import observed, output, render
 from duetime.clock import SystemClock
 from duetime.duration_text import span
+from duetime.timefmt import ms_of
 from duetime.wire.intent import Intent
 
 
@@ -34,7 +35,7 @@ def _tell(found: Intent) -> None:
     """Print the id as data, and the rest as a message."""
     observed.add(found.intent_id)
     output.text(found.intent_id)
-    wait_ms = round(found.execute_at.timestamp() * 1000) - SystemClock().now_ms()
+    wait_ms = ms_of(found.execute_at) - SystemClock().now_ms()
     ahead = f"in {span(wait_ms)}" if wait_ms > 0 else "now"
     output.words(
         f"{found.status}: {render.target(found)} at {time_args.shown(found.execute_at)}, {ahead}"

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from duetime.errors import InvalidField
+from duetime.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, TIME_MS_MAX
+from duetime.timefmt import NoOffset, NotATime, ms_of, parse
 
 Delay = int | float | str | timedelta
 Moment = datetime | int | float | str
 
-_UNITS_MS = {
+_UNITS = {
     "ms": 1,
-    "s": 1_000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 604_800_000,
+    "s": SECOND_MS,
+    "m": MINUTE_MS,
+    "min": MINUTE_MS,
+    "h": HOUR_MS,
+    "d": DAY_MS,
+    "w": 7 * DAY_MS,
 }
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|min|[smhdw])")
 _HINT = 'Write it as "30d", "1h30m", "250ms", a number of seconds, or a timedelta.'
+_MOMENT_HINT = "Give an aware datetime, ISO-8601 text with an offset, or seconds since 1970."
 
 
 def delay_ms(delay: Delay) -> int:
@@ -32,7 +35,7 @@ def delay_ms(delay: Delay) -> int:
         parts = _PART.findall(text)
         if not parts or _PART.sub("", text).strip():
             raise InvalidField(f"{delay!r} is not a duration.", hint=_HINT)
-        millis = sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
+        millis = sum(float(number) * _UNITS[unit] for number, unit in parts)
     elif type(delay) in (int, float):
         millis = delay * 1000
     else:
@@ -44,16 +47,17 @@ def delay_ms(delay: Delay) -> int:
 
 def moment_ms(moment: Moment) -> int:
     """A point in time, in milliseconds since 1970."""
-    hint = "Give an aware datetime, ISO-8601 text with an offset, or seconds since 1970."
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError as error:
-            raise InvalidField(f"{moment!r} is not a time.", hint=hint) from error
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
-            raise InvalidField(f"{moment} has no time zone, so it is ambiguous.", hint=hint)
-        return round((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
-    if type(moment) in (int, float) and abs(moment) < 10**10:
-        return round(moment * 1000)
-    raise InvalidField(f"{moment!r} is not a time.", hint=hint)
+    try:
+        if isinstance(moment, datetime):
+            return ms_of(moment)
+        if isinstance(moment, str):
+            return parse(moment)
+        if type(moment) in (int, float):
+            at_ms = parse(moment)
+            if abs(at_ms) < TIME_MS_MAX:
+                return at_ms
+    except NoOffset:
+        raise InvalidField(f"{moment} has no time zone, so it is ambiguous.", hint=_MOMENT_HINT) from None
+    except NotATime:
+        pass
+    raise InvalidField(f"{moment!r} is not a time.", hint=_MOMENT_HINT)

@@ -21,9 +21,9 @@ from cronsim import CronSim, CronSimError
 from duetime.limits import CALENDAR_DAYS_MAX, CALENDAR_TICKS_MAX, CATCH_UP_MAX, MISFIRE_MS, TIME_MS_MAX
 from duetime.protocol.command import Tick
 from duetime.protocol.schedule import Misfire, Schedule, Timetable
+from duetime.timefmt import moment_of, ms_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
@@ -147,8 +147,8 @@ def following(schedule: Schedule, after_ms: int) -> int:
         every_ms, start_ms = schedule.every_ms, schedule.start_ms
         found_ms = start_ms + ((after_ms - start_ms) // every_ms + 1) * every_ms
     else:
-        found = _cron(schedule.cron, schedule.zone).after(_EPOCH + after_ms * _MILLISECOND)
-        found_ms = 0 if found is None else (found - _EPOCH) // _MILLISECOND
+        found = _cron(schedule.cron, schedule.zone).after(moment_of(after_ms))
+        found_ms = 0 if found is None else ms_of(found)
     if found_ms > (schedule.end_ms or TIME_MS_MAX):
         return 0
     return found_ms
