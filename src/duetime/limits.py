@@ -456,7 +456,14 @@ NAMES_KEPT_S: Final = 10
 WEBHOOK_KEEPALIVE_S: Final = 4.0
 # The key length that Standard Webhooks require.
 SIGNING_KEY_BYTES_MIN: Final = 24
+SIGNING_KEY_BYTES_NEW: Final = 32
 SIGNING_KEY_BYTES_MAX: Final = 64
+# Secrets of an endpoint that are valid at the same time: the new one, and the one that it replaces.
+SIGNING_SECRETS_MAX: Final = 2
+# Endpoints with their own secrets, and endpoints whose signer is remembered.
+SIGNING_ENDPOINTS_MAX: Final = 10_000
+# How often a server checks the file with the secrets of endpoints for changes.
+SIGNING_LOOK_MS: Final = SECOND_MS
 # How long a cancelled call or function may take to end when its channel closes.
 CHANNEL_CLOSE_S: Final = 5.0
 

@@ -186,6 +186,7 @@ def _webhooks(config: Config, clock: Clock, meter: Meter, tracer: Tracer | None)
     return WebhookChannel(
         WebhookOptions(
             secret=settings.secret,
+            secrets_folder=Path(config.data.dir),
             connections_per_host_max=settings.connections_per_host_max,
             refuse_link_local=settings.refuse_link_local,
             result_bytes_max=config.intents.result_bytes_max,

@@ -188,7 +188,10 @@ class WebhooksSettings(Struct, frozen=True, kw_only=True):
 
     secret: Annotated[
         str,
-        Meta(description="Secret that signs callbacks (Standard Webhooks, whsec_...); empty: no signature."),
+        Meta(
+            description="Secret that signs callbacks (Standard Webhooks, whsec_...), or two, separated by a "
+            "space, while one replaces the other; empty: no signature."
+        ),
     ] = ""
     connections_per_host_max: Annotated[
         int, _number(1, 10_000, "Maximum connections to one host; further calls wait.")

@@ -47,8 +47,9 @@ MEMORY = ":memory:"
 LOG_FOLDER = "log"
 STORE_FILE = "store.db"
 TOKENS_FILE = "tokens.json"
+SECRETS_FILE = "webhook-secrets.json"
 # The files of a data folder, as patterns.
-_OWN_FILES = (LOG_FOLDER, f"{STORE_FILE}*", TOKENS_FILE, ".tokens*")
+_OWN_FILES = (LOG_FOLDER, f"{STORE_FILE}*", TOKENS_FILE, ".tokens*", SECRETS_FILE, ".webhook-secrets*")
 
 
 class Wired(Struct):
@@ -172,7 +173,9 @@ def verify(folder: Path) -> AuditReport:
 
 def backup(folder: Path, to: Path) -> Backup:
     """Copy a data folder, even while its engine runs."""
-    return make_backup(folder / LOG_FOLDER, folder / STORE_FILE, [folder / TOKENS_FILE], to)
+    return make_backup(
+        folder / LOG_FOLDER, folder / STORE_FILE, [folder / TOKENS_FILE, folder / SECRETS_FILE], to
+    )
 
 
 class TokenRow(Struct, rename="camel"):
@@ -214,6 +217,43 @@ def revoke_token(folder: Path, name: str) -> bool:
     from duetime.api.access import tokens
 
     return tokens.revoke(folder, name)
+
+
+class SecretRow(Struct, rename="camel"):
+    """An endpoint with its own secrets. The secrets themselves are not shown."""
+
+    url: str
+    secrets: int
+
+
+def new_secret(folder: Path, url: str) -> tuple[str, SecretRow]:
+    """Create a secret that signs the webhooks to an endpoint of the server on this folder."""
+    from duetime.channels.webhook import secrets
+
+    made, endpoint = secrets.add(folder, url)
+    return made, SecretRow(endpoint.url, len(endpoint.secrets))
+
+
+def secrets(folder: Path) -> list[SecretRow]:
+    """The endpoints with their own secrets."""
+    from duetime.channels.webhook import secrets
+
+    return [SecretRow(each.url, len(each.secrets)) for each in secrets.read(folder)]
+
+
+def retire_secret(folder: Path, url: str) -> SecretRow:
+    """Keep only the newest secret of an endpoint."""
+    from duetime.channels.webhook import secrets
+
+    endpoint = secrets.retire(folder, url)
+    return SecretRow(endpoint.url, len(endpoint.secrets))
+
+
+def delete_secret(folder: Path, url: str) -> None:
+    """Delete the secrets of an endpoint."""
+    from duetime.channels.webhook import secrets
+
+    secrets.delete(folder, url)
 
 
 def options(config: Config, horizon_ms: int, pushed: tuple[str, ...] = Settings().pushed) -> EngineOptions:

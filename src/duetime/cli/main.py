@@ -87,6 +87,9 @@ COMMANDS: Final = {
         "duetime.cli.commands.replay", "replay", "Show an intent or the system at a point in time."
     ),
     "shell": Command("duetime.cli.commands.shell", "shell", "Run the same commands interactively."),
+    "secret": Command(
+        "duetime.cli.commands.secret", "app", "Create, list and retire secrets that sign webhooks."
+    ),
     "token": Command("duetime.cli.commands.token", "app", "Create, list and revoke tokens of a server."),
     "backup": Command(
         "duetime.cli.commands.backup", "backup", "Copy a data folder, even while its server runs."

@@ -7,7 +7,6 @@ whole, by one process at a time, so that a revoked token does not reappear.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -226,26 +225,11 @@ def read(folder: Path) -> list[Token]:
 
 @contextlib.contextmanager
 def _changing(folder: Path) -> Iterator[list[Token]]:
-    """The current tokens, under a lock against other processes. The lock ends with the process."""
-    private_files.make_folder(folder)
-    descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private_files.FILE_MODE)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    """The current tokens, under a lock against other processes."""
+    with private_files.locked(folder / _LOCK_NAME):
         yield read(folder)
-    finally:
-        os.close(descriptor)
 
 
 def _write(folder: Path, tokens: list[Token]) -> None:
-    part = folder / f".{FILE_NAME}.new"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, private_files.FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / FILE_NAME)
-    names = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(names)
-    finally:
-        os.close(names)
+    text = msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n"
+    private_files.replace_file(folder / FILE_NAME, text)

@@ -13,6 +13,7 @@ import random
 import ssl
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -23,9 +24,9 @@ from duetime.channels.webhook.batch import Batches, Item, array_of
 from duetime.channels.webhook.calls import CallPlan, time_limit
 from duetime.channels.webhook.gates import Gates, Probes, Shut
 from duetime.channels.webhook.host import Host, WebhookCall
+from duetime.channels.webhook.secrets import Signers
 from duetime.channels.webhook.sender import Sender
 from duetime.channels.webhook.shares import HostShares, host_share
-from duetime.channels.webhook.signing import Signer
 from duetime.clock import Clock
 from duetime.protocol.effect import Abort, Deliver
 from duetime.protocol.outcome import Expired, Failed, Outcome, Rejected, Settlement, Snoozed
@@ -46,7 +47,9 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     """How webhooks are sent."""
 
     secret: str = ""
-    """Signs every call as Standard Webhooks define; empty: not signed."""
+    """Signs every call as Standard Webhooks define; empty: not signed. May be two, separated by a space."""
+    secrets_folder: Path | None = None
+    """The folder with the secrets of single endpoints."""
     connections_per_host_max: int = limits.CONNECTIONS_PER_HOST
     refuse_link_local: bool = False
     response_bytes_max: int = limits.RESPONSE_BYTES_MAX
@@ -79,7 +82,7 @@ class WebhookChannel:
         self._tls = tls
         self._tracer = tracer
         self._on_call = on_call
-        self._signer = Signer(options.secret) if options.secret else None
+        self._signers = Signers(options.secret, clock, options.secrets_folder)
         self._slots = slots
         self._connect_s = options.connect_timeout_ms / 1000
         self._plans: dict[int, tuple[Terms, CallPlan]] = {}
@@ -287,8 +290,9 @@ class WebhookChannel:
         body = plan.body_of(delivery, waited_ms) if plan.sends_body else None
         if more:
             headers.update(more)
-        if self._signer is not None:
-            headers.update(self._signer.headers(delivery.id, self._clock.now_ms(), body or b""))
+        signer = self._signers.of(plan.endpoint)
+        if signer is not None:
+            headers.update(signer.headers(delivery.id, self._clock.now_ms(), body or b""))
         return await self._sender.send(plan, headers, body, plan.timeout)
 
     async def _ask_batch(
@@ -299,8 +303,9 @@ class WebhookChannel:
         body = array_of(items)
         if more:
             headers.update(more)
-        if self._signer is not None:
-            headers.update(self._signer.headers(f"batch_{uuid.uuid4().hex}", self._clock.now_ms(), body))
+        signer = self._signers.of(plan.endpoint)
+        if signer is not None:
+            headers.update(signer.headers(f"batch_{uuid.uuid4().hex}", self._clock.now_ms(), body))
         timeout_ms = min(item[0].terms.timeout_ms for item in items)
         return await self._sender.send(plan, headers, body, time_limit(timeout_ms, self._connect_s))
 

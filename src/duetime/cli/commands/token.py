@@ -69,7 +69,7 @@ def new(
 
       duetime token new --role worker --role submit --name shop-worker --data ./duetime-data
     """
-    folder = _folder(data, file)
+    folder = folder_of(data, file)
     role = ",".join(roles or ["submit"])
     own_queues, own_types = _names(queues), _names(entity_types)
     token = wiring.new_token(folder, wiring.TokenRow(name, role, rate, burst, own_queues, own_types))
@@ -92,7 +92,7 @@ def list_(data: DataOption = None, file: FileOption = None, as_json: output.Json
 
       duetime token list --data ./duetime-data
     """
-    folder = _folder(data, file)
+    folder = folder_of(data, file)
     found = wiring.tokens(folder)
     if as_json:
         output.json(found)
@@ -124,7 +124,7 @@ def revoke(
 
       duetime token revoke me --data ./duetime-data
     """
-    another_is_left = wiring.revoke_token(_folder(data, file), name)
+    another_is_left = wiring.revoke_token(folder_of(data, file), name)
     output.words(f"Token {name!r} is revoked.")
     if not another_is_left:
         output.words(
@@ -137,5 +137,5 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in text.split(",") if (name := each.strip())))
 
 
-def _folder(data: Path | None, file: Path | None) -> Path:
+def folder_of(data: Path | None, file: Path | None) -> Path:
     return data if data is not None else Path(config.load(file).config.data.dir)
