@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from duetime.api.access.auth import check_target, own_lanes
 from duetime.api.codec import times
+from duetime.bounded_cache import BoundedCache
 from duetime.channels.webhook.addresses import problem_with
 from duetime.channels.webhook.calls import BODILESS
 from duetime.client.app.ids import Ids
@@ -87,8 +88,7 @@ class Composer:
         """`priority_of` returns the default priority of a lane. It may change at any time."""
         self._defaults = defaults
         self._priority_of = priority_of
-        self._terms: dict[tuple[object, ...], Terms] = {}
-        self._terms_bytes = 0
+        self._terms = BoundedCache[tuple[object, ...], Terms](TERMS_KEPT, TERMS_KEPT_BYTES_MAX)
         self._ids = Ids()
 
     def item(self, new: NewIntent, terms: int, now_ms: int, request: str | None = None) -> Item:
@@ -198,11 +198,7 @@ class Composer:
         if terms is None:
             terms = self._make_terms(new)
             size = len(terms.target.body or b"") if type(terms.target) is Callback else 0
-            if len(self._terms) >= TERMS_KEPT or self._terms_bytes + size > TERMS_KEPT_BYTES_MAX:
-                self._terms.clear()
-                self._terms_bytes = 0
-            self._terms_bytes += size
-            self._terms[key] = terms
+            self._terms.keep(key, terms, size)
         check_target(terms.target)
         if new.priority is None and (priority := self._priority_of(terms.lane)):
             return replace(terms, priority=priority)

@@ -15,6 +15,7 @@ from msgspec import Raw, defstruct
 from msgspec.structs import replace
 
 from duetime.api.access.auth import sees_headers
+from duetime.bounded_cache import BoundedCache
 from duetime.json_types import Json
 from duetime.limits import TERMS_JSON_BYTES_MAX, TERMS_KEPT
 from duetime.protocol.intent import ACKED, SCHEDULED, Intent, Rare, Ties
@@ -53,8 +54,8 @@ class IntentEncoder:
 
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
         self._now_ms = now_ms
-        self._fields: dict[int, tuple[Terms, Json]] = {}
-        self._texts: dict[int, tuple[Terms, bytes]] = {}
+        self._fields = BoundedCache[int, tuple[Terms, Json]](TERMS_KEPT)
+        self._texts = BoundedCache[int, tuple[Terms, bytes]](TERMS_KEPT)
 
     def view(self, view: View) -> Raw:
         """The JSON of an intent, from its view."""
@@ -137,24 +138,20 @@ class IntentEncoder:
     def _text(self, of: Terms) -> bytes:
         """The same fields as the end of a JSON object."""
         kept = self._texts.get(id(of))
-        if kept is not None and kept[0] is of:
+        if kept is not None:
             return kept[1]
         text = _encode({camel(name): value for name, value in self.terms(of).items()})[1:]
         # Not cached with a callback: its body is large, and its headers depend on the caller.
         if len(text) <= TERMS_JSON_BYTES_MAX and not _has_headers(of):
-            if len(self._texts) >= TERMS_KEPT:
-                self._texts.clear()
-            self._texts[id(of)] = (of, text)
+            self._texts.keep(id(of), (of, text))
         return text
 
     def _of_terms(self, of: Terms) -> Json:
         kept = self._fields.get(id(of))
-        if kept is not None and kept[0] is of:
+        if kept is not None:
             return kept[1]
-        if len(self._fields) >= TERMS_KEPT:
-            self._fields.clear()
         fields = terms.shown(of, Raw)
-        self._fields[id(of)] = (of, fields)
+        self._fields.keep(id(of), (of, fields))
         return fields
 
 

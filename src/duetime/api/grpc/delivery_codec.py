@@ -8,6 +8,7 @@ from typing import Any
 
 from duetime.api.deliveries import outcomes
 from duetime.api.functions.registry import Announced
+from duetime.bounded_cache import BoundedCache
 from duetime.channels.pull import Dropped
 from duetime.errors import InvalidField
 from duetime.limits import (
@@ -35,7 +36,7 @@ class Packer:
     """Converts deliveries into messages. The part that comes from the terms is cached."""
 
     def __init__(self) -> None:
-        self._parts: dict[int, tuple[Terms, pb.Delivery]] = {}
+        self._parts = BoundedCache[int, tuple[Terms, pb.Delivery]](CONNECTION_TERMS_KEPT)
 
     def pack(self, deliveries: Iterable[Deliver]) -> pb.ServerMessage:
         message = pb.ServerMessage()
@@ -75,9 +76,7 @@ class Packer:
             part.task.CopyFrom(intents_pb2.Task(name=target.name, queue=target.queue))
         elif isinstance(target, Entity):
             part.entity.CopyFrom(intents_pb2.Entity(type=target.kind, id=target.id, message=target.message))
-        if len(self._parts) >= CONNECTION_TERMS_KEPT:
-            self._parts.clear()
-        self._parts[id(terms)] = (terms, part)  # the terms are kept too, so that their id() is not reused
+        self._parts.keep(id(terms), (terms, part))
         return part
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from duetime import limits
+from duetime.bounded_cache import BoundedCache
 from duetime.channels.channel import Settler, Span, Tracer
 from duetime.channels.webhook.answers import WebhookResponse, outcome_of, outcomes_of_batch
 from duetime.channels.webhook.batch import Batches, Item, array_of
@@ -85,7 +86,7 @@ class WebhookChannel:
         self._signers = Signers(options.secret, clock, options.secrets_folder)
         self._slots = slots
         self._connect_s = options.connect_timeout_ms / 1000
-        self._plans: dict[int, tuple[Terms, CallPlan]] = {}
+        self._plans = BoundedCache[int, tuple[Terms, CallPlan]](limits.CALL_PLANS_KEPT)
         self._hosts: dict[str, Host] = {}
         self._gates = Gates(options.breaker_failures, options.breaker_open_ms / 1000)
         self._open: dict[tuple[str, int], WebhookCall | None] = {}
@@ -174,9 +175,7 @@ class WebhookChannel:
         if type(terms.target) is not Callback:
             raise TypeError(f"a webhook cannot deliver to {terms.target!r}")
         plan = CallPlan(terms, terms.target, self._connect_s, self._options.refuse_link_local)
-        if len(self._plans) >= limits.CALL_PLANS_KEPT:
-            self._plans.clear()
-        self._plans[id(terms)] = (terms, plan)  # the terms are kept too, so that their id is not reused
+        self._plans.keep(id(terms), (terms, plan))
         return plan
 
     def _host(self, plan: CallPlan, now_s: float) -> Host:

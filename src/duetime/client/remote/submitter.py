@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from duetime.bounded_cache import BoundedCache
 from duetime.client.http.problems import error_of
 from duetime.client.http.transport import NOT_NOW, Request, Transport
 from duetime.client.remote import translate
@@ -67,7 +68,7 @@ class Submits:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._texts: dict[int, tuple[Terms, bytes]] = {}
+        self._texts = BoundedCache[int, tuple[Terms, bytes]](SUBMIT_TERMS_KEPT)
         self._waiting: deque[_Waiting] = deque()
         self._out = 0
         self._going = False
@@ -234,11 +235,9 @@ class Submits:
     def _body(self, terms: Terms, item: Item, asked_ms: int) -> bytes:
         """The JSON of an intent. The part from its terms is cached."""
         kept = self._texts.get(id(terms))
-        if kept is None or kept[0] is not terms:
+        if kept is None:
             kept = terms, _encode(translate.terms_fields(terms))[:-1] + b","
-            if len(self._texts) >= SUBMIT_TERMS_KEPT:
-                self._texts.clear()
-            self._texts[id(terms)] = kept
+            self._texts.keep(id(terms), kept)
         return kept[1] + _encode(translate.item_fields(item, asked_ms))[1:]
 
 

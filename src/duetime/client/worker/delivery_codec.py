@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from duetime.bounded_cache import BoundedCache
 from duetime.client.execution.reports import Word, words_of
 from duetime.limits import CONNECTION_TERMS_KEPT, PROGRESS_MAX, WORKER_ACKS_BYTES_MAX, WORKER_ACKS_MAX
 from duetime.protocol.effect import Deliver, DeliveryKey
@@ -24,7 +25,7 @@ class Unpacker:
     def __init__(self) -> None:
         self.lease_ms = 0
         """The shortest lease so far; 0 before the first."""
-        self._known: dict[tuple[object, ...], Terms] = {}
+        self._known = BoundedCache[tuple[object, ...], Terms](CONNECTION_TERMS_KEPT)
 
     def unpack(self, message: pb.Deliveries) -> list[Deliver]:
         known, found = self._known, []
@@ -67,9 +68,7 @@ class Unpacker:
             tags=dict(tags) if tags else None,
         )
         self.lease_ms = min(self.lease_ms or lease_ms, lease_ms)
-        if len(self._known) >= CONNECTION_TERMS_KEPT:
-            self._known.clear()
-        self._known[key] = terms
+        self._known.keep(key, terms)
         return terms
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from duetime.bounded_cache import BoundedCache
 from duetime.kernel import lateness
 from duetime.kernel.queues.fairness import Ready
 from duetime.kernel.queues.lanes import Lane, Track
@@ -74,7 +75,7 @@ class Flow:
         self.wakes: list[tuple[int, str]] = []
         """A heap of (moment, limiter); an entry is valid while it equals the limiter's own `wake_ms`."""
         self.sweep_at = 1_000
-        self._holds: dict[int, tuple[Terms, list[Hold]]] = {}
+        self._holds = BoundedCache[int, tuple[Terms, list[Hold]]](TERMS_KEPT)
         """Limits of terms, by the identity of the terms object: many intents share one."""
         self._lane_holds: dict[str, Hold] = {}
 
@@ -118,12 +119,10 @@ class Flow:
     def holds(self, terms: Terms) -> list[Hold]:
         """The limits of intents on these terms, except those of their lane."""
         kept = self._holds.get(id(terms))
-        if kept is not None and kept[0] is terms:
+        if kept is not None:
             return kept[1]
         holds = [Hold(self.limiter(f"key:{limit.key}"), limit) for limit in terms.limits or ()]
-        if len(self._holds) >= TERMS_KEPT:
-            self._holds.clear()
-        self._holds[id(terms)] = (terms, holds)
+        self._holds.keep(id(terms), (terms, holds))
         return holds
 
     def lane_hold(self, name: str, limit: Limit) -> Hold:

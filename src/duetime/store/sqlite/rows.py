@@ -9,6 +9,7 @@ from zlib import crc32
 
 import msgspec
 
+from duetime.bounded_cache import BoundedCache
 from duetime.errors import Damaged
 from duetime.limits import TERMS_KEPT
 from duetime.os_errors import store_told
@@ -92,7 +93,7 @@ class Decoder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._terms: dict[bytes, Terms] = {}
+        self._terms = BoundedCache[bytes, Terms](TERMS_KEPT)
 
     def intent(self, row: Row) -> Intent:
         body = row[14]
@@ -106,9 +107,7 @@ class Decoder:
         key = _encode(intent.terms)
         known = self._terms.get(key)
         if known is None:
-            if len(self._terms) >= TERMS_KEPT:
-                self._terms.clear()
-            self._terms[key] = intent.terms
+            self._terms.keep(key, intent.terms)
         else:
             intent.terms = known
         return intent

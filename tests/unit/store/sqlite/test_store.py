@@ -181,8 +181,12 @@ def test_terms_are_shared_by_those_that_are_read(bench, store):
     assert len({id(intent.terms) for intent in found}) == 1
 
 
-def test_the_cache_of_terms_has_a_limit(store, monkeypatch):
+@pytest.fixture
+def few_terms_kept(monkeypatch):
     monkeypatch.setattr("duetime.store.sqlite.rows.TERMS_KEPT", 4)
+
+
+def test_the_cache_of_terms_has_a_limit(few_terms_kept, store):
     put(store, *(make(seq, 90_000, terms=queue(f"q{seq}")) for seq in range(1, 21)))
     save(store)
     assert [got(store, f"i{seq}").terms.lane for seq in range(1, 21)] == [f"task:q{n}" for n in range(1, 21)]
