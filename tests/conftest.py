@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,6 +34,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what happened into the scenario files; look at the difference before keeping it",
     )
+
+
+@pytest.fixture
+def sqlite_connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """The connections to SQLite that are opened from now on, also those that are closed again."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def recorded(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", recorded)
+    return opened
 
 
 @pytest.fixture

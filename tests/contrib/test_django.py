@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable
 from datetime import timedelta
 
@@ -285,17 +286,17 @@ def test_functions_of_an_app_in_this_process(database, tmp_path):
 
     from duetime.contrib.django import outbox
 
-    app = App(str(tmp_path / "data"))
+    app, runs = App(str(tmp_path / "data")), threading.Event()
 
     @app.task
     def double(number: int) -> int:
+        runs.set()
         return 2 * number
 
     with app, outbox.relay(app, using="default", poll_s=3_600):
         with transaction.atomic():
             id = outbox.schedule(double, 21)
-        while app.find().wait() == []:
-            pass  # the commit has told the relay
+        assert runs.wait(60), "the commit wakes the relay"
         assert app.handle(id).result("60s").wait() == 42
 
 

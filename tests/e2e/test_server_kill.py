@@ -73,7 +73,7 @@ def live_through(folder: Path, rounds: int, seed: int) -> Story:
         wait_until_ended(server)
         story = Story(promises, hook.arrivals)
         story.answered = dict(hook.answered)
-        story.finals = _finals(server)
+        story.finals = finals(server)
         assert server.stop() == 0
     story.ended, story.killed_at_ms = ended, killed_at_ms
     return story
@@ -107,7 +107,7 @@ def _load_and_kill(
     return killed_at_ms
 
 
-def _finals(server: ServerProcess) -> dict[str, tuple[str, str]]:
+def finals(server: ServerProcess) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     cursor = ""
     while True:

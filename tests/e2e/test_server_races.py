@@ -59,9 +59,8 @@ def test_one_key_makes_one_intent(server, hook):
     answers = at_once(*[post(server, {**body, "onDuplicate": "return"}, Idempotency_Key="one")] * MANY)
     assert Counter(answer.status for answer in answers) == {201: 1, 200: MANY - 1}
     (id,) = {answer.json["intentId"] for answer in answers}
-    with Listener(server):
-        while server.ask("GET", f"/v1/intents/{id}").json["status"] != "ACKED":
-            pass
+    with Listener(server) as events:
+        events.when(lambda: server.ask("GET", f"/v1/intents/{id}").json["status"] == "ACKED")
     assert [arrival.id for arrival in hook.arrivals if arrival.mark == "key"] == [id]
 
 
@@ -158,13 +157,13 @@ def test_patch_against_delivery(server, hook):
 def test_a_webhook_to_the_server_itself(server):
     inner = {"intentId": "inner", "delayMs": HOUR_MS, "stream": {"name": "n"}}
     headers = {"content-type": "application/json"}
-    server.create(
-        intentId="outer",
-        delayMs=0,
-        callback={"url": f"{server.url}/v1/intents", "headers": headers, "body": inner},
-    )
-    while server.ask("GET", "/v1/intents/outer").json["status"] not in ("ACKED", "DEAD_LETTERED"):
-        pass
+    with Listener(server, "?status=ACKED,DEAD_LETTERED") as events:
+        server.create(
+            intentId="outer",
+            delayMs=0,
+            callback={"url": f"{server.url}/v1/intents", "headers": headers, "body": inner},
+        )
+        events.until(lambda seen: seen.data.get("intentId") == "outer")
     outer = server.ask("GET", "/v1/intents/outer").json
     assert outer["status"] == "ACKED" and outer["result"]["intentId"] == "inner"
     assert server.ask("GET", "/v1/intents/inner").status == 200

@@ -14,7 +14,7 @@ import pytest
 from duetime.clock import SystemClock
 from tests.e2e.hook import Hook
 from tests.e2e.server_load import Client, Promises
-from tests.e2e.test_server_kill import _finals
+from tests.e2e.test_server_kill import finals
 from tests.http.listener import wait_until_ended
 from tests.http.server import ServerProcess
 from tests.receiver import Hooks
@@ -56,8 +56,8 @@ def test_under_load(tmp_path, again):
         hook.round = 1
         server.start()
         wait_until_ended(server)
-        finals = _finals(server)
-        gone = [id for id in promises.ids.values() if id not in finals]
+        ends = finals(server)
+        gone = [id for id in promises.ids.values() if id not in ends]
         assert not gone, f"{len(gone)} were acknowledged and are gone: {gone[:3]}"
         if not again:
             # Everything under way was waited for: nothing that came before comes a second time.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from typing import Any
 
 from duetime import App
 from duetime.engine.reads.gauges import gauges
@@ -50,7 +49,7 @@ def test_a_checkpoint_asked_for_holds_all_that_was_written_before(tmp_path):
     asyncio.run(main())
 
 
-def test_a_full_store_is_retried_and_the_engine_continues(tmp_path):
+def test_a_full_store_is_retried_and_the_engine_continues(tmp_path, sqlite_connections):
     app = App(str(tmp_path))
 
     @app.task(ack="ASYNC", name="later")
@@ -58,15 +57,16 @@ def test_a_full_store_is_retried_and_the_engine_continues(tmp_path):
 
     async def main() -> None:
         async with app:
-            engine: Any = engine_of(app)
-            writer = engine._store._writer
-            writer.execute("PRAGMA max_page_count = 20")  # a real SQLITE_FULL
+            engine = engine_of(app)
+            for connection in sqlite_connections:
+                connection.execute("PRAGMA max_page_count = 20")  # a real SQLITE_FULL
             await later.delay("1h").schedule_many((n,) for n in range(3_000))
             await engine.checkpoint()
             assert gauges(engine).store.checkpoints == 0
             assert gauges(engine).store.unwritten == 3_000, "nothing is left out of the next one"
             await later.delay("1h").schedule(1)
-            writer.execute("PRAGMA max_page_count = 1000000")
+            for connection in sqlite_connections:
+                connection.execute("PRAGMA max_page_count = 1000000")
             await engine.checkpoint()
             assert gauges(engine).store.checkpoints == 1
             assert gauges(engine).store.unwritten == 0

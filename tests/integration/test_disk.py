@@ -305,7 +305,7 @@ def test_closing_on_a_full_disk_comes_to_an_end(app, disk, monkeypatch):
     run(main())
 
 
-def test_a_store_without_room_waits_for_some(tmp_path):
+def test_a_store_without_room_waits_for_some(tmp_path, sqlite_connections):
     config = Config(store=StoreSettings(checkpoint_ms=100))
     app = App(str(tmp_path / "data"), config=config)
 
@@ -315,15 +315,16 @@ def test_a_store_without_room_waits_for_some(tmp_path):
 
     async def main():
         async with app:
-            store = engine_of(app)._store._writer  # type: ignore[attr-defined]
-            pages = store.execute("PRAGMA page_count").fetchone()[0]
-            store.execute(f"PRAGMA max_page_count = {pages + 1}")
+            pages = sqlite_connections[0].execute("PRAGMA page_count").fetchone()[0]
+            for connection in sqlite_connections:
+                connection.execute(f"PRAGMA max_page_count = {pages + 1}")
             handles = [await work.schedule("x" * 5_000) for _ in range(20)]
             assert [await handle.result(SOON) for handle in handles] == [5_000] * 20
             for _ in range(3):
                 await engine_of(app).checkpoint()
                 assert await (await work.schedule("more")).result(SOON) == 4, "it goes on meanwhile"
-            store.execute("PRAGMA max_page_count = 1000000")
+            for connection in sqlite_connections:
+                connection.execute("PRAGMA max_page_count = 1000000")
             await engine_of(app).checkpoint()
             assert gauges(engine_of(app)).store.checkpoint_lag_bytes == 0
         async with app:

@@ -48,6 +48,8 @@ class Script:
         self.synced: Position = 0
         self.trimmed: Position = 0
         self.refused = 0
+        self.opened = False
+        """Whether the log is open, or was when it stopped."""
         self.log = self.new_log()
 
     def new_log(self, disk: FaultyDisk | None = None) -> FileLog:
@@ -57,7 +59,9 @@ class Script:
         )  # fmt: skip
 
     def start(self) -> None:
+        self.opened = False
         run_now(self.log.open())
+        self.opened = True
 
     def steps(self, count: int) -> None:
         for _ in range(count):
@@ -76,7 +80,7 @@ class Script:
         else:
             run_now(self.log.close())
             self.log = self.new_log()
-            run_now(self.log.open())
+            self.start()
             self.synced = run_now(self.log.tail())
 
     def append(self) -> None:

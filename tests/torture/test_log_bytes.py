@@ -173,7 +173,7 @@ def test_an_error_at_the_nth_operation_loses_nothing_synced(error: int, number_o
         except DuetimeError as raised:
             stopped += 1
             assert str(raised)
-            if isinstance(raised, Fatal) and script.log._newest is not None:
+            if isinstance(raised, Fatal) and script.opened:
                 for call in (script.log.tail, script.log.start, script.log.sync):
                     with pytest.raises(Fatal):
                         run_now(call())

@@ -40,12 +40,12 @@ from duetime.os_errors import FULL, SHORT, of_system
 _held: weakref.WeakSet[FileLog] = weakref.WeakSet()
 
 
-def _disown() -> None:
+def disown() -> None:
     for log in list(_held):
         log.disown()
 
 
-os.register_at_fork(after_in_child=_disown)
+os.register_at_fork(after_in_child=disown)
 
 
 class FileLog:

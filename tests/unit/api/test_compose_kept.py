@@ -7,6 +7,7 @@ import pytest
 
 from duetime.api.codec.intent_decoder import Composer, Defaults
 from duetime.limits import TERMS_KEPT_BYTES_MAX
+from duetime.protocol.terms import Terms
 from duetime.wire.intent import NewIntent
 
 NOW_MS = 1_800_000_000_000
@@ -26,9 +27,15 @@ def test_the_same_words_make_the_same_terms():
 
 def test_large_bodies_do_not_pile_up():
     composer = Composer(Defaults())
-    for number in range(600):
-        composer.terms(new(callback={"url": "http://h/", "body": f"{number}" + "x" * 50_000}))
-    assert len(composer._terms) * 50_000 <= TERMS_KEPT_BYTES_MAX
+
+    def terms(number: int) -> Terms:
+        return composer.terms(new(callback={"url": "http://h/", "body": f"{number}" + "x" * 50_000}))
+
+    first = terms(0)
+    assert terms(0) is first
+    for number in range(1, TERMS_KEPT_BYTES_MAX // 50_000 + 1):
+        terms(number)
+    assert terms(0) is not first, "the cache was emptied"
 
 
 @pytest.mark.parametrize("payload", [b"1e400", b"-1e999", b"9" * 5_000, b'{"a":[1e400]}'])

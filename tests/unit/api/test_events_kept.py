@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from duetime.api.http.sse import Events, ServerEvent, Wanted, _slim
+from duetime.api.http.sse import Events, ServerEvent, Wanted, slimmed
 from duetime.limits import EVENTS_BYTES_MAX, EVENTS_KEPT, EVENTS_SENT_BYTES
 from duetime.protocol.effect import Change
 from duetime.protocol.filter import Filter
@@ -27,13 +27,13 @@ def intent(target: Callback | Task) -> Intent:
 
 
 def test_payloads_results_and_bodies_are_not_kept():
-    slim = _slim(intent(Callback("http://h/", body=bytes(60_000), headers={"a": "b" * 1_000})))
+    slim = slimmed(intent(Callback("http://h/", body=bytes(60_000), headers={"a": "b" * 1_000})))
     assert slim.payload == b"" and slim.rare is None
     assert isinstance(slim.terms.target, Callback) and slim.terms.target.body is None
 
 
 def test_filters_find_what_they_look_for():
-    slim = _slim(intent(Task("t", "q")))
+    slim = slimmed(intent(Task("t", "q")))
     assert slim.id == "i"
     for filter, found in (
         (Filter(queue="q", task="t", tier=Tier.HIGH, tags={"a": "b"}, from_ms=50, to_ms=51), True),

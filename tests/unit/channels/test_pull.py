@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+import pytest
 from msgspec.structs import replace
 
 from duetime.channels.channel import Span
@@ -287,19 +288,20 @@ def test_a_closed_channel_says_nothing_more():
     run(test)
 
 
-def waits(me: Subscriber, seconds: float) -> None:
-    """Everything that is out was put there so much earlier."""
-    for entry in me._out.values():
-        entry.put_s -= seconds
+def waits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The loop's time moves on at once."""
+    loop = asyncio.get_running_loop()
+    real_s = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real_s() + seconds)
 
 
-def test_waiting_time_in_the_channel_and_in_the_worker_is_added_up():
+def test_waiting_time_in_the_channel_and_in_the_worker_is_added_up(monkeypatch):
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("a", "b", "back")
-        waits(me, 2.0)
+        waits(monkeypatch, 2.0)
         me.take(2, 10_000)
-        waits(me, 2.0)  # this is with the other side, which counts it
+        waits(monkeypatch, 2.0)  # this is with the other side, which counts it
         said = [Settlement("a", 1, Done(), waited_ms=30), Settlement("b", 1, Done(), waited_ms=-1)]
         a, b = me.answered(said)
         assert 2_030 <= a.waited_ms < 3_000 and b.waited_ms == -1
@@ -309,22 +311,22 @@ def test_waiting_time_in_the_channel_and_in_the_worker_is_added_up():
     run(test)
 
 
-def test_a_delivery_without_an_outcome_waits_until_it_is_written():
+def test_a_delivery_without_an_outcome_waits_until_it_is_written(monkeypatch):
     async def test(rig: Rig) -> None:
         me = rig.join(auto=True)
         rig.deliver("a")
-        waits(me, 2.0)
+        waits(monkeypatch, 2.0)
         me.written(me.take(9, 10_000)[0])
         assert 2_000 <= rig.waited_ms["a"] < 3_000
 
     run(test)
 
 
-def test_a_delivery_written_a_while_ago_has_begun():
+def test_a_delivery_written_a_while_ago_has_begun(monkeypatch):
     async def test(rig: Rig) -> None:
         me = rig.join()
         rig.deliver("a", "b", "c")
-        waits(me, 2.0)
+        waits(monkeypatch, 2.0)
         rig.deliver("new")
         assert not list(rig.channel.begun())
         me.take(2, 1_000_000)

@@ -12,7 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from duetime.errors import Busy
 from duetime.insight.metrics import METRICS, Metrics
-from duetime.kernel.queues.lanes import Lane
 from duetime.protocol.command import Cancel, Demand, LaneSettings, Order, Revive, SetLane
 from duetime.protocol.intent import Item
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
@@ -209,10 +208,8 @@ def test_before_and_after_the_engine_runs_there_is_nothing_to_say(tmp_path):
 def test_a_thousand_queues_are_not_a_thousand_series(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            state = w.engine._kernel.state
             for number in range(1_000):
-                name = f"stream:{number}"
-                state.queues[name] = Lane(name, serial=False, pushed=False)
+                await w.many(f"{number}.", 1, target=Stream(str(number)))
             ready = [key for key in scraped(w) if key.startswith("duetime_ready{")]
             assert len(ready) <= 101
 

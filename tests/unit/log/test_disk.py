@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from duetime.log.disk import RealDisk
-from duetime.log.file import FileLog, _disown
+from duetime.log.file import FileLog, disown
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_forked_child_does_not_hold_the_log(tmp_path: Path) -> None:
         return log
 
     log = asyncio.run(work())
-    _disown()  # what a child does first
+    disown()  # what a child does first
     other = asyncio.run(work())
     for each in (log, other):
         asyncio.run(each.close())

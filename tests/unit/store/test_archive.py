@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -48,13 +49,11 @@ def ids(archive: Archive, filter: Filter, order="newest", marks: Marks | None = 
     return [intent.id for _, intent in scan.found]
 
 
-def test_an_archive_cannot_write(store, archive):
+def test_an_archive_cannot_write(sqlite_connections, store, archive):
     put(store, make(1, 5_000))
     save(store)
-    with archive.moment():
-        assert archive._connection is not None
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            archive._connection.execute("DELETE FROM intents")
+    with archive.moment(), pytest.raises(sqlite3.OperationalError, match="readonly"):
+        sqlite_connections[-1].execute("DELETE FROM intents")
 
 
 def test_before_the_first_checkpoint_there_is_nothing(archive):
@@ -114,6 +113,20 @@ def test_the_forgotten_are_not_shown(store, archive):
         assert archive.get("i3") is not None
 
 
+@contextmanager
+def plans_of(connections: list[sqlite3.Connection]) -> Iterator[list[str]]:
+    """How SQLite runs the queries of this block on the newest connection."""
+    queries: list[str] = []
+    plans: list[str] = []
+    connection = connections[-1]
+    connection.set_trace_callback(queries.append)
+    yield plans
+    connection.set_trace_callback(None)
+    assert queries
+    for query in queries:
+        plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+
+
 @pytest.mark.parametrize(
     ("statuses", "order", "index"),
     [
@@ -128,31 +141,15 @@ def test_the_forgotten_are_not_shown(store, archive):
         ((SCHEDULED, ACKED), "newest", "PRIMARY KEY"),
     ],
 )
-def test_every_status_is_read_along_an_index(store, archive, statuses, order, index):
-    plans: list[str] = []
-    with archive.moment():
-        read = archive._read
-
-        def explained(query, values=()):
-            plans.extend(row[3] for row in read(f"EXPLAIN QUERY PLAN {query}", values))
-            return read(query, values)
-
-        archive._read = explained
+def test_every_status_is_read_along_an_index(sqlite_connections, store, archive, statuses, order, index):
+    with archive.moment(), plans_of(sqlite_connections) as plans:
         archive.page(Filter(statuses), order, FIRST, 10, Marks())
     assert any(index in plan for plan in plans), plans
     assert not any(plan == "SCAN intents" for plan in plans), plans
 
 
-def test_slots_are_counted_from_the_index_alone(store, archive):
-    with archive.moment():
-        read = archive._read
-        plans: list[str] = []
-
-        def explained(query, values=()):
-            plans.extend(row[3] for row in read(f"EXPLAIN QUERY PLAN {query}", values))
-            return read(query, values)
-
-        archive._read = explained
+def test_slots_are_counted_from_the_index_alone(sqlite_connections, store, archive):
+    with archive.moment(), plans_of(sqlite_connections) as plans:
         archive.slots(0, 10_000, 1_000)
     assert any("COVERING INDEX intents_wake" in plan for plan in plans), plans
 

@@ -27,7 +27,7 @@ def check_parts(body: bytes | Raw) -> None:
     text = bytes(body)
     if text.count(b",") < BATCH_CREATE_MAX:
         return
-    array, lists = _counters()
+    array, lists = counters()
     try:
         (array if text.lstrip().startswith(b"[") else lists).decode(text)
     except msgspec.ValidationError as error:
@@ -50,7 +50,7 @@ def check_lines(body: bytes) -> None:
 
 
 @cache
-def _counters() -> tuple[msgspec.json.Decoder[object], msgspec.json.Decoder[object]]:
+def counters() -> tuple[msgspec.json.Decoder[object], msgspec.json.Decoder[object]]:
     """Types for counting: an array with a maximum length, and an object with such arrays."""
     names = [(f"part{number}", Raw, Raw()) for number in range(BATCH_CREATE_MAX)]
     many: type[Struct] = msgspec.defstruct("Many", names, array_like=True, forbid_unknown_fields=True)

@@ -168,7 +168,7 @@ class Events:
         place = (position, last[1] + 1 if last[0] == position and last[1] < 1 << 61 else 0)
         shown = EventBody(**transition(change, intent, written))
         text = b"id: %d.%d\nevent: transition\ndata: %b\n\n" % (*place, msgspec.json.encode(shown))
-        self.keep(ServerEvent(place, _slim(intent), change.new, text, shown))
+        self.keep(ServerEvent(place, slimmed(intent), change.new, text, shown))
         self.wake()
 
     def keep(self, event: ServerEvent) -> None:
@@ -205,7 +205,7 @@ def _weight(event: ServerEvent) -> int:
     return size if not tags else size + sum(len(name) + len(value) for name, value in tags.items())
 
 
-def _slim(intent: Intent) -> Intent:
+def slimmed(intent: Intent) -> Intent:
     """The terms without payloads and bodies, for filters: the buffer must not keep those in memory."""
     terms = intent.terms
     if type(terms.target) is Callback:

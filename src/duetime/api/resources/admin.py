@@ -65,7 +65,7 @@ class Admin:
         """Change the limits of a lane immediately. They are stored on the log."""
         lane, patch = _lane(call), call.read(_lane_patch)
         engine = self._service.running
-        settings = _patched(engine.reads.lane_settings(lane), patch)
+        settings = patched_settings(engine.reads.lane_settings(lane), patch)
         if settings != engine.reads.lane_settings(lane):
             await engine.ask(SetLane(lane, settings))
         if patch.paused is not UNSET:
@@ -110,7 +110,7 @@ def _lane_out(engine: Engine, name: str) -> Lane:
     )
 
 
-def _patched(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
+def patched_settings(settings: LaneSettings, patch: LanePatch) -> LaneSettings:
     """The settings with a patch applied."""
     changes: dict[str, object] = {
         name: value or 0

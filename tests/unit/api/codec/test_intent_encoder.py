@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
 import pytest
 
 from duetime.api.codec.intent_encoder import IntentEncoder
+from duetime.limits import TERMS_KEPT
 from duetime.protocol.command import Cancel, Submit
 from duetime.protocol.intent import Intent, Item
 from duetime.protocol.outcome import Done, Failed, Outcome, Rejected
@@ -62,7 +65,14 @@ def test_written_and_shown_are_the_same(its):
 def test_the_cache_of_terms_is_bounded():
     encoder = IntentEncoder()
     bench = Bench()
-    for number in range(5_000):
+
+    def encode(number: int) -> Intent:
         bench.submit(f"i{number}", on=terms(Stream(f"s{number}")), delay=1_000)
         encoder.intent(bench.intent(f"i{number}"))
-    assert len(encoder._texts) <= 4_096
+        return bench.intent(f"i{number}")
+
+    first = encode(0).terms  # held by the bench, here and by the cache
+    held = sys.getrefcount(first)
+    for number in range(1, TERMS_KEPT + 1):
+        encode(number)
+    assert sys.getrefcount(first) < held, "the cache has dropped it"

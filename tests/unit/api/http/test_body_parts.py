@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from duetime.api.http.body_parts import _counters, check_lines, check_parts
+from duetime.api.http.body_parts import check_lines, check_parts, counters
 from duetime.api.http.endpoint import Call
 from duetime.api.http.exchange import Head
 from duetime.errors import DuetimeError, TooLarge
@@ -35,7 +35,7 @@ def call(body: bytes) -> Call:
 @pytest.mark.parametrize("name", BODIES)
 def test_too_many_parts_are_refused_before_they_are_made(name):
     kind, body = BODIES[name]
-    _counters()  # made once, and not counted below
+    counters()  # made once, and not counted below
     decoder: msgspec.json.Decoder[object] = msgspec.json.Decoder(kind)
     tracemalloc.start()
     try:

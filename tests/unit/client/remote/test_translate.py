@@ -7,7 +7,7 @@ import pytest
 
 from duetime.api.codec.intent_decoder import Composer, Defaults
 from duetime.api.codec.intent_encoder import IntentEncoder
-from duetime.api.resources.admin import _patched
+from duetime.api.resources.admin import patched_settings
 from duetime.client.app.plan import Options, Plan, make_terms
 from duetime.client.app.policies import Retry, Unique
 from duetime.client.remote import translate
@@ -196,4 +196,4 @@ def test_claims_arrive_as_they_were_and_come_back(options):
 def test_a_lane_s_settings_arrive_as_they_were_said(settings):
     before = LaneSettings(concurrency=8, rate=2, burst=2, pending_max=5, priority=1, order=Order.EXPECTED)
     body = msgspec.json.encode(translate.lane_fields(settings))
-    assert _patched(before, msgspec.json.decode(body, type=LanePatch)) == settings
+    assert patched_settings(before, msgspec.json.decode(body, type=LanePatch)) == settings

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -101,28 +102,43 @@ def test_a_window_ends_when_the_earliest_does():
     run(main())
 
 
-def test_a_sync_at_once_covers_what_its_window_would_have():
+def test_a_sync_at_once_covers_what_its_window_would_have(monkeypatch):
     async def main() -> None:
+        loop = asyncio.get_running_loop()
+        timers: list[asyncio.TimerHandle] = []
+        call_at = loop.call_at
+
+        def planned(*arguments: Any) -> asyncio.TimerHandle:
+            timers.append(call_at(*arguments))
+            return timers[-1]
+
         async with rig() as r:
+            monkeypatch.setattr(loop, "call_at", planned)
             r.log.may_end.release()
             r.write(10, HOUR_S)
             r.write(20, 0)
             assert await r.reached.get() == 20
-            assert r.syncer._timer is None
+            assert [timer.cancelled() for timer in timers] == [True]
 
     run(main())
+
+
+def task_of_syncer() -> asyncio.Task[Any]:
+    """The only task besides that of the test."""
+    [task] = asyncio.all_tasks() - {asyncio.current_task()}
+    return task
 
 
 def test_a_failed_sync_is_reported_and_not_retried():
     async def main() -> None:
         async with rig() as r:
+            task = task_of_syncer()
             r.log.error = Damaged("fdatasync failed")
             r.log.may_end.release()
             r.write(10, 0)
             assert isinstance(await r.failed.get(), Damaged)
             r.write(20, 0)
-            assert r.syncer._task is not None
-            await asyncio.wait([r.syncer._task])
+            await asyncio.wait([task])
             assert r.log.begun.qsize() == 1
             assert r.reached.empty()
 
@@ -138,8 +154,7 @@ def test_a_task_that_is_cancelled_from_outside_is_a_failure():
         async with rig() as r:
             r.write(10, 0)
             await r.log.begun.get()
-            assert r.syncer._task is not None
-            r.syncer._task.cancel()
+            task_of_syncer().cancel()
             assert isinstance(await r.failed.get(), Fatal)
 
     run(main())

@@ -43,7 +43,8 @@ def test_the_first_intent_by_estimate_has_none_ahead(tmp_path):
         async with world(tmp_path) as w:
             await w.engine.ask(SetLane("stream:news", LaneSettings(order=Order.EXPECTED)))
             await busy(w)
-            lane = w.engine._kernel.state.lanes["stream:news"]
+            assert w.meter.state is not None
+            lane = w.meter.state.lanes["stream:news"]
             intent = w.engine.reads.intent("now2")
             assert intent is not None
             assert eta.ahead_of(lane, intent) == 0

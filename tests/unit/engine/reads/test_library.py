@@ -412,7 +412,7 @@ def test_a_task_is_found_by_its_name(tmp_path):
     run(main())
 
 
-def test_a_page_by_due_time_costs_the_same_at_the_end_as_at_the_beginning(tmp_path):
+def test_a_page_by_due_time_costs_the_same_at_the_end_as_at_the_beginning(tmp_path, sqlite_connections):
     """Each page walked over all that were due before it."""
 
     async def main():
@@ -423,8 +423,7 @@ def test_a_page_by_due_time_costs_the_same_at_the_end_as_at_the_beginning(tmp_pa
             await w.engine.checkpoint()
             work, looks, cursor = [], 0, None
             await w.library.page(None, "due", None, 1)
-            connection = w.library._archive._connection
-            assert connection is not None
+            connection = sqlite_connections[-1]  # the archive's, opened by the look above
 
             def look() -> int:
                 nonlocal looks

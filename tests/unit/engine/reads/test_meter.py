@@ -6,14 +6,14 @@ import pytest
 
 from duetime.engine.predictions.sketch import Sketch
 from duetime.engine.reads.histogram import Histogram, Sliding
-from duetime.engine.reads.meter import LATE_MS, Meter, waiting
+from duetime.engine.reads.meter import LATE_MS, Meter
 from duetime.errors import Busy, InThePast
 from duetime.limits import METER_RECENT_MS, METER_SLICE_MS, METER_SLICES_KEPT
 from duetime.protocol.command import Cancel, Demand, Pause, Resize, Revive, Settle
-from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, DUE, SCHEDULED, Item, Status
+from duetime.protocol.intent import ACKED, CANCELED, DEAD_LETTERED, DISPATCHING, SCHEDULED, Item, Status
 from duetime.protocol.outcome import Done, Failed, Rejected, Settlement, Snoozed
 from duetime.protocol.terms import AckLevel, Callback, Entity, Limit, Stream, Task, Tier
-from tests.unit.insight.rig import NOW, run, world
+from tests.unit.insight.rig import NOW, World, run, world
 
 
 def test_a_value_at_a_bound_belongs_below_it():
@@ -173,16 +173,19 @@ def test_a_called_intent_is_no_longer_held_back(tmp_path):
     run(main())
 
 
+def due(w: World) -> int:
+    return w.engine.reads.overview().counts["DUE"]
+
+
 def test_waiting_for_a_limit_is_counted_apart(tmp_path):
     async def main():
         async with world(tmp_path) as w:
             await w.many("a", 2, limits=(Limit("k", concurrency=1),))
             await w.many("p", 3, target=Task("work", "q"), in_ms=1_000)
             await w.engine.ask(Pause("task:q"))
-            state = w.engine._kernel.state
-            assert waiting(state) == 0 and state.counts[DUE] == 1
+            assert w.meter.waiting() == 0 and due(w) == 1
             await w.pass_ms(2_000)
-            assert waiting(state) == 0 and state.counts[DUE] == 4
+            assert w.meter.waiting() == 0 and due(w) == 4
             await w.end()
             await w.end()
             late = w.meter.late_ms[Tier.STANDARD].total()
@@ -196,12 +199,11 @@ def test_waiting_for_a_limit_is_counted_apart(tmp_path):
 def test_messages_waiting_for_an_entity_or_a_paused_type_need_no_more_workers(tmp_path):
     async def main():
         async with world(tmp_path) as w:
-            state = w.engine._kernel.state
             await w.many("a", 5, target=Entity("cart", "e1", "add"))
             await w.many("b", 1, target=Entity("cart", "e2", "add"))
-            assert state.counts[DUE] == 6 and waiting(state) == 2
+            assert due(w) == 6 and w.meter.waiting() == 2
             await w.engine.ask(Pause("entities:cart"))
-            assert waiting(state) == 0
+            assert w.meter.waiting() == 0
 
     run(main())
 
