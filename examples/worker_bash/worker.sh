@@ -92,3 +92,4 @@ while [[ ! $stopping ]]; do
   kill "$keeper" 2>/dev/null
   wait "$keeper" 2>/dev/null
 done
+exit 0

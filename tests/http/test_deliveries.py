@@ -55,13 +55,14 @@ def asked_for(server: ServerProcess, queue: str, consumers: int) -> None:
 def test_a_claim_has_everything_that_a_worker_needs(server: ServerProcess, fresh: Fresh):
     queue, id = names(fresh, 2)
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    put(server, queue, id, payload={"n": 1}, tags={"team": "a"}, traceparent=trace, leaseMs=9_000)
+    own = {"headers": {"user": "ada"}, "tags": {"team": "a"}, "traceparent": trace}
+    put(server, queue, id, payload={"n": 1}, leaseMs=9_000, **own)
     found = HttpWorker(server, queue).one()
     assert found["lateMs"] >= 0 and found.pop("lateMs") is not None
     assert found.pop("executeAt").endswith("Z")
     assert found == {
         "intentId": id, "delivery": 1, "attempt": 1, "maxAttempts": 5, "task": {"name": "t", "queue": queue},
-        "entity": None, "stream": None, "payload": {"n": 1}, "tags": {"team": "a"}, "traceparent": trace,
+        "entity": None, "stream": None, "payload": {"n": 1}, **own,
         "deadline": None, "precisionTier": "STANDARD", "timeoutMs": 30_000, "leaseMs": 9_000,
     }  # fmt: skip
 
@@ -102,6 +103,32 @@ def test_two_consumers_share_a_queue(server: ServerProcess, fresh: Fresh):
     assert two.settle(done(mine), done(theirs)) == [False, True], "each settles its own"
     assert two.extend(mine) == [False] and one.extend(mine) == [True]
     assert one.settle(done(mine)) == [True]
+
+
+def test_the_limits_of_a_queue_hold_for_claims(server: ServerProcess, fresh: Fresh):
+    queue, *ids = names(fresh, 4)
+    put(server, queue, *ids)
+    worker, lane = HttpWorker(server, queue), f"/v1/admin/lanes/task%3A{queue}"
+    assert server.ask("PATCH", lane, {"concurrency": 1}).status == 200
+    first = worker.claim(3)
+    assert len(first) == 1 and worker.claim(3, wait_ms=50) == []
+    assert worker.settle(*map(done, first)) == [True]
+    assert server.ask("POST", f"{lane}/pause").status == 200
+    assert worker.claim(3, wait_ms=50) == []
+    with worker.waiting() as connection:
+        asked_for(server, queue, 1)
+        assert server.ask("PATCH", lane, {"concurrency": None}).status == 200
+        assert server.ask("POST", f"{lane}/resume").status == 200
+        assert 1 <= len(answered(connection)) <= 2
+
+
+def test_keys_take_turns_in_claims(server: ServerProcess, fresh: Fresh):
+    queue, *ids = names(fresh, 7)
+    put(server, queue, *ids[:3], fairnessKey="a")
+    put(server, queue, *ids[3:], fairnessKey="b")
+    worker = HttpWorker(server, queue)
+    found = [worker.one()["intentId"] in ids[:3] for _ in range(6)]
+    assert found[:4].count(True) == 2, "each key has its share"
 
 
 # Outcomes.

@@ -101,6 +101,7 @@ class ClaimedDelivery(Out, frozen=True):
     entity: EntityTarget | None
     stream: StreamTarget | None
     payload: Annotated[Any, Meta(description="The payload of the intent: any JSON.")]
+    headers: Annotated[dict[str, str], Meta(description="Metadata of the caller.")]
     tags: dict[str, str]
     traceparent: str | None
     execute_at: Moment

@@ -111,6 +111,7 @@ class Claim:
         self.is_answered = True
         if not whole:
             self._subscriber.unwritten(self.deliveries)
+            self._subscriber.drain()
         if whole and self._claims.stopping:
             self.close()
         elif not self.close_empty():

@@ -125,6 +125,7 @@ def _shown(delivery: Deliver) -> ClaimedDelivery:
         else None,
         stream=StreamTarget(name=target.name) if isinstance(target, Stream) else None,
         payload=Raw(delivery.payload) if delivery.payload else None,
+        headers=delivery.headers or {},
         tags=terms.tags or {},
         traceparent=delivery.traceparent,
         execute_at=written(delivery.execute_at_ms),
