@@ -543,14 +543,16 @@ WORKER_ACKS_BYTES_MAX: Final = 1024 * 1024
 WELCOME_S: Final = 30.0
 WORKER_RECONNECT_S: Final = 0.1
 WORKER_RECONNECT_S_MAX: Final = 5.0
+# A worker that cannot connect: how long it checks HTTP of the server, and how often it repeats the same log
+# line.
+WORKER_HTTP_CHECK_S: Final = 2.0
+WORKER_UNREACHABLE_LOGGED_S: Final = 60.0
 # How long a delivery that cannot start is kept before it is returned, so that another worker can take it.
 SURPLUS_S: Final = 1.0
 # A stopping worker: how long sending the last messages may take, and how long to wait, after the drain time,
 # for an event loop that is blocked by a function.
 WORKER_LEAVE_S: Final = 3.0
 WORKER_BLOCKED_S: Final = 1.0
-# The delay before starting the app of a worker is retried.
-APP_RETRY_S: Final = 1.0
 # How often a worker returns one intent with an unknown function, and the delay, which doubles up to the
 # maximum: about five minutes in total, for a rolling update.
 UNKNOWN_RETURNS_MAX: Final = 10
@@ -616,6 +618,11 @@ CLIENT_SILENCE_S: Final = 60.0
 CLIENT_RECONNECT_S: Final = 60.0
 # Characters that are shown of a response that is not a problem document.
 CLIENT_TEXT_CHARS_MAX: Final = 200
+# An App on a server: how long its start waits for the server. If the server is down, the app looks for it
+# again after a delay, which doubles up to the maximum.
+APP_START_S: Final = 2.0
+APP_RETRY_S: Final = 0.2
+APP_RETRY_S_MAX: Final = 5.0
 # An App on a server: the items and bytes of one batch request, well below the limits of a server; concurrent
 # requests with gathered intents; terms with cached JSON, of which a program has some dozens.
 SUBMIT_ITEMS_MAX: Final = 2_000
@@ -633,7 +640,7 @@ RELAY_BATCH: Final = 500
 RELAY_BATCH_MAX: Final = 10_000
 RELAY_POLL_S: Final = 1.0
 RELAY_RETRY_S: Final = 0.2
-RELAY_RETRY_S_MAX: Final = 30.0
+RELAY_RETRY_S_MAX: Final = 5.0
 
 # The command line. A person waits, so an unreachable server is reported soon. Ids that completion remembers.
 CLI_TRIES_MAX: Final = 3

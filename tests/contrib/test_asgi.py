@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import urllib.error
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,6 +16,8 @@ from duetime.contrib.asgi import lifespan
 from duetime.errors import Closed
 from tests.contrib.web_process import WAIT_S, Web
 from tests.http.listener import Listener
+from tests.http.server import ServerProcess
+from tests.worker.waiting import until
 
 
 def web_on(where: str, database: str) -> Web:
@@ -52,6 +56,22 @@ def test_an_app_on_a_server(server, tmp_path):
             events.reached(web.ask("/order?path=never"), "DUE")  # the relay takes it there
         web.process.send_signal(signal.SIGTERM)
         web.says("Application shutdown complete")
+
+
+def test_an_application_starts_before_its_server(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+    url = f"http://127.0.0.1:{port}"
+    with Web("tests.contrib.early:api", WEB_DUETIME=url) as web:
+        assert any(f"The app waits for the server: {url} cannot be reached" in line for line in web.said)
+        with pytest.raises(urllib.error.HTTPError, match="503") as caught:
+            web.ask("/later")
+        with caught.value as answer:
+            assert f"{url} cannot be reached: connection refused." in answer.read().decode()
+        with ServerProcess(tmp_path / "data", "--port", port) as server:
+            assert server.ask("GET", f"/v1/intents/{web.ask('/later')}").json["status"] == "SCHEDULED"
+            until(lambda: server.ask("GET", "/v1/schedules/hourly").status == 200)
+        web.stop()
 
 
 def test_an_error_inside_the_lifespan_stops_the_app():

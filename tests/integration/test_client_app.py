@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import queue
+import socket
 import threading
 from datetime import UTC, datetime
 
 import pytest
 
 from duetime import App, Retry, Status, Transition, errors
+from duetime.api.access import tokens
 from duetime.client.http.client import Client
 from duetime.limits import OWN_STREAMS_MAX
 from duetime.protocol.command import Pause, Resize, Resume
@@ -16,6 +19,7 @@ from duetime.wire.intent import EntityTarget
 from tests.http.server import ServerProcess
 from tests.integration.asynchronous import asynchronous
 from tests.receiver import Say
+from tests.worker.waiting import until
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -254,10 +258,70 @@ def test_plain_programs(server):
         assert handle.status().wait() is Status.CANCELED
 
 
-def test_an_unreachable_server_is_reported_at_the_start(tmp_path):
+def test_an_app_starts_while_its_server_is_down_and_works_when_it_is_up(tmp_path, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    app, send, _ = made(url)
+    app.every("1h", id="hourly", args=("me",))(send)
+    seen: queue.SimpleQueue[Transition] = queue.SimpleQueue()
+    app.observe(seen.put)
+    with app:
+        [record] = caplog.records
+        assert record.getMessage().startswith(f"The app waits for the server: {url} cannot be reached: ")
+        with pytest.raises(
+            errors.Unreachable, match=f"{url} cannot be reached: connection refused"
+        ) as caught:
+            send.schedule("me").wait()
+        assert caught.value.retryable and caught.value.details["url"] == url
+        with ServerProcess(tmp_path / "data", "--port", str(port)) as server:
+            assert send.at(LATER).schedule("me").wait().status().wait() is Status.SCHEDULED
+            until(lambda: server.ask("GET", "/v1/schedules/hourly").status == 200)
+            until(lambda: _seen_of(seen, send.at(LATER).schedule("you").wait().id))
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+
+
+def _seen_of(seen: queue.SimpleQueue[Transition], id: str) -> bool:
+    try:
+        while seen.get(timeout=1).intent_id != id:
+            pass
+    except queue.Empty:
+        return False
+    return True
+
+
+def test_an_app_that_never_reached_its_server_can_be_stopped():
+    app, _, _ = made("http://127.0.0.1:1")
+    for _ in range(2):
+        with app:
+            pass
+
+
+def test_a_server_that_does_not_answer_does_not_delay_the_start(monkeypatch, caplog):
+    monkeypatch.setattr("duetime.client.remote.backend.APP_START_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        app, _, _ = made(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with app:
+            assert "cannot be reached: no answer in time. Calls raise" in caplog.text
+
+
+def test_a_refused_token_is_reported_at_the_start(tmp_path, caplog):
+    with ServerProcess(tmp_path / "data") as server:
+        server.stay()
+        tokens.new(tmp_path / "data", "submit", "shop")
+        app, _, _ = made(server.url)
+        app.rewire(server.url, token="duetime_wrong")
+        with pytest.raises(errors.NoToken), app:
+            raise AssertionError("it did not start")
+        server.kill()
+        with app:
+            assert "waits for the server" in caplog.text
+            server.start()
+            until(lambda: f"The app is not registered at {server.url}: The token is unknown" in caplog.text)
+
+
+def test_an_app_is_used_with_several_servers(tmp_path):
     app, send, _ = made("http://127.0.0.1:1")
-    with pytest.raises(errors.Unreachable, match="connection refused"), app:
-        raise AssertionError("it did not start")
     with ServerProcess(tmp_path / "data") as server:
         app.rewire(server.url)
         with app:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 from typing import Any
 
 import pytest
@@ -67,6 +68,24 @@ def test_a_token_with_two_roles_takes_deliveries_and_submits(tmp_path):
         functions.app.rewire(server.url, token=only)
         with functions.app, pytest.raises(Forbidden, match=r"role worker may not do this; it needs submit"):
             functions.add.schedule(1, 2).wait()
+
+
+def test_a_worker_names_the_place_where_it_looks_for_grpc(tmp_path):
+    """With its server down, then up with gRPC on another port, then where the worker looks."""
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as grpc:
+        ports = [str(each.getsockname()[1]) for each in (http, grpc)]
+    url, options = f"http://127.0.0.1:{ports[0]}", ("--server", f"http://127.0.0.1:{ports[0]}", "--grpc-port")
+    worker = WorkerProcess(options=(*options, ports[1]))
+    try:
+        said = rf"No connection to gRPC at grpc://127.0.0.1:{ports[1]} \(unavailable: .*\)\. HTTP at {url}"
+        worker.says(f"{said} cannot be reached either\\. Retrying")
+        with ServerProcess(tmp_path / "data", "--port", ports[0]):
+            worker.says(f"{said} works\\. Is gRPC on another port .--grpc-port")
+        with ServerProcess(tmp_path / "data", "--port", ports[0], "--grpc-port", ports[1]):
+            worker.ready()
+            assert worker.stop() == 0
+    finally:
+        worker.kill()
 
 
 def test_only_its_queues(server, app, told):

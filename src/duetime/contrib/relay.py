@@ -11,7 +11,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 from duetime.client.app.app import App
 from duetime.client.app.call import Call
@@ -106,32 +106,13 @@ class Relay:
             if not once:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     asyncio.get_running_loop().add_signal_handler(number, end.set)
+            await stack.enter_async_context(self.app)
             if once:  # an unreachable server is an error here: the caller decides what to do
-                await stack.enter_async_context(self.app)
                 stack.push_async_callback(self.rows.close)
                 await self._drain()
-            elif await self._opened(stack, end):
+            else:
                 await stack.enter_async_context(self)
                 await end.wait()
-
-    async def _opened(self, stack: AsyncExitStack, end: asyncio.Event) -> bool:
-        """Start the app; wait while the server is unreachable. False if `end` was set first."""
-        failures = 0
-        while not end.is_set():
-            try:
-                await stack.enter_async_context(self.app)
-            except DuetimeError as error:
-                if not error.retryable:
-                    raise
-                if not failures:
-                    _logger.warning("The relay waits for the server: %s", error)
-                failures += 1
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_pause_s(failures)):
-                        await end.wait()
-            else:
-                return True
-        return False
 
     async def _start(self) -> None:
         if self._task is not None:

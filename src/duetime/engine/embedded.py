@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from duetime.engine.bulk import Many, concerned
@@ -39,6 +39,9 @@ class Embedded:
         self.submit_one = engine.submit_one
         self.start = engine.start
         self.quiet = engine.quiet
+
+    async def reach(self, then: Callable[[], Awaitable[None]]) -> None:
+        await then()
 
     async def close(self, drain_ms: int | None = None) -> None:
         """Stop the engine. Readers end first: they hold the store."""

@@ -21,7 +21,7 @@ class Scripted(Transport):
         self._script = list(answers)
         self.asked: list[dict[str, str]] = []
 
-    async def send(self, request: Request) -> bytes:
+    async def send(self, request: Request, tries: int | None = None) -> bytes:
         self.asked.append(dict(request.query))
         answer = self._script.pop(0)
         if isinstance(answer, BadQuery):

@@ -203,7 +203,10 @@ def _options(app: App, servers: list[str] | None, token: str | None, grpc_port: 
         remote = True
     return WorkerOptions(
         name="",
-        servers=[ServerAccess(address, token) for address in addresses],
+        servers=[
+            ServerAccess(address, token, url if url.startswith("http") else None)
+            for address, url in zip(addresses, urls, strict=True)
+        ],
         queues=[],
         concurrency=limits.WORKER_CONCURRENCY,
         drain_s=30.0,

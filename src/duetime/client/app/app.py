@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
@@ -363,7 +364,10 @@ class App:
     # Lifecycle.
 
     async def start(self) -> App:
-        """Open the folder, recover, and start. Functions must be registered before."""
+        """Open the folder, recover, and start. Functions must be registered before.
+
+        An app on a server starts even if the server is down: calls raise `Unreachable` until it is up.
+        """
         if self._loop is not None:
             raise InvalidField("The app is already started.", hint="Start the app once and share it.")
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
@@ -375,7 +379,7 @@ class App:
             await self.backend.start()
             self._wired.listen(self.backend)
             try:
-                await self.schedules.register(report=not self._wired.remote)
+                await self.backend.reach(partial(self.schedules.register, report=not self._wired.remote))
             except BaseException:
                 await self.backend.close(0)
                 raise

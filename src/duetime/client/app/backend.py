@@ -25,6 +25,9 @@ class Backend(Protocol):
 
     async def start(self) -> None: ...
 
+    async def reach(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Call `then` when the backend can be used: now, or, if its server is down, when it is up."""
+
     async def close(self, drain_ms: int | None = None) -> None: ...
 
     def now_ms(self) -> int: ...

@@ -97,21 +97,23 @@ class Transport:
         if connections is not None:
             connections.close()
 
-    async def send(self, request: Request) -> bytes:
-        """Send a request and return the body of the response. An error response is raised."""
+    async def send(self, request: Request, tries: int | None = None) -> bytes:
+        """Send a request and return the body of the response. An error response is raised. `tries`: instead
+        of the client's number."""
         head = self._head(request)
-        for number in range(1, self._tries + 1):
+        tries = self._tries if tries is None else tries
+        for number in range(1, tries + 1):
             after_s: float | None = None
             try:
                 status, after_s, body = await self._once(head, request.body)
             except Unreachable as away:
-                if number == self._tries or not away.retryable:
+                if number == tries or not away.retryable:
                     raise
             else:
                 if 200 <= status < 300 or status in request.welcome:
                     return body
                 error = self._error(status, body)
-                if number == self._tries or not _again(status, error, after_s):
+                if number == tries or not _again(status, error, after_s):
                     raise error
             await asyncio.sleep(max(_pause_s(number), after_s or 0))
         raise AssertionError("the last try returns or raises")

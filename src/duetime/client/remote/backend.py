@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,9 +24,9 @@ from duetime.client.remote import translate
 from duetime.client.remote.schedules import RemoteSchedules
 from duetime.client.remote.submitter import Submits
 from duetime.client.remote.waiter import Ends
-from duetime.errors import DuetimeError, InvalidField, NoSuchIntent
+from duetime.errors import DuetimeError, InvalidField, NoSuchIntent, Unreachable
 from duetime.json_types import Json
-from duetime.limits import PAGE_MAX
+from duetime.limits import APP_RETRY_S, APP_RETRY_S_MAX, APP_START_S, PAGE_MAX
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Item
@@ -69,19 +70,53 @@ class RemoteBackend(RemoteSchedules):
         self._watches: dict[tuple[str, ...], asyncio.Task[None]] = {}
         """For each of these, a stream of events."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._waits: asyncio.Task[None] | None = None
+        """Waits for a server that was down at the start."""
+        self._is_up = False
 
     async def start(self) -> None:
-        """Connect, so that a wrong address or token is reported now, not at the first use."""
         await self._transport.open()
         self._loop = asyncio.get_running_loop()
+
+    async def reach(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Send one request, so that a wrong token is reported at the start. If the server is down, go on
+        trying in the background, so that a program can start before its server."""
         try:
-            await self._transport.send(Request("GET", "/v1/intents", [("limit", "1")]))
-        except BaseException:
-            await self._transport.close()
-            raise
+            await self._reach(then)
+        except DuetimeError as error:
+            if not error.retryable:
+                raise
+            said = "The app waits for the server: %s Calls raise Unreachable until it is up."
+            _logger.warning(said, error.message)
+            self._waits = asyncio.create_task(self._reach_later(then))
+
+    async def _reach(self, then: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with asyncio.timeout(APP_START_S):
+                await self._transport.send(Request("GET", "/v1/intents", [("limit", "1")]), tries=1)
+        except TimeoutError:
+            raise Unreachable(f"{self._transport.url} cannot be reached: no answer in time.") from None
+        await then()
+        self._is_up = True
         self._watch_if_wanted()
 
+    async def _reach_later(self, then: Callable[[], Awaitable[None]]) -> None:
+        url, wait_s = self._transport.url, APP_RETRY_S
+        while not self._is_up:
+            await asyncio.sleep(wait_s * random.uniform(0.8, 1.2))
+            wait_s = min(2 * wait_s, APP_RETRY_S_MAX)
+            try:
+                await self._reach(then)
+                _logger.info("The server %s is up; the app continues.", url)
+            except Exception as error:
+                if not isinstance(error, DuetimeError) or not error.retryable:
+                    _logger.error("The app is not registered at %s: %s", url, error, exc_info=error)
+                    return
+
     async def close(self, drain_ms: int | None = None) -> None:
+        if self._waits is not None:
+            self._waits.cancel()
+            await asyncio.gather(self._waits, return_exceptions=True)
         await self._ends.close()
         for watch in self._watches.values():
             watch.cancel()
@@ -238,7 +273,7 @@ class RemoteBackend(RemoteSchedules):
         return stop
 
     def _watch_if_wanted(self) -> None:
-        if not self._transport.is_open:
+        if not self._transport.is_open or not self._is_up:
             return
         for statuses, observers in self._observers.items():
             if observers and statuses not in self._watches:

@@ -21,7 +21,7 @@ from duetime.client.execution.reports import Word
 from duetime.client.worker.worker_connection import Link
 from duetime.client.worker.worker_options import FunctionRunner, WorkerOptions
 from duetime.errors import DuetimeError
-from duetime.limits import APP_RETRY_S, PROGRESS_MS, SURPLUS_S, WORKER_BLOCKED_S, WORKER_LEAVE_S
+from duetime.limits import PROGRESS_MS, SURPLUS_S, WORKER_BLOCKED_S, WORKER_LEAVE_S
 from duetime.protocol.effect import Abort, Deliver, DeliveryKey
 from duetime.protocol.outcome import Done, Returned, Settlement, Snoozed
 from duetime.protocol.terms import Entity, type_lane
@@ -40,7 +40,7 @@ class Worker:
         self._app = app
         self._channel = channel
         self._options = options
-        self._links = [Link(each.address, each.token, options, self) for each in options.servers]
+        self._links = [Link(each, options, self) for each in options.servers]
         self._open: dict[Link, int] = {}
         self._held: dict[DeliveryKey, Link] = {}
         self._orphans: dict[str, int] = {}
@@ -178,22 +178,12 @@ class Worker:
             self._starting = self._loop.create_task(self._start_app())
 
     async def _start_app(self) -> None:
-        """Start the app, so that functions can schedule others. Functions that do not are not delayed."""
-        said = False
-        while not self._stopping:
-            try:
-                await self._app.start()
-            except DuetimeError as error:
-                if not error.retryable:
-                    self._on_refused(error)
-                    return
-                if not said:
-                    _logger.warning("Functions cannot schedule intents yet: %s", error)
-                    said = self._started = True
-                    self._ask()
-                await asyncio.sleep(APP_RETRY_S)
-            else:
-                break
+        """Start the app, so that functions can schedule others. It waits by itself for HTTP of its server."""
+        try:
+            await self._app.start()
+        except DuetimeError as error:
+            self._on_refused(error)
+            return
         self._started = True
         self._ask()
 

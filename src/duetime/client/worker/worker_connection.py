@@ -20,8 +20,9 @@ import grpc.aio
 
 from duetime.client.execution.reports import Word
 from duetime.client.http.address import meant_url
+from duetime.client.worker.connection_log import ConnectionLog
 from duetime.client.worker.delivery_codec import Unpacker, chunks, pack, reports
-from duetime.client.worker.worker_options import WorkerOptions
+from duetime.client.worker.worker_options import ServerAccess, WorkerOptions
 from duetime.errors import BadConfig, Forbidden, NoToken
 from duetime.limits import (
     EARLIER_NAMES_MAX,
@@ -66,12 +67,13 @@ class Taker(Protocol):
 class Link:
     """Keeps one server connected, from `run` to `finish`."""
 
-    def __init__(self, address: str, token: str | None, options: WorkerOptions, taker: Taker) -> None:
-        self.address = address
+    def __init__(self, server: ServerAccess, options: WorkerOptions, taker: Taker) -> None:
+        self.address = server.address
         self.credits: dict[str, int] = {}
         """Owned by the taker: deliveries asked for that have not arrived, by lane."""
         self.credits_max = 0
-        self._token = token
+        self._token = server.token
+        self._log = ConnectionLog(server.address, server.http)
         self._options = options
         self._taker = taker
         self._outbox: deque[tuple[list[Settlement], dict[str, int]]] = deque()
@@ -131,7 +133,7 @@ class Link:
                 return
             if self._loop.time() - began_s > WORKER_RECONNECT_S_MAX:
                 wait_s = WORKER_RECONNECT_S
-            _logger.warning("No connection to %s (%s); retrying.", self.address, reason or "it ended")
+            await self._log.failed(reason)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s * random.uniform(0.7, 1.3)):
                     await self._over.wait()
@@ -208,7 +210,7 @@ class Link:
         self._taker.refused(self, kind(f"{self.address} refuses this worker: {details}"))
 
     def _welcome(self, welcome: pb.Welcome) -> None:
-        _logger.info("Connected to %s as %r.", self.address, welcome.consumer)
+        self._log.connected(welcome.consumer)
         self._earlier.append(welcome.consumer)
         self._ever = self._connected = True
         self._drain_said = False

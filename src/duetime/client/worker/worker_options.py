@@ -37,6 +37,8 @@ class ServerAccess(Struct):
 
     address: str
     token: str | None
+    http: str | None = None
+    """Its HTTP address, if the gRPC address was derived from it."""
 
 
 class Listed(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from duetime.client.worker.worker_connection import Link, address_of
+from duetime.client.worker.worker_options import ServerAccess
 from duetime.errors import BadConfig
 from duetime.protocol.outcome import Done, Settlement
 from duetime.v1 import deliveries_pb2 as pb
@@ -28,7 +29,7 @@ class Taker:
 def made() -> Link:
     taker: Any = Taker()
     options: Any = None
-    return Link("grpc://localhost:1", None, options, taker)
+    return Link(ServerAccess("grpc://localhost:1", None), options, taker)
 
 
 class Broken:
