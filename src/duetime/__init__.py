@@ -6,17 +6,18 @@ from duetime.client.app.app import App
 from duetime.client.app.call import Call, Dropped
 from duetime.client.app.control import Context, Reject, RetryAfter, Snooze, SoftTimeout, current
 from duetime.client.app.entity import EntityRef, EntityType
+from duetime.client.app.flow import Bound, Flow
 from duetime.client.app.groups import Chain, Group
 from duetime.client.app.handle import Handle
 from duetime.client.app.middleware import Middleware, NewCall, Run
 from duetime.client.app.plan import Options
 from duetime.client.app.policies import Retry, Unique
-from duetime.client.app.task import Bound, Planned, Task
+from duetime.client.app.task import Planned, Task
 from duetime.client.execution.reports import LogHandler, progress
 from duetime.errors import DuetimeError
 from duetime.protocol.terms import Tier
 from duetime.wire.event import Transition
-from duetime.wire.history import Parent, Why
+from duetime.wire.history import Failure, Parent, Why
 from duetime.wire.intent import Intent, Limit, Status
 from duetime.wire.schedule import Schedule
 
@@ -47,6 +48,8 @@ __all__ = [
     "DuetimeError",
     "EntityRef",
     "EntityType",
+    "Failure",
+    "Flow",
     "Group",
     "Handle",
     "Intent",

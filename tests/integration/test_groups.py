@@ -186,15 +186,15 @@ def test_calls_that_cannot_be_grouped_are_refused(app):
     async def main():
         async with app:
             for wrong in (
-                app.chain(),
-                app.chain(double.options(key="k").bind(1)),
-                app.group([double.options(id="i").bind(1)], then=total.bind()),
-                app.group([double.options(key="k").bind(1)], then=total.bind()),
-                app.group([double.bind(1)], then=total.options(after="x").bind()),
-                app.group([double.bind(1)], then=total.bind(), on="MAYBE"),
+                app.chain,
+                lambda: app.chain(double.options(key="k").bind(1)),
+                lambda: app.group([double.options(id="i").bind(1)], then=total.bind()),
+                lambda: app.group([double.options(key="k").bind(1)], then=total.bind()),
+                lambda: app.group([double.bind(1)], then=total.options(after="x").bind()),
+                lambda: app.group([double.bind(1)], then=total.bind(), on="MAYBE"),
             ):
                 with pytest.raises(errors.InvalidField):
-                    await wrong
+                    await wrong()
             assert await app.find() == []
 
     run(main())

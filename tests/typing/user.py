@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from duetime import App, Call, Handle, Planned, Task
+from duetime import App, Bound, Call, Failure, Flow, Handle, Planned, Task
 
 app = App("data")
 
@@ -42,6 +42,33 @@ async def again(a: int) -> int:
 @app.cron("0 9 * * *", zone="Europe/Paris")
 def morning(name: str) -> str:
     return name
+
+
+@app.task
+async def total(numbers: list[int], more: int = 0) -> int:
+    return sum(numbers) + more
+
+
+@app.task
+async def pad(text: str, width: int) -> str:
+    return text.rjust(width)
+
+
+@app.task
+async def told(failure: Failure) -> None: ...
+
+
+async def flows() -> None:
+    assert_type(add.bind(1), Bound[int])
+    assert_type(greet.bind("you") | pad.bind(9), Flow[str])
+    assert_type(greet.bind("you") | pad.bind(width=9) | greet.bind(), Flow[str])
+    assert_type(add.bind(1) | [add.bind(), add.bind(b=2)] | total.bind(more=3), Flow[int])
+    assert_type([add.bind(1), add.bind(2)] | total.bind(), Flow[int])
+    chain = await app.chain(greet.bind("you") | pad.bind(9), on_failure=told.bind())
+    assert_type(await chain.result(), str)
+    assert_type(await (await (greet.bind("you") | pad.bind(9)).schedule()).result(), str)
+    group = await app.group([add.bind(1), add.bind(1) | add.bind()], then=total.bind())
+    assert_type(await group.result(), int)
 
 
 async def use() -> None:

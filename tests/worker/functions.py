@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from duetime import App, Reject, Retry, Snooze, SoftTimeout, Status, current, progress
+from duetime import App, Failure, Reject, Retry, Snooze, SoftTimeout, Status, current, progress
 
 app = App("http://127.0.0.1:1")
 SOON = Retry(max_attempts=50, backoff="fixed", initial_delay="50ms", jitter=False)
@@ -55,6 +55,16 @@ def heavy_pid(mib: int) -> list[int]:
 
 
 _kept: list[bytes] = []
+
+
+@app.task(name="length", cpu_bound=True, queue="heavy")
+def length(items: list[int]) -> int:
+    return len(items)
+
+
+@app.task(name="told_of", retry=SOON)
+async def told_of(failure: Failure) -> str:
+    return f"{failure.status} {failure.message}"
 
 
 @app.task(name="chained")

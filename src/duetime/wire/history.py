@@ -40,6 +40,16 @@ class Parent(Out, frozen=True):
     result: Any
 
 
+class Failure(Out, frozen=True):
+    """A dependency that failed: the first argument of a branch for failures, if it takes one."""
+
+    intent_id: str
+    status: Status
+    kind: str
+    """The kind of its error; empty if it was cancelled."""
+    message: str
+
+
 class Parents(Out, frozen=True):
     """A page in order, with the cursor of the next page."""
 

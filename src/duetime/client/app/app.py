@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
@@ -23,6 +23,7 @@ from duetime.client.app.control import Context, current
 from duetime.client.app.dead_letters import AppDeadLetters, many
 from duetime.client.app.entity import EntityType
 from duetime.client.app.filters import filter_of
+from duetime.client.app.flow import AnyFlow, Bound, Flow, OpenBound
 from duetime.client.app.groups import Chain, Group, Groups
 from duetime.client.app.habits import APPS, missing
 from duetime.client.app.handle import Handle
@@ -33,7 +34,7 @@ from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature, encode
 from duetime.client.app.plan import Options, Plan, make_terms
 from duetime.client.app.recurring import AppSchedules, Recurrence, RuleDecorator
-from duetime.client.app.task import Bound, P, R, Task
+from duetime.client.app.task import P, R, Task
 from duetime.client.app.times import Delay, Moment
 from duetime.client.execution.functions import Functions
 from duetime.client.execution.run_policy import Decision, ErrorClasses, run_policy
@@ -283,18 +284,35 @@ class App:
 
     # Scheduling of chains, groups and bare intents. Tasks have their own methods.
 
-    def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
-        """Run calls one by one, each after the one before succeeded: `app.chain(a.bind(1), b.bind())`."""
-        return self._groups.chain(*calls)
+    @overload
+    def chain(self, flow: Flow[R], /, *, on_failure: AnyFlow | None = None) -> Call[Chain[R]]: ...
+    @overload
+    def chain(
+        self, *steps: AnyFlow | Sequence[AnyFlow], on_failure: AnyFlow | None = None
+    ) -> Call[Chain[Any]]: ...
+    def chain(self, *steps: Any, on_failure: AnyFlow | None = None) -> Call[Chain[Any]]:
+        """Run calls one by one, each after the one before succeeded: `app.chain(a.bind(1), b.bind())`.
+
+        A call without its first argument gets the result of the step before. A list of calls is a group. If a
+        step fails, `on_failure` runs.
+        """
+        return self._groups.chain(steps, on_failure)
 
     def group(
-        self, members: Iterable[Bound[Any]], then: Bound[R], *, on: str = "SUCCESS", id: str | None = None
+        self,
+        members: Iterable[Flow[Any]],
+        then: Bound[R] | OpenBound[..., R],
+        *,
+        on: str = "SUCCESS",
+        id: str | None = None,
+        on_failure: AnyFlow | None = None,
     ) -> Call[Group[R]]:
         """Run all members, and `then` once after all have succeeded; with `on="END"`, after all have ended.
 
-        With your own `id` the call can be repeated: existing members are not created again.
+        Members are calls or flows. If `then` lacks its first argument, it gets the list of results. With your
+        own `id` the call can be repeated: existing members are not created again.
         """
-        return self._groups.group(members, then, on, id)
+        return self._groups.group(members, then, on, id, on_failure)
 
     def parents(self) -> Call[list[Parent]]:
         """In a running function: its dependencies or the group's members with their results, in order."""

@@ -7,7 +7,7 @@ intents are submitted together, and written in one append if they fit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -15,14 +15,15 @@ from msgspec.structs import replace
 
 from duetime.client.app.backend import Backend
 from duetime.client.app.call import Call
+from duetime.client.app.flow import AnyBound, AnyFlow, Bound, Members, OpenBound, joined, last_call, not_bound
 from duetime.client.app.handle import Handle
 from duetime.client.app.middleware import Added, added
-from duetime.client.app.policies import choice, raise_for
-from duetime.client.app.task import Bound
+from duetime.client.app.policies import choice
 from duetime.client.remote.replies import id_of
 from duetime.errors import DuetimeError, InvalidField
-from duetime.protocol import bounds
+from duetime.limits import AFTER_MAX
 from duetime.protocol.command import Cancel
+from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.intent import Item, Ties, member_id
 from duetime.protocol.terms import AfterOn, Terms
 from duetime.refusals import Submitted
@@ -37,13 +38,15 @@ R = TypeVar("R")
 class Chain(Handle[R], Generic[R]):
     """A handle for the last call of a chain; `steps` has the handles of all, in order."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("failure", "steps")
 
-    def __init__(self, app: App, ids: list[str], calls: list[Bound[Any]]) -> None:
-        super().__init__(app, ids[-1], calls[-1].returns)
-        self.steps: tuple[Handle[Any], ...] = tuple(
-            Handle(app, id, call.returns) for id, call in zip(ids, calls, strict=True)
-        )
+    def __init__(
+        self, app: App, id: str, returns: object, steps: Iterable[Handle[Any]], failure: Handle[Any] | None
+    ) -> None:
+        super().__init__(app, id, returns)
+        self.steps: tuple[Handle[Any], ...] = tuple(steps)
+        self.failure = failure
+        """The branch for failures, if there is one: the handle of its last call."""
 
 
 class GroupProgress(Struct, frozen=True):
@@ -86,90 +89,218 @@ class Groups:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def chain(self, *calls: Bound[Any]) -> Call[Chain[Any]]:
-        _check_bound("chain", calls)
-        return self._app.call(self._chain(list(calls)))
-
-    def group(self, members: Iterable[Bound[Any]], then: Bound[R], on: str, id: str | None) -> Call[Group[R]]:
-        found = list(members)
-        _check_bound("group", (*found, then))
-        return self._app.call(self._group(found, then, on, id))
-
-    async def _chain(self, calls: list[Bound[Any]]) -> Chain[Any]:
-        if not calls:
+    def chain(self, parts: Sequence[object], on_failure: AnyFlow | None) -> Call[Chain[Any]]:
+        if not parts:
             raise InvalidField("The chain is empty.")
-        app, batch = self._app, _Batch(self._app.backend.now_ms())
-        said = [call.plan().options.id for call in calls]
-        steps = [
-            _Step(call, app.new_id(batch.now_ms) if id is None else id, id is None)
-            for call, id in zip(calls, said, strict=True)
-        ]
-        async with _around(app, steps, batch.now_ms) as steps:
-            ids = await self._submit_chain(batch, steps)
-        return Chain(app, ids, calls)
+        flow = joined(parts)
+        last_call(flow)
+        flow = flow if on_failure is None else flow.on_failure(on_failure)
+        return self._app.call(self._chain(flow))
 
-    async def _submit_chain(self, batch: _Batch, steps: list[_Step]) -> list[str]:
-        for step in steps:
-            item = batch.item(step)
-            if item.key is not None or item.ties is not None:  # a key may return another intent
-                raise InvalidField(
-                    "A step of a chain cannot have a key.", hint="Give the step an id instead."
-                )
-            if batch.items:
-                item = replace(item, after=tuple(dict.fromkeys((*item.after, batch.items[-1].id))))
-                raise_for(bounds.item(item))
-            batch.items.append(item)
-        return [id_of(reply) for reply in await batch.submit(self._app.backend)]
+    def group(
+        self,
+        members: Iterable[object],
+        then: Bound[R] | OpenBound[..., R],
+        on: str,
+        id: str | None,
+        on_failure: AnyFlow | None,
+    ) -> Call[Group[R]]:
+        if not isinstance(then, Bound | OpenBound):
+            raise not_bound("group", then)
+        flow = joined([list(members), then])
+        flow = flow if on_failure is None else flow.on_failure(on_failure)
+        return self._app.call(self._group(flow, then, choice(AfterOn, on, "on"), id))
 
-    async def _group(self, members: list[Bound[Any]], then: Bound[R], on: str, id: str | None) -> Group[R]:
-        app, size = self._app, len(members)
-        batch = _Batch(app.backend.now_ms())
+    async def _chain(self, flow: AnyFlow) -> Chain[Any]:
+        last = last_call(flow)
+        said = last.plan().options.id
+        placed = _Placed(self._app, self._app.backend.now_ms())
+        placed.add(flow, placed.new_id() if said is None else said, said is None)
+        await self._submit(placed)
+        failure = placed.failure
+        return Chain(self._app, placed.handles[-1].id, last.returns, placed.handles, failure)
+
+    async def _group(
+        self, flow: AnyFlow, then: Bound[R] | OpenBound[..., R], on: AfterOn, id: str | None
+    ) -> Group[R]:
         said = id if id is not None else then.plan().options.id
-        group = app.new_id(batch.now_ms) if said is None else said
-        last = then.with_options(after_on=choice(AfterOn, on, "on").name) if size else then
-        if any(member.plan().options.id is not None for member in members):
-            raise InvalidField("The group sets the ids of its members.", hint="Omit the id.")
-        steps = [
-            _Step(last, group, said is None),
-            *(_Step(member, member_id(group, number), said is None) for number, member in enumerate(members)),
-        ]
+        placed = _Placed(self._app, self._app.backend.now_ms(), on, repeatable=said is not None)
+        group = placed.new_id() if said is None else said
+        placed.add(flow, group, said is None)
+        await self._submit(placed)
+        found: Group[R] = placed.handles[-1]  # type: ignore[assignment]
+        return found
+
+    async def _submit(self, placed: _Placed) -> None:
+        app = self._app
+        batch = _Batch(placed.now_ms)
         try:
-            async with _around(app, steps, batch.now_ms) as (callback, *joining):
-                if size:
-                    batch.tie(callback, Ties(members=size))
-                else:
-                    batch.items.append(batch.item(callback))
-                for member in joining:
-                    batch.tie(member, Ties(group=group))
+            async with _around(app, placed.in_order(), placed.now_ms) as steps:
+                for step in steps:
+                    batch.add(step)
                 for reply in await batch.submit(app.backend):
                     id_of(reply)
         except DuetimeError:
-            if said is None:  # its id is unknown to the caller, so it could not be repeated
-                with contextlib.suppress(DuetimeError):
-                    await app.backend.ask(Cancel(group, tree=True))
+            if not placed.said:  # its ids are unknown to the caller, so it could not be repeated
+                for step in placed.in_order():
+                    if not step.after and step.ties.group is None:
+                        with contextlib.suppress(DuetimeError):
+                            await app.backend.ask(Cancel(step.id, tree=True))
             raise
-        return Group(app, group, then.returns, size)
-
-
-def _check_bound(what: str, calls: Sequence[object]) -> None:
-    """Raise unless all are bound calls. The error shows what to write."""
-    for each in calls:
-        if not isinstance(each, Bound):
-            if isinstance(each, Coroutine):
-                each.close()  # otherwise Python warns that it was never awaited
-            raise InvalidField(
-                f"A {what} takes bound calls; {type(each).__name__} is not one.",
-                hint="Write task.bind(...) instead of task.schedule(...) or task(...).",
-            )
 
 
 class _Step(Struct, frozen=True):
-    """A call with the id of its intent, and what middleware added to it."""
+    """A call with the id of its intent and its ties to others, and what middleware added to it."""
 
-    call: Bound[Any]
+    call: AnyBound
     id: str
     fresh: bool
+    after: tuple[str, ...] = ()
+    ties: Ties = Ties()
+    key: str | None = None
+    """Makes it repeatable, if it has no place in a group."""
     added: Added | None = None
+
+
+class _Entry(Struct, frozen=True):
+    """What the first calls of a flow come after."""
+
+    after: tuple[str, ...] = ()
+    first: FirstArgument = FirstArgument.NONE
+    on_failure: bool = False
+
+
+class _Placed:
+    """The calls of a flow as intents, in an order in which they can be created.
+
+    A member of a group may wait for intents that are older than the outermost group only. So the calls before
+    the last one of each member come first, then the callbacks with their members, then branches for failures.
+    """
+
+    def __init__(
+        self, app: App, now_ms: int, on: AfterOn = AfterOn.SUCCESS, repeatable: bool = False
+    ) -> None:
+        self._app = app
+        self.now_ms = now_ms
+        self._on = on
+        self._top = ""
+        self._repeatable = repeatable
+        self.said = repeatable
+        """Whether the caller gave an id."""
+        self.handles: list[Handle[Any]] = []
+        """Of the steps of the whole flow."""
+        self.failure: Handle[Any] | None = None
+        self._first: list[_Step] = []
+        self._groups: list[_Step] = []
+        self._branches: list[_Step] = []
+
+    def new_id(self) -> str:
+        return self._app.new_id(self.now_ms)
+
+    def in_order(self) -> list[_Step]:
+        return [*self._first, *self._groups, *self._branches]
+
+    def add(self, flow: AnyFlow, id: str, fresh: bool) -> None:
+        """The whole flow. `id`: of its last call."""
+        self._top = id
+        self.said |= not fresh
+        ids, last = self._flow(flow, _Entry(), id, fresh, None, self.handles)
+        self._groups += last
+        if flow.branch is not None:
+            self.failure = self._branch(flow.branch, ids)
+
+    def _branch(self, branch: AnyFlow, after: Sequence[str]) -> Handle[Any]:
+        said = last_call(branch).plan().options.id
+        if said is None and self._repeatable:
+            said = f"{after[-1]}-failure"
+        self.said |= said is not None
+        id = self.new_id() if said is None else said
+        entry = _Entry(tuple(after[-AFTER_MAX:]), FirstArgument.FAILURE, on_failure=True)
+        inner = _Placed(self._app, self.now_ms, repeatable=self._repeatable)
+        handles: list[Handle[Any]] = []
+        _, last = inner._flow(branch, entry, id, said is None, None, handles)
+        self._branches += [*inner._first, *inner._groups, *last, *inner._branches]
+        return handles[-1]
+
+    def _flow(
+        self,
+        flow: AnyFlow,
+        entry: _Entry,
+        id: str,
+        fresh: bool,
+        group: str | None,
+        handles: list[Handle[Any]],
+    ) -> tuple[list[str], list[_Step]]:
+        """The ids of the steps, and the intents of the last one; the others are placed."""
+        ids: list[str] = []
+        last_call(flow)
+        members: Members | None = None
+        for place, step in enumerate(flow.steps):
+            if isinstance(step, tuple):
+                members = step
+                continue
+            is_last = place == len(flow.steps) - 1
+            own = step.plan().options.id
+            if is_last:
+                own_id, own_fresh = id, fresh
+                if group is not None and own is not None:
+                    raise InvalidField("The group sets the ids of its members.", hint="Omit the id.")
+            elif own is None and self._repeatable:
+                own_id, own_fresh = f"{id}-{place}", False
+            else:
+                own_id, own_fresh = self.new_id() if own is None else own, own is None
+                self.said |= own is not None
+            made = self._step(step, members, entry, own_id, own_fresh, group if is_last else None)
+            ids.append(own_id)
+            size = len(members) if members is not None else -1
+            handles.append(
+                Handle(self._app, own_id, step.returns)
+                if size < 0
+                else Group(self._app, own_id, step.returns, size)
+            )
+            entry, members = _Entry((own_id,), FirstArgument.RESULT), None
+            if is_last:
+                if group is not None and flow.branch is not None:
+                    self._branch(flow.branch, ids)
+                return ids, made
+            self._first += made
+        raise AssertionError("the last step is a call")
+
+    def _step(
+        self, call: AnyBound, members: Members | None, entry: _Entry, id: str, fresh: bool, group: str | None
+    ) -> list[_Step]:
+        """The intent of a call, after the members of its group if there are any."""
+        if not members:
+            return [self._plain(call, members is not None, entry, id, fresh, group)]
+        on = self._on if id == self._top else AfterOn.SUCCESS
+        first = FirstArgument.NONE
+        if isinstance(call, OpenBound):
+            first = FirstArgument.FAILURE if on is AfterOn.FAILURE else FirstArgument.RESULTS
+        call = call if on is AfterOn.SUCCESS else call.with_options(after_on=on.name)
+        found = [_Step(call, id, fresh, (), Ties(group=group, members=len(members), first=first))]
+        for number, member in enumerate(members):
+            _, made = self._flow(member, entry, member_id(id, number), fresh, id, [])
+            found += made
+        return found
+
+    def _plain(
+        self, call: AnyBound, gathers: bool, entry: _Entry, id: str, fresh: bool, group: str | None
+    ) -> _Step:
+        first = FirstArgument.NONE
+        if isinstance(call, OpenBound):
+            if gathers:  # an empty group
+                call = call.closed([])
+            elif not entry.after:
+                raise InvalidField(
+                    f"{call!r} lacks its first argument, and no step before it gives one.",
+                    hint="Pass all arguments to bind(), or put a call before it.",
+                )
+            else:
+                first = entry.first
+        if entry.on_failure:
+            call = call.with_options(after_on=AfterOn.FAILURE.name)
+        key = id if self._repeatable and group is None and not fresh else None
+        return _Step(call, id, fresh, entry.after, Ties(group=group, first=first), key)
 
 
 @contextlib.asynccontextmanager
@@ -190,27 +321,21 @@ class _Batch:
     """Items of several functions, to be submitted together."""
 
     def __init__(self, now_ms: int) -> None:
-        self.now_ms = now_ms
-        self.items: list[Item] = []
+        self._now_ms = now_ms
+        self._items: list[Item] = []
         self._terms: list[Terms] = []
         self._places: dict[int, int] = {}
 
-    def item(self, step: _Step) -> Item:
+    def add(self, step: _Step) -> None:
         plan = step.call.plan()
-        item = plan.item(step.id, step.fresh, self.now_ms, step.call.payload, step.added)
+        item = plan.step(
+            step.id, step.fresh, self._now_ms, step.call.payload, step.added, step.after, step.ties, step.key
+        )
         place = self._places.setdefault(_identity(plan.terms), len(self._terms))
         if place == len(self._terms):
             self._terms.append(plan.terms)
-        return replace(item, terms=place) if place else item
-
-    def tie(self, step: _Step, ties: Ties) -> None:
-        item, call = self.item(step), step.call
-        if item.ties is not None:
-            ties = replace(ties, claim=item.ties.claim)  # the engine refuses it with the reason
-        tied = replace(item, ties=ties, fingerprint=call.plan().fingerprint(call.payload))
-        raise_for(bounds.item(tied))
-        self.items.append(tied)
+        self._items.append(replace(item, terms=place) if place else item)
 
     def submit(self, backend: Backend) -> Awaitable[list[Submitted]]:
         ack = max(terms.ack for terms in self._terms)
-        return backend.submit(tuple(self._terms), tuple(self.items), ack)
+        return backend.submit(tuple(self._terms), tuple(self._items), ack)

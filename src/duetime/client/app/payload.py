@@ -42,6 +42,8 @@ PLAIN_SCHEMAS: Mapping[object, Mapping[str, object]] = {
     type(None): {"type": "null"},
 }
 _CHECKED: frozenset[type] = frozenset().union(*_ALLOWED.values())
+_LATER = object()
+"""Stands for an argument that is not known yet."""
 _NOTHING: frozenset[type] = frozenset()
 
 
@@ -160,16 +162,53 @@ class Signature:
             raise _no_number(f"The arguments of {self._name}")
         return payload
 
-    def decode(self, payload: bytes) -> tuple[list[object], dict[str, object]]:
-        """The arguments, with the types in the function's signature."""
+    def lacks_first(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+        """Whether only the first argument is missing: the result of another call can be put there."""
+        if self._simple and not kwargs:
+            return len(args) < self._required <= len(args) + 1
+        return not self._fits(args, kwargs) and self._fits((None, *args), kwargs)
+
+    def _fits(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError:
+            return False
+        return True
+
+    def encode_rest(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
+        """The arguments after the first one as a payload."""
+        self._check_types((_LATER, *args), kwargs)
+        return encode([args, kwargs] if kwargs else [args], f"The arguments of {self._name}")
+
+    def check_first(self, returns: object, by: str, *, listed: bool = False) -> None:
+        """Raise if the first argument cannot be what another function returns. `listed`: a list of that."""
+        first = next(iter(self.signature.parameters.values()))
+        kind = self.hints.get(first.name, Any)
+        if listed and get_origin(kind) is list:
+            kind = get_args(kind)[0]
+            fits = _may_take(kind, first.empty, returns)
+        else:
+            fits = _may_take(kind, first.default, list if listed else returns)
+        if not fits:
+            what = inspect.formatannotation(returns)
+            result = f"a list of what {by} returns ({what})" if listed else f"the result of {by}, {what},"
+            raise InvalidField(
+                f"{self._name} cannot take {result} as its argument {first.name!r}:"
+                f" it wants {inspect.formatannotation(first.annotation)}.",
+                hint="Pass the first argument to bind(), or change one of the types.",
+                argument=first.name,
+            )
+
+    def decode(self, payload: bytes, skipped: int = 0) -> tuple[list[object], dict[str, object]]:
+        """The arguments, with the types in the function's signature. `skipped`: 1 if the first is missing."""
         if not payload:
             return [], {}
         parts = _decode(payload)
         args: list[object] = parts[0]
         kwargs: dict[str, object] = parts[1] if len(parts) > 1 else {}
         for place, kind in self._by_place:
-            if place < len(args):
-                args[place] = convert(args[place], kind)
+            if skipped <= place < len(args) + skipped:
+                args[place - skipped] = convert(args[place - skipped], kind)
         if kwargs:
             for name, kind in self._by_name.items():
                 if name in kwargs:
@@ -195,6 +234,16 @@ class Signature:
             encode(value, f"Argument {place} of {self._name}")
         for name, value in kwargs.items():
             encode(value, f"Argument {name!r} of {self._name}")
+
+
+def _may_take(kind: object, default: object, returns: object) -> bool:
+    """Whether a parameter of this type may take a value of that type. Only plain types are compared."""
+    wrong = wrong_for(kind, default)
+    parts = get_args(returns) if get_origin(returns) in (Union, UnionType) else (returns,)
+    origins = [get_origin(part) or part for part in parts]
+    if not all(isinstance(each, type) and each in _CHECKED for each in origins):
+        return True
+    return any(each not in wrong for each in origins)
 
 
 def wrong_for(kind: object, default: object) -> frozenset[type]:

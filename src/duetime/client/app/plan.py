@@ -143,6 +143,50 @@ class Plan:
         raise_for(bounds.item(item))
         return item
 
+    def step(
+        self,
+        id: str,
+        fresh: bool,
+        now_ms: int,
+        payload: bytes,
+        added: Added | None,
+        after: tuple[str, ...],
+        ties: Ties,
+        key: str | None,
+    ) -> Item:
+        """An intent of a flow. After other intents, its delay counts from their end. `key`: makes it
+        repeatable."""
+        options, own = self.options, self._ties if self._ties is not None else Ties()
+        if ties.group is None and not ties.members and (options.key is not None or own.claim is not None):
+            raise InvalidField("A step of a chain cannot have a key.", hint="Give the step an id instead.")
+        if len(payload) > self._payload_bytes_max:
+            raise TooLarge(f"The payload has {len(payload)} bytes; {self._payload_bytes_max} are allowed.")
+        follows = bool(after or ties.members)
+        delay_ms = own.delay_ms + (self._delay_ms if follows else 0)
+        at_ms = now_ms + (0 if follows else self._delay_ms) if self._at_ms is None else self._at_ms
+        if self._deadline_ms and self._deadline_ms < at_ms:
+            raise DeadlineTooEarly("The deadline is before the time of execution.")
+        headers, traceparent = (self._headers, options.traceparent) if added is None else added
+        tied = replace(ties, claim=own.claim, delay_ms=delay_ms)
+        item = Item(
+            id,
+            0,
+            at_ms,
+            payload,
+            self._deadline_ms,
+            options.key if key is None else key,
+            self.fingerprint(payload) if tied != Ties() or key is not None else 0,
+            self._on_duplicate if key is None else OnDuplicate.RETURN,
+            (*(each for each in self._after if each not in after), *after),
+            traceparent,
+            fresh,
+            self._at_ms is None,
+            ties=tied if tied != Ties() else None,
+            headers=headers,
+        )
+        raise_for(bounds.item(item))
+        return item
+
     def new_call(self, id: str, now_ms: int, args: Sequence[object], kwargs: Mapping[str, object]) -> NewCall:
         """The call as its middleware sees it."""
         target = self.terms.target

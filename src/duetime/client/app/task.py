@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from duetime.client.app.call import Call, Origin, origin, warn_dropped
+from duetime.client.app.flow import Bound, OpenBound
 from duetime.client.app.habits import TASKS, missing, takes_a_delay
 from duetime.client.app.handle import Handle
 from duetime.client.app.middleware import Middlewares, added
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from duetime.client.app.app import App
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
 
 # Calls of one `schedule_many` that are prepared in one go: some milliseconds of work.
@@ -66,10 +68,18 @@ class Planned(Generic[P, R]):
         self._made = None
         return self._app.call(self._schedule_many(calls))
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
-        """A call that is not scheduled yet, for `app.chain` and `app.group`."""
+    @overload
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]: ...
+    @overload
+    def bind(self: Planned[Concatenate[Any, Q], R], *args: Q.args, **kwargs: Q.kwargs) -> OpenBound[P, R]: ...
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that is not scheduled yet, for `|`, `app.chain` and `app.group`. The first argument may be
+        missing: it is then the result of the step before."""
         self._made = None
-        return Bound(self, self._signature.encode(args, kwargs), self._signature.returns)
+        signature = self._signature
+        if signature.lacks_first(args, kwargs):
+            return OpenBound(self, signature.encode_rest(args, kwargs), signature.returns)
+        return Bound(self, signature.encode(args, kwargs), signature.returns)
 
     def at(self, moment: Moment) -> Planned[P, R]:
         """The same at a time: an aware datetime, ISO-8601 text, or seconds since 1970."""
@@ -219,36 +229,6 @@ async def _others(count: int) -> None:
     """After each slice, other tasks get a turn."""
     if count == _SLICE:
         await asyncio.sleep(0)  # tidy: a turn of the loop
-
-
-class Bound(Generic[R]):
-    """A function with its arguments and options, not scheduled yet."""
-
-    __slots__ = ("_planned", "payload", "returns")
-
-    def __init__(self, planned: Planned[..., R], payload: bytes, returns: object) -> None:
-        self._planned = planned
-        self.payload = payload
-        self.returns = returns
-
-    def __repr__(self) -> str:
-        return f"Bound({self._planned.name!r})"
-
-    def with_options(self, **options: Unpack[OptionFields]) -> Bound[R]:
-        """The same call with other options."""
-        return Bound(self._planned.options(**options), self.payload, self.returns)
-
-    def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """Its arguments, as the function will get them."""
-        return self._planned._signature.decode(self.payload)
-
-    def with_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Bound[R]:
-        """The same call with other arguments."""
-        return Bound(self._planned, self._planned.payload(args, kwargs), self.returns)
-
-    def plan(self) -> Plan:
-        """Its prepared options; the same object for all calls of one function."""
-        return self._planned._ready()
 
 
 class Task(Planned[P, R]):
