@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-
+from duetime.kernel.wake_times import WakeTimes
 from duetime.protocol.schedule import Timetable
 
 
@@ -16,8 +15,7 @@ class Timetables:
         """Live intents that a later tick depends on, and their schedules."""
         self.over: list[str] = []
         """Those of them that ended in this record."""
-        self._wakes: list[tuple[int, str]] = []
-        """A heap of (moment, schedule); an entry is valid while it equals the schedule's own `wake_ms`."""
+        self._wakes = WakeTimes(self._counts)
 
     def keep(self, table: Timetable) -> None:
         """Store the new state of a schedule."""
@@ -26,7 +24,7 @@ class Timetables:
         for id in table.live:
             self.runs[id] = table.id
         if table.wake_ms and (old is None or old.paused or old.wake_ms != table.wake_ms):
-            heappush(self._wakes, (table.wake_ms, table.id))
+            self._wakes.add(table.wake_ms, table.id)
 
     def drop(self, table: Timetable) -> None:
         del self.all[table.id]
@@ -35,10 +33,7 @@ class Timetables:
 
     def next_ms(self) -> int | None:
         """The time of the next tick."""
-        wakes = self._wakes
-        while wakes and not self._counts(*wakes[0]):
-            heappop(wakes)
-        return wakes[0][0] if wakes else None
+        return self._wakes.first_ms() if self._wakes else None
 
     def _counts(self, wake_ms: int, id: str) -> bool:
         table = self.all.get(id)

@@ -181,6 +181,11 @@ class Redelivery(Struct, frozen=True, array_like=True, gc=False):
     jitter: bool = True
 
 
+def interval_ns(rate: int, period_ms: int) -> int:
+    """The time from one token of a bucket to the next; rounded up, so that the rate is never exceeded."""
+    return -(-period_ms * limits.MS_NS // rate)
+
+
 class Limit(Struct, frozen=True, array_like=True, gc=False):
     """Caps starts per period and concurrent runs per key. 0: no such limit."""
 
@@ -195,7 +200,7 @@ class Limit(Struct, frozen=True, array_like=True, gc=False):
     @property
     def interval_ns(self) -> int:
         """The time from one token to the next; rounded up, so that the rate is never exceeded."""
-        return -(-self.period_ms * 1_000_000 // self.rate)
+        return interval_ns(self.rate, self.period_ms)
 
 
 class Until(IntEnum):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from duetime.clock import monotonic_ns
 from duetime.errors import RateLimited
 from duetime.limits import MS_NS
+from duetime.protocol.terms import interval_ns
 
 bearer: ContextVar[str] = ContextVar("duetime_bearer", default="")
 """The hash of the current request's token. Empty: no token was required."""
@@ -30,8 +31,8 @@ class Quota(Struct, frozen=True):
 
     @property
     def interval_ns(self) -> int:
-        """The interval between two intents, rounded up, so that the rate is never exceeded."""
-        return -(-self.period_ms * MS_NS // self.rate)
+        """The interval between two intents."""
+        return interval_ns(self.rate, self.period_ms)
 
 
 class Paid:
@@ -58,13 +59,17 @@ class Bucket:
     def __init__(self) -> None:
         self.full_ns = 0
 
+    def pay(self, count: int, interval_ns: int, now_ns: int) -> None:
+        """Take this many, even from an empty bucket."""
+        self.full_ns = max(self.full_ns, now_ns) + count * interval_ns
+
     def take(self, quota: Quota, count: int, now_ns: int) -> Paid | int:
         """Take this many if the bucket is not empty; otherwise return the wait in nanoseconds."""
         interval_ns = quota.interval_ns
         wait_ns = self.full_ns - (quota.burst - 1) * interval_ns - now_ns
         if wait_ns > 0:
             return wait_ns
-        self.full_ns = max(self.full_ns, now_ns) + count * interval_ns
+        self.pay(count, interval_ns, now_ns)
         return Paid(self, count, interval_ns)
 
 
@@ -89,8 +94,7 @@ class Quotas:
         """Count intents that the schedules of a token created. Its next requests may have to wait."""
         quota = self._quota_of(name)
         if quota is not None and count:
-            bucket = self._bucket(name, quota)
-            bucket.full_ns = max(bucket.full_ns, self._now_ns()) + count * quota.interval_ns
+            self._bucket(name, quota).pay(count, quota.interval_ns, self._now_ns())
 
     def _bucket(self, name: str, quota: Quota) -> Bucket:
         kept = self._buckets.get(name)

@@ -11,7 +11,6 @@ A limiter with no intents and a full bucket is equal to a missing one, so it may
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from duetime.bounded_cache import BoundedCache
@@ -20,6 +19,7 @@ from duetime.kernel.queues.fairness import Ready
 from duetime.kernel.queues.lanes import Lane, Track
 from duetime.kernel.queues.parking import Parking
 from duetime.kernel.transitions import touch
+from duetime.kernel.wake_times import WakeTimes
 from duetime.limits import MS_NS, PARKED_WAKES_MAX, TERMS_KEPT
 from duetime.protocol.intent import Intent
 from duetime.protocol.terms import Limit, Terms
@@ -72,8 +72,7 @@ class Flow:
         self.limiters: dict[str, Limiter] = {}
         self.parked = 0
         """The number of parked intents. No decision depends on it."""
-        self.wakes: list[tuple[int, str]] = []
-        """A heap of (moment, limiter); an entry is valid while it equals the limiter's own `wake_ms`."""
+        self._wakes = WakeTimes(self._counts)
         self.sweep_at = 1_000
         self._holds = BoundedCache[int, tuple[Terms, list[Hold]]](TERMS_KEPT)
         """Limits of terms, by the identity of the terms object: many intents share one."""
@@ -86,16 +85,14 @@ class Flow:
 
     def wait_ms(self) -> int | None:
         """The time until a waiting intent may go."""
-        wakes = self.wakes
-        while wakes and not self._counts(*wakes[0]):
-            heappop(wakes)
-        return max(0, wakes[0][0] - self.now_ms) if wakes else None
+        first_ms = self._wakes.first_ms() if self._wakes else None
+        return None if first_ms is None else max(0, first_ms - self.now_ms)
 
     def due(self) -> list[Limiter]:
         """The limiters whose moment has come."""
         found: list[Limiter] = []
         while self.wait_ms() == 0:
-            limiter = self.limiters[heappop(self.wakes)[1]]
+            limiter = self.limiters[self._wakes.take()]
             limiter.wake_ms = 0
             found.append(limiter)
         return found
@@ -114,7 +111,7 @@ class Flow:
         """Look at the limiter at this moment, unless it is looked at before."""
         if not limiter.wake_ms or wake_ms < limiter.wake_ms:
             limiter.wake_ms = wake_ms
-            heappush(self.wakes, (wake_ms, limiter.name))
+            self._wakes.add(wake_ms, limiter.name)
 
     def holds(self, terms: Terms) -> list[Hold]:
         """The limits of intents on these terms, except those of their lane."""
