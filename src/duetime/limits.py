@@ -59,6 +59,8 @@ RECOVERY_TURN_BYTES: Final = 64 * 1024
 PAYLOAD_BYTES_MAX: Final = 256 * 1024
 RESULT_BYTES_MAX: Final = 256 * 1024
 TERMS_BYTES_MAX: Final = 64 * 1024
+# What the id of a webhook about an end has besides the id of the intent: `.end` and a number.
+END_CALL_ID_CHARS: Final = 24
 ID_CHARS_MAX: Final = 128
 NAME_CHARS_MAX: Final = 256
 KEY_CHARS_MAX: Final = 256

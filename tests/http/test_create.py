@@ -11,7 +11,8 @@ from tests.http.checks import problem
 
 # Everything the contract says an intent shows.
 SHOWN = {
-    "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "guarantee",
+    "intentId", "executeAt", "deadline", "expiredAction", "precisionTier", "slo", "ackLevel", "ackMeaning",
+    "guarantee", "firstArgument", "afterDelayMs",
     "callback", "task", "entity", "stream", "payload", "priority", "limits", "redelivery", "timeoutMs",
     "fairnessKey", "fairnessWeight",
     "leaseMs", "resultTtlMs", "expiresMs", "headers", "resultGone", "progress",

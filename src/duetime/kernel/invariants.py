@@ -46,6 +46,7 @@ def check(state: State) -> None:
 
 def check_quick(state: State) -> None:
     """Check what can be seen without walking the store."""
+    assert not state.untold, "the webhooks about an end are created in the same record"
     assert not state.ended_parents, "those who waited for an intent that ended are told in the same record"
     assert state.at_ms <= state.latest_ms, "the latest stamp is the latest"
     assert state.behind == (state.at_ms < state.latest_ms), "behind means before the latest stamp"

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from duetime.kernel import dependents, recovery, retention
+from duetime.kernel import dependents, end_calls, recovery, retention
 from duetime.kernel.commands import (
     advance,
     cancel,
@@ -184,8 +184,9 @@ class Kernel:
 
 def _follow_up(state: State) -> bool:
     """Handle the consequences of intents that ended: for their dependents and their schedules."""
-    if not state.ended_parents and not state.timetables.over:
+    if not state.ended_parents and not state.timetables.over and not state.untold:
         return False
     dependents.release(state)
     schedules.release(state)
+    end_calls.release(state)
     return True

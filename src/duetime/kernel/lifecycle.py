@@ -14,6 +14,7 @@ from duetime.kernel.state import State
 from duetime.kernel.transitions import move, touch
 from duetime.limits import ERROR_CHARS_MAX
 from duetime.protocol.intent import (
+    ACKED,
     DEAD_LETTERED,
     DISPATCHING,
     DUE,
@@ -23,7 +24,7 @@ from duetime.protocol.intent import (
     Intent,
     Status,
 )
-from duetime.protocol.terms import ExpiredAction
+from duetime.protocol.terms import Callback, ExpiredAction
 
 
 def make_due(state: State, intent: Intent, due_at_ms: int) -> None:
@@ -191,6 +192,8 @@ def finish(state: State, intent: Intent, status: Status, error: Error | None = N
         rare.dependents is not None or (rare.ties is not None and rare.ties.group is not None)
     ):
         state.ended_parents.append(intent)
+    if status is not ACKED and type(target := intent.terms.target) is Callback and target.on_end:
+        state.untold.append(intent)
     if intent.id in state.timetables.runs:
         state.timetables.over.append(intent.id)
 

@@ -91,6 +91,8 @@ class State:
         self.stirred: dict[Track, None] = {}
         """Tracks that may have something new to hand out, in the order they were stirred."""
         self.ended_parents: list[Intent] = []
+        self.untold: list[Intent] = []
+        """Callbacks that ended without success, and have a URL for that."""
         """Intents that ended while others wait for them."""
 
     def lane_for(self, terms: Terms) -> Lane:

@@ -339,6 +339,8 @@ def _target(target: Target) -> str | None:
         case Callback(url):
             if not 1 <= len(url) <= URL_CHARS_MAX:
                 return f"The callback's url must have 1 to {URL_CHARS_MAX} characters."
+            if len(target.on_end) > URL_CHARS_MAX:
+                return f"The callback's on_end must have at most {URL_CHARS_MAX} characters."
         case Bare():
             pass
     for what, name in names:

@@ -96,6 +96,8 @@ class Callback(Struct, frozen=True, array_like=True, tag="callback", gc=False):
     batch: bool = False
     parents: bool = False
     """The body contains the dependencies with their results."""
+    on_end: str = ""
+    """A URL that is called if the intent is cancelled, dead-lettered or expires."""
 
 
 class Task(Struct, frozen=True, array_like=True, tag="task", gc=False):

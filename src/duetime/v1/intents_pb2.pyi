@@ -135,7 +135,7 @@ BACKOFF_EXPONENTIAL: Backoff
 BACKOFF_FIXED: Backoff
 
 class Callback(_message.Message):
-    __slots__ = ("url", "method", "headers", "body", "batch", "parents")
+    __slots__ = ("url", "method", "headers", "body", "batch", "parents", "on_end")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -149,13 +149,15 @@ class Callback(_message.Message):
     BODY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     PARENTS_FIELD_NUMBER: _ClassVar[int]
+    ON_END_FIELD_NUMBER: _ClassVar[int]
     url: str
     method: str
     headers: _containers.ScalarMap[str, str]
     body: bytes
     batch: bool
     parents: bool
-    def __init__(self, url: _Optional[str] = ..., method: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., body: _Optional[bytes] = ..., batch: _Optional[bool] = ..., parents: _Optional[bool] = ...) -> None: ...
+    on_end: str
+    def __init__(self, url: _Optional[str] = ..., method: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., body: _Optional[bytes] = ..., batch: _Optional[bool] = ..., parents: _Optional[bool] = ..., on_end: _Optional[str] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("name", "queue")
@@ -340,7 +342,7 @@ class LastError(_message.Message):
     def __init__(self, at_ms: _Optional[int] = ..., delivery: _Optional[int] = ..., kind: _Optional[str] = ..., message: _Optional[str] = ..., http_status: _Optional[int] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "limited_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "fairness_key", "fairness_weight", "result_ttl_ms", "result_gone", "progress", "after_on", "group", "members", "joined", "left", "expires_ms", "headers", "first_argument", "after_delay_ms")
+    __slots__ = ("intent_id", "status", "execute_at_ms", "deadline_ms", "expired_action", "precision_tier", "slo", "ack_level", "guarantee", "callback", "task", "entity", "stream", "payload", "priority", "redelivery", "timeout_ms", "lease_ms", "after", "idempotency_key", "tags", "shard_key", "traceparent", "attempts", "delivery", "revision", "created_at_ms", "updated_at_ms", "due_at_ms", "first_dispatch_at_ms", "finished_at_ms", "next_attempt_at_ms", "late_ms", "limited_ms", "last_error", "result", "limits", "collapse_key", "collapse", "unique", "fairness_key", "fairness_weight", "result_ttl_ms", "result_gone", "progress", "after_on", "group", "members", "joined", "left", "expires_ms", "headers", "first_argument", "after_delay_ms", "ack_meaning")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -409,6 +411,7 @@ class Intent(_message.Message):
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     FIRST_ARGUMENT_FIELD_NUMBER: _ClassVar[int]
     AFTER_DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    ACK_MEANING_FIELD_NUMBER: _ClassVar[int]
     intent_id: str
     status: Status
     execute_at_ms: int
@@ -463,7 +466,8 @@ class Intent(_message.Message):
     headers: _containers.ScalarMap[str, str]
     first_argument: FirstArgument
     after_delay_ms: int
-    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., fairness_key: _Optional[str] = ..., fairness_weight: _Optional[int] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., joined: _Optional[int] = ..., left: _Optional[int] = ..., expires_ms: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ..., first_argument: _Optional[_Union[FirstArgument, str]] = ..., after_delay_ms: _Optional[int] = ...) -> None: ...
+    ack_meaning: str
+    def __init__(self, intent_id: _Optional[str] = ..., status: _Optional[_Union[Status, str]] = ..., execute_at_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., expired_action: _Optional[_Union[ExpiredAction, str]] = ..., precision_tier: _Optional[_Union[PrecisionTier, str]] = ..., slo: _Optional[_Union[Slo, _Mapping]] = ..., ack_level: _Optional[_Union[AckLevel, str]] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., callback: _Optional[_Union[Callback, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., stream: _Optional[_Union[Stream, _Mapping]] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., redelivery: _Optional[_Union[Redelivery, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., shard_key: _Optional[str] = ..., traceparent: _Optional[str] = ..., attempts: _Optional[int] = ..., delivery: _Optional[int] = ..., revision: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., due_at_ms: _Optional[int] = ..., first_dispatch_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., late_ms: _Optional[int] = ..., limited_ms: _Optional[int] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., result: _Optional[bytes] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., collapse_key: _Optional[str] = ..., collapse: _Optional[_Union[Collapse, str]] = ..., unique: _Optional[_Union[Unique, _Mapping]] = ..., fairness_key: _Optional[str] = ..., fairness_weight: _Optional[int] = ..., result_ttl_ms: _Optional[int] = ..., result_gone: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., after_on: _Optional[_Union[AfterOn, str]] = ..., group: _Optional[str] = ..., members: _Optional[int] = ..., joined: _Optional[int] = ..., left: _Optional[int] = ..., expires_ms: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ..., first_argument: _Optional[_Union[FirstArgument, str]] = ..., after_delay_ms: _Optional[int] = ..., ack_meaning: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("done", "total", "note", "at_ms")

@@ -86,6 +86,13 @@ AckLevelName = Annotated[
     Literal["ASYNC", "BATCH_DEFERRED", "DURABLE", "REPLICATED"],
     Meta(description="How durable the intent must be before the request is answered."),
 ]
+ACK_MEANINGS: Final[dict[str, str]] = {
+    "ASYNC": "survives a crash of the process; a power loss may lose the last second (log.flush_ms)",
+    "BATCH_DEFERRED": "survives a crash of the process; a power loss may lose the last 50 ms",
+    "DURABLE": "survives a crash of the process and a power loss",
+    "REPLICATED": "survives a crash of the process and a power loss (the log has one node)",
+}
+"""What an intent survives once the request is answered, by acknowledgement level."""
 GuaranteeName = Annotated[
     Literal["AT_LEAST_ONCE", "AT_MOST_ONCE"],
     Meta(description="Delivery guarantee: retried until acknowledged, or never run twice."),
@@ -193,6 +200,14 @@ class Callback(Out, frozen=True):
         bool,
         Meta(description="Add the dependencies, or the group's members, with their results to the body."),
     ] = False
+    on_end: Annotated[
+        str,
+        Meta(
+            max_length=limits.URL_CHARS_MAX,
+            description="URL that is called if the intent is cancelled, dead-lettered or expires.",
+            examples=["http://localhost:9000/ended"],
+        ),
+    ] = ""
 
 
 class CallbackIn(Callback, frozen=True, forbid_unknown_fields=True):
@@ -466,6 +481,7 @@ class SharedFields(Out, frozen=True, kw_only=True):
     precision_tier: TierName = "STANDARD"
     slo: ChosenSlo | None = None
     ack_level: AckLevelName = "DURABLE"
+    ack_meaning: Annotated[str, Meta(description="What the intent survives from the response on.")] = ""
     guarantee: GuaranteeName = "AT_LEAST_ONCE"
     expired_action: ExpiredActionName = "DISCARD"
     priority: Annotated[int, Meta(description="Head start in seconds.")] = 0

@@ -18,6 +18,7 @@ from duetime.protocol import terms as stored
 from duetime.protocol.terms import Guarantee, Terms
 from duetime.wire import rates, slo
 from duetime.wire.intent import (
+    ACK_MEANINGS,
     PRIORITIES,
     Callback,
     ChosenSlo,
@@ -149,6 +150,7 @@ def shown(terms: Terms, document: Callable[[bytes], Any]) -> dict[str, Any]:
     }
     for field in CARRIED:
         fields[field.name] = field.shown(getattr(terms, field.stored))
+    fields["ack_meaning"] = ACK_MEANINGS[fields["ack_level"]]
     return fields
 
 
@@ -161,6 +163,7 @@ def _callback(callback: stored.Callback, document: Callable[[bytes], Any]) -> Ca
         body=_body(callback.body, document),
         batch=callback.batch,
         parents=callback.parents,
+        on_end=callback.on_end,
     )
 
 

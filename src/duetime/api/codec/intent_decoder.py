@@ -297,6 +297,9 @@ def _callback(callback: CallbackIn) -> Callback:
     problem = problem_with(callback.url)
     if problem is not None:
         raise BadUrl(problem, path="$.callback.url")
+    problem = problem_with(callback.on_end) if callback.on_end else None
+    if problem is not None:
+        raise BadUrl(problem, path="$.callback.onEnd")
     if callback.parents and (callback.body is not UNSET or callback.method in BODILESS):
         raise InvalidField(
             "The parents are part of the default body, and this callback does not send it.",
@@ -315,6 +318,7 @@ def _callback(callback: CallbackIn) -> Callback:
         body=None if callback.body is UNSET else _body(bytes(callback.body)),
         batch=callback.batch,
         parents=callback.parents,
+        on_end=callback.on_end,
     )
 
 

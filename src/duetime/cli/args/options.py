@@ -348,6 +348,7 @@ CALLBACK: Final = (
     ),
     _part("callback", Callback, "batch", "batch", HOOK),
     _part("callback", Callback, "parents", "parents", HOOK),
+    _part("callback", Callback, "on_end", "on-end", HOOK, metavar="URL"),
 )  # fmt: skip
 _FIRST: Final = ("delay_ms", "execute_at", "deadline", "payload", "intent_id", "idempotency_key", "tags")
 NEW: Final = (

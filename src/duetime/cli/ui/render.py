@@ -63,10 +63,10 @@ def intent(found: Intent) -> None:
     facts: Json = {"intent": found.intent_id, "status": found.status, "target": target(found)}
     known = ("intent_id", "status", "task", "entity", "stream", "redelivery", "last_error")
     for name, value in asdict(found).items():
-        if name in known or value is None or value in ({}, [], ()):
+        if name in known or value is None or value in ({}, [], (), ""):
             continue
         if name == "callback":
-            value = {key: each for key, each in asdict(value).items() if each not in (None, {}, False)}
+            value = {key: each for key, each in asdict(value).items() if each not in (None, {}, False, "")}
             if list(value) == ["url", "method"] and value["method"] == "POST":
                 continue
         facts[words(name)] = value

@@ -161,10 +161,12 @@ def _target_fields(target: Target) -> Json:
             return {"entity": {"type": kind, "id": id, "message": message}}
         case Stream(name):
             return {"stream": {"name": name}}
-        case Callback(url, method, headers, body, batch, parents):
+        case Callback(url, method, headers, body, batch, parents, on_end):
             said: Json = {"url": url, "method": method, "headers": headers or {}, "batch": batch}
             if parents:
                 said["parents"] = True
+            if on_end:
+                said["onEnd"] = on_end
             if body is not None:
                 said["body"] = body.decode()
             return {"callback": said}
