@@ -57,6 +57,9 @@ def _of(metric: str, **labels: str) -> str:
 
 
 TIER: Final = "{{tier}}"
+_NAMED: Final = "{{queue}} {{function}}"
+_RUN: Final = "{{instance}} {{function}} {{outcome}}"
+_BAD: Final = "failed|rejected|lost"
 _LIVE: Final = "SCHEDULED|DUE|DISPATCHING|BLOCKED"
 
 ROWS: Final[dict[str, tuple[Panel, ...]]] = {
@@ -182,6 +185,58 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "Delivered intents that are not called yet.",
             "short",
             ((now("duetime_held_back_intents"), "{{instance}}"),),
+        ),
+    ),
+    "Functions": (
+        Panel(
+            "Deliveries per second, by function",
+            "Deliveries of tasks and entity messages that came back.",
+            "ops",
+            ((rate("duetime_function_deliveries_total", "queue, function"), _NAMED),),
+        ),
+        Panel(
+            "Unsuccessful deliveries per second, by function",
+            "Failed, rejected or lost.",
+            "ops",
+            (
+                (
+                    rate("duetime_function_deliveries_total", "queue, function, outcome", outcome=_BAD),
+                    f"{_NAMED} {{{{outcome}}}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Duration, by function, p95",
+            "From delivery to outcome.",
+            "s",
+            ((quantile(0.95, "duetime_function_duration_seconds", "queue, function"), _NAMED),),
+        ),
+        Panel(
+            "Runs per second, by worker process",
+            "From `duetime worker --metrics-port`.",
+            "ops",
+            ((rate("duetime_worker_runs_total", "instance, function, outcome"), _RUN),),
+        ),
+        Panel(
+            "Duration of a run, by function, p95",
+            "Measured by the workers.",
+            "s",
+            ((quantile(0.95, "duetime_worker_run_seconds", "queue, function"), _NAMED),),
+        ),
+        Panel(
+            "Running, by worker process",
+            "Running deliveries, and the maximum of each process.",
+            "short",
+            (
+                (now("duetime_worker_running", "instance, function"), "{{instance}} {{function}}"),
+                (now("duetime_worker_concurrency"), "{{instance}} maximum"),
+            ),
+        ),
+        Panel(
+            "Memory of worker processes",
+            "Resident memory.",
+            "bytes",
+            ((now("duetime_worker_memory_bytes"), "{{instance}}"),),
         ),
     ),
     "Log and store": (

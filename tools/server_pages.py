@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,8 +13,9 @@ from duetime import serving
 from duetime.api.http.openapi import document
 from duetime.cli import main
 from duetime.config import Config
-from duetime.insight.metric_table import METRICS
+from duetime.insight.metric_table import METRICS, Spec
 from duetime.insight.rules import RULES
+from duetime.insight.worker_metrics import WORKER_METRICS
 from duetime.limits import GRPC_PORT, HTTP_PORT
 from duetime.settings import DataSettings
 from tools.page import page, row
@@ -37,6 +39,11 @@ and the alert rules in `deploy/` use these names; a test checks them.
 Counters of intent transitions (submitted, completed, retried, dead, expired, canceled, revived) are stored
 with the data and continue after a restart. All other counters start at zero at each start, as Prometheus
 expects."""
+
+WORKER_METRICS_TEXT: Final = """\
+`duetime worker --metrics-port 9100` serves these for each worker process, on the next port for each further
+process. An embedded `App(..., metrics=True)` has the metrics of a server: `app.metrics()` returns them as
+plain values, and `duetime.contrib.prometheus` adds them to a registry of your own."""
 
 ANOMALIES: Final = """\
 # Anomalies
@@ -96,12 +103,17 @@ def metrics_page() -> str:
     """Every metric, by kind."""
     lines = [METRICS_PAGE]
     for kind in dict.fromkeys(spec.kind for spec in METRICS):
-        lines += ["", f"## {kind.capitalize()}s", "", "| metric | labels | meaning |", "|---|---|---|"]
-        for spec in METRICS:
-            if spec.kind == kind:
-                labels = ", ".join(f"`{label}`" for label in spec.labels)
-                lines.append(row(f"`{spec.name}`", labels, spec.help))
+        lines += ["", f"## {kind.capitalize()}s", "", *_table(spec for spec in METRICS if spec.kind == kind)]
+    lines += ["", "## Workers", "", WORKER_METRICS_TEXT, "", *_table(WORKER_METRICS)]
     return page(lines)
+
+
+def _table(specs: Iterable[Spec]) -> list[str]:
+    lines = ["| metric | labels | meaning |", "|---|---|---|"]
+    for spec in specs:
+        labels = ", ".join(f"`{label}`" for label in spec.labels)
+        lines.append(row(f"`{spec.name}`", labels, spec.help))
+    return lines
 
 
 def anomalies_page() -> str:

@@ -364,6 +364,10 @@ WATCH_CHECK_S: Final = 60.0
 # of the app waits for them.
 LISTENER_CALLS_MAX: Final = 10_000
 LISTENER_STOP_MS: Final = 5 * SECOND_MS
+# Functions that metrics show one by one. The names come from callers; the rest is shown as `other`.
+FUNCTION_LABELS_MAX: Final = 100
+# How long a scrape waits for the event loop of an embedded app.
+SCRAPE_MS: Final = 5 * SECOND_MS
 # Scans for one filtered page, each of about ten thousand rows: two seconds in total in the archive's thread,
 # which other requests use in between. A page that is not full then has a cursor.
 PAGE_LOOKS_MAX: Final = 40

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -26,7 +27,8 @@ from duetime.engine.durability.backup import backup as make_backup
 from duetime.engine.embedded import Embedded
 from duetime.engine.engine import Engine
 from duetime.engine.options import EngineOptions
-from duetime.errors import BadConfig, DuetimeError
+from duetime.engine.reads.meter import Meter
+from duetime.errors import BadConfig, DuetimeError, InvalidField
 from duetime.log.file import FileLog
 from duetime.log.log import Log
 from duetime.log.memory import MemoryLog
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
     from duetime.client.app.app import App
     from duetime.client.execution.functions import Functions
     from duetime.client.worker.worker import Worker
-    from duetime.client.worker.worker_options import WorkerOptions
+    from duetime.client.worker.worker_options import FunctionRunner, WorkerOptions
+    from duetime.insight.metrics import Metrics
 
+_logger = logging.getLogger("duetime")
 MEMORY = ":memory:"
 LOG_FOLDER = "log"
 STORE_FILE = "store.db"
@@ -56,6 +60,7 @@ class Wired(Struct):
     """A backend, and the settings that the client needs."""
 
     make_backend: Callable[[], Backend]
+    metrics: Callable[[Backend], Awaitable[dict[str, Any]]]
     listen: Callable[[Backend], None]
     """Connects the progress reports of running functions to the started backend."""
     remote: bool
@@ -75,6 +80,7 @@ def wire(
     config: Config | None = None,
     clock: Clock | None = None,
     token: str | None = None,
+    metrics: bool = False,
 ) -> Wired:
     """The backend of an App: on a data folder, in memory, or on a server."""
     config = config if config is not None else Config()
@@ -92,10 +98,11 @@ def wire(
     def make_backend() -> Backend:
         if remote:
             return RemoteBackend(url, token, clock.now_ms)
-        return Embedded(engine(where, functions, config, clock))
+        return Embedded(engine(where, functions, config, clock, Meter() if metrics else None))
 
     return Wired(
         make_backend=make_backend,
+        metrics=_metrics,
         listen=lambda backend: _listen(backend, functions.reports),
         remote=remote,
         default_tier=config.intents.default_tier,
@@ -108,17 +115,24 @@ def wire(
     )
 
 
-def worker(app: App, options: WorkerOptions) -> Worker:
-    """A worker for the functions of an app. It runs them as an engine in this process would."""
+def worker(app: App, options: WorkerOptions, metrics: tuple[str, int] | None = None) -> Worker:
+    """A worker for the functions of an app. It runs them as an engine in this process would.
+
+    `metrics`: the host and the port at which it serves its metrics for Prometheus.
+    """
     from duetime.client.worker.unknown_functions import Strangers
     from duetime.client.worker.worker import Worker
 
     functions = app.functions
     strangers = Strangers(functions.messages)
     find = functions.find
-    channel = InlineChannel(lambda delivery: find(delivery) or strangers, functions.reports.with_logs)
+    runner: FunctionRunner = InlineChannel(
+        lambda delivery: find(delivery) or strangers, functions.reports.with_logs
+    )
+    if metrics is not None:
+        runner = _metered_runner(runner, options.concurrency, *metrics)
     functions.widen(min(options.concurrency, limits.WORKER_THREADS_MAX))
-    return Worker(app, channel, options)
+    return Worker(app, runner, options)
 
 
 def _listen(backend: Backend, reports: Reports) -> None:
@@ -140,10 +154,65 @@ def _listen(backend: Backend, reports: Reports) -> None:
     reports.on_news(ask)
 
 
-def engine(where: str, functions: Functions, config: Config, clock: Clock) -> Engine:
+async def _metrics(backend: Backend) -> dict[str, Any]:
+    """The metrics of an engine in this process, or of a server."""
+    if isinstance(backend, RemoteBackend):
+        return await backend.metrics()
+    from duetime.insight.metric_table import METRICS
+    from duetime.insight.metric_values import source_of, values_of
+
+    running, meter = _metered(backend)
+    return values_of(METRICS, source_of(running, meter))
+
+
+def _metered(backend: Backend) -> tuple[Engine, Meter]:
+    if not isinstance(backend, Embedded):
+        raise InvalidField("The app uses a server.", hint="Scrape /metrics of the server.")
+    meter = backend.engine.meter
+    if meter is None:
+        raise InvalidField("The app counts no metrics.", hint="Create it with App(..., metrics=True).")
+    return backend.engine, meter
+
+
+def collector(backend: Backend) -> Metrics:
+    """The metrics of an engine in this process, for prometheus-client. Read it on the app's event loop."""
+    from duetime.insight.metrics import Metrics
+
+    return Metrics(*_metered(backend))
+
+
+def _metered_runner(inner: FunctionRunner, concurrency: int, host: str, port: int) -> FunctionRunner:
+    """The runner, with its metrics served for Prometheus at this address."""
+    try:
+        from prometheus_client import start_http_server
+
+        from duetime.insight.metrics import Exposition
+    except ModuleNotFoundError as error:
+        raise BadConfig(
+            f"--metrics-port needs the package {error.name!r}.",
+            hint="Install it: pip install 'duetime[metrics]'.",
+        ) from error
+    from duetime.insight.worker_metrics import WORKER_METRICS, MeteredRunner, WorkerSource
+
+    runner = MeteredRunner(inner)
+    source = WorkerSource(runner, concurrency)
+    try:
+        server, _ = start_http_server(port, host, Exposition(WORKER_METRICS, lambda: source).registry)
+    except OSError as error:
+        raise BadConfig(
+            f"Metrics cannot be served at {host}:{port}: {error.strerror}.",
+            hint="Give another --metrics-port.",
+        ) from error
+    _logger.info("Metrics are served at http://%s:%d/metrics.", host, server.server_port)
+    return runner
+
+
+def engine(
+    where: str, functions: Functions, config: Config, clock: Clock, meter: Meter | None = None
+) -> Engine:
     """An engine in this process."""
     inline = InlineChannel(functions.find, functions.reports.with_logs)
-    dispatcher = Dispatcher({Task: inline, Entity: inline, Bare: inline})
+    dispatcher = Dispatcher({Task: inline, Entity: inline, Bare: inline}, meter)
     log, store = _in_memory() if where == MEMORY else in_folder(Path(where), config)
     # Without a disk, all intents stay in memory.
     horizon_ms = limits.TIME_MS_MAX if where == MEMORY else config.store.horizon_ms

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from duetime.insight.metric_table import COUNTER, HISTOGRAM, METRICS
+from duetime.insight.worker_metrics import WORKER_METRICS
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SPAN = re.compile(r"\[[^\]]*\]")
@@ -46,12 +47,12 @@ def asked(expression: str) -> Asked:
 
 
 def exposed() -> dict[str, set[str]]:
-    """Every series that /metrics may show, by name, with its labels."""
+    """Every series that a server or a worker may show, by name, with its labels."""
     return dict(_exposed())
 
 
 def _exposed() -> Iterator[tuple[str, set[str]]]:
-    for spec in METRICS:
+    for spec in (*METRICS, *WORKER_METRICS):
         labels = set(spec.labels) | SCRAPED
         if spec.kind == HISTOGRAM:
             yield f"{spec.name}_bucket", labels | {"le"}

@@ -20,6 +20,7 @@ from duetime.api.resources.insight import InsightRoutes
 from duetime.cli import main
 from duetime.insight.metric_table import METRICS
 from duetime.insight.rules import RULES
+from duetime.insight.worker_metrics import WORKER_METRICS
 from duetime.settings import DataSettings, EngineSettings
 from duetime.wire.autoscale import Autoscale
 from tests.tidy import promql
@@ -68,7 +69,7 @@ def test_an_alert_asks_for_what_there_is(alert):
 def test_the_dashboard_shows_every_metric():
     seen = set().union(*(promql.asked(expression).metrics for expression in drawn()))
     shown = {re.sub(r"_(bucket|sum|count)$", "", name) for name in seen}
-    assert {spec.name for spec in METRICS} - shown == set()
+    assert {spec.name for spec in (*METRICS, *WORKER_METRICS)} - shown == set()
 
 
 def test_panels_do_not_lie_on_each_other():

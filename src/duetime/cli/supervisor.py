@@ -19,15 +19,15 @@ _logger = logging.getLogger("duetime.worker")
 Awatch = Callable[..., AsyncGenerator[set[tuple[Any, str]], None]]
 
 
-def supervise(command: list[str], processes: int, *, reload: bool) -> int:
-    """Run this many processes of the command until a signal stops them. Returns the exit code."""
+def supervise(command: Callable[[int], list[str]], processes: int, *, reload: bool) -> int:
+    """Run this many processes until a signal stops them; each has its number. Returns the exit code."""
     return asyncio.run(Supervisor(command, processes, reload=reload).run())
 
 
 class Supervisor:
-    """The processes of one command."""
+    """The processes of one worker."""
 
-    def __init__(self, command: list[str], processes: int, *, reload: bool) -> None:
+    def __init__(self, command: Callable[[int], list[str]], processes: int, *, reload: bool) -> None:
         self._command = command
         self._count = processes
         self._awatch = _load_awatch() if reload else None
@@ -60,7 +60,7 @@ class Supervisor:
             began_s = loop.time()
             # In its own process group: signals of the terminal reach it only from here, and once.
             child = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.PIPE, start_new_session=True
+                *self._command(number), stdin=asyncio.subprocess.PIPE, start_new_session=True
             )
             self._children.add(child)
             if self._stopping.is_set():

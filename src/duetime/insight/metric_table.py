@@ -54,7 +54,8 @@ class Spec(Struct, frozen=True):
     kind: str
     labels: tuple[str, ...]
     help: str
-    read: Callable[[Source], Values]
+    read: Callable[[Any], Values]
+    """Takes the source of the table: `Source` here, `WorkerSource` for a worker."""
 
 
 def _by_tier(read: Callable[[Tally, int], float]) -> Callable[[Source], Values]:
@@ -223,6 +224,20 @@ METRICS: tuple[Spec, ...] = (
         ("channel",),
         "Time a delivery spent in its channel.",
         lambda s: [((channel,), each) for channel, each in s.meter.execution_s.items()],
+    ),
+    Spec(
+        "duetime_function_deliveries_total",
+        COUNTER,
+        ("queue", "function", "outcome"),
+        "Deliveries that came back, by function: the first 100 functions one by one, the rest as `other`.",
+        lambda s: s.meter.functions.ended(),
+    ),
+    Spec(
+        "duetime_function_duration_seconds",
+        HISTOGRAM,
+        ("queue", "function"),
+        "Time from delivery to outcome, by function.",
+        lambda s: [(row.labels, row.seconds) for row in s.meter.functions.rows()],
     ),
     Spec(
         "duetime_append_seconds",

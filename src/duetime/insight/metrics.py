@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,39 +17,38 @@ from prometheus_client.core import (
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from duetime.engine.engine import Engine
-from duetime.engine.reads import gauges as inside
 from duetime.engine.reads.histogram import Histogram
 from duetime.engine.reads.meter import Meter
-from duetime.insight.autoscale import autoscale
-from duetime.insight.metric_table import COUNTER, GAUGE, METRICS, Source, Spec
+from duetime.insight.metric_table import COUNTER, GAUGE, METRICS, Spec
+from duetime.insight.metric_values import source_of, values_of
 
-__all__ = ["METRICS", "Metrics"]
+__all__ = ["METRICS", "Exposition", "Metrics"]
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 JSON = "application/json"
 
 
-class Metrics:
-    """All metrics of one engine, for a scrape. Also a collector for your own registry."""
+class Exposition:
+    """Metrics of one table, for a scrape. Also a collector for your own registry."""
 
-    def __init__(self, engine: Engine, meter: Meter) -> None:
-        self._engine = engine
-        self._meter = meter
+    def __init__(self, specs: Sequence[Spec], source: Callable[[], object | None]) -> None:
+        """`source` is what the table reads; None while there are no values."""
+        self._specs = specs
+        self._source = source
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
 
     def describe(self) -> Iterator[Metric]:
         """All metrics without their values."""
-        for spec in METRICS:
-            yield _family(spec)
+        return map(_family, self._specs)
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics with their current values; none while the engine is stopped."""
+        """All metrics with their current values."""
         source = self._source()
         if source is None:
             return
-        for spec in METRICS:
+        for spec in self._specs:
             family = _family(spec)
             for labels, value in spec.read(source):
                 _add(family, labels, value)
@@ -64,28 +63,14 @@ class Metrics:
         return TEXT, text.generate_latest(self.registry)
 
     def as_json(self) -> dict[str, Any]:
-        """By name: kind, help, and a list of labels and values. Histograms have count, sum and quantiles."""
-        source = self._source()
-        return {
-            spec.name: {
-                "type": spec.kind,
-                "help": spec.help,
-                "values": []
-                if source is None
-                else [
-                    {"labels": dict(zip(spec.labels, labels, strict=True)), **_plain(value)}
-                    for labels, value in spec.read(source)
-                ],
-            }
-            for spec in METRICS
-        }
+        return values_of(self._specs, self._source())
 
-    def _source(self) -> Source | None:
-        if not inside.is_ready(self._engine):
-            return None
-        seen = inside.gauges(self._engine)
-        queues = autoscale(self._engine, seen=seen).queues
-        return Source(self._engine, self._meter, self._engine.reads.tally(), seen, queues)
+
+class Metrics(Exposition):
+    """All metrics of one engine; none while the engine is stopped."""
+
+    def __init__(self, engine: Engine, meter: Meter) -> None:
+        super().__init__(METRICS, lambda: source_of(engine, meter))
 
 
 def _family(spec: Spec) -> Any:
@@ -105,10 +90,3 @@ def _add(family: Any, labels: tuple[str, ...], value: Any) -> None:
         count += more
         buckets.append(("+Inf" if bound == float("inf") else repr(float(bound)), count))
     family.add_metric(labels, buckets, value.sum)
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Histogram):
-        return {"value": value}
-    quantiles = {name: value.quantile(share) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))}
-    return {"count": value.count, "sum": value.sum, **quantiles}

@@ -34,5 +34,5 @@ def test_only_sources_of_the_project_are_watched(tmp_path, monkeypatch, file, wa
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     with pytest.raises(BadConfig, match="needs watchfiles") as caught:
-        supervise([], 1, reload=True)
+        supervise(lambda number: [], 1, reload=True)
     assert "duetime[reload]" in caught.value.hint

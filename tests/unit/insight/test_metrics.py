@@ -19,7 +19,7 @@ from duetime.protocol.terms import Callback, Entity, Limit, Stream, Tier
 from tests.unit.insight.rig import NOW, World, run, world
 
 HOUR = 3_600_000
-LABELS = {"tier", "queue", "channel", "outcome", "status", "reason", "source", "state"}
+LABELS = {"tier", "queue", "function", "channel", "outcome", "status", "reason", "source", "state"}
 UNITS = ("_seconds", "_bytes", "_total")
 # Counts of things that are there now, and of what one node knows of itself, have no unit.
 WITHOUT_UNIT = {

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -78,6 +79,18 @@ MemoryPerChildOption = Annotated[
         help="Replace a process for CPU-bound functions if it has more memory after a call: 512M, 2G.",
     ),
 ]  # fmt: skip
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        min=0,
+        max=65_535,
+        help="Serve metrics for Prometheus on this port; with --processes, each process on the next one.",
+    ),
+]
+MetricsHostOption = Annotated[
+    str, typer.Option("--metrics-host", help="Address for --metrics-port; 0.0.0.0 for all interfaces.")
+]
 
 
 def worker(
@@ -98,6 +111,8 @@ def worker(
     grpc_port: GrpcPortOption = None,
     max_tasks_per_child: TasksPerChildOption = None,
     max_memory_per_child: MemoryPerChildOption = None,
+    metrics_port: MetricsPortOption = None,
+    metrics_host: MetricsHostOption = "127.0.0.1",
     reload: Annotated[
         bool, typer.Option("--reload", help="Restart when a source file changes (for development).")
     ] = False,
@@ -125,7 +140,8 @@ def worker(
     if not supervised and (processes > 1 or reload):
         if not reload:
             targets.sources_of(targets.load(target), _names(queues), _names(entities))  # reported once, here
-        code = supervisor.supervise(_command(sys.argv[1:]), processes, reload=reload)
+        command = partial(_command, sys.argv[1:], metrics_port)
+        code = supervisor.supervise(command, processes, reload=reload)
         raise typer.Exit(code)
     app = targets.load(target)
     options = _options(app, servers, token, grpc_port)
@@ -141,7 +157,8 @@ def worker(
         f"Worker {options.name}: {_shown(options)}; {concurrency} at a time; "
         f"{', '.join(server.address for server in options.servers)}"
     )
-    code = asyncio.run(_run(wiring.worker(app, options), supervised))
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    code = asyncio.run(_run(wiring.worker(app, options, metrics), supervised))
     output.words("Stopped.")
     _exit(code)
 
@@ -221,6 +238,7 @@ def _shown(options: WorkerOptions) -> str:
     return "; ".join(found)
 
 
-def _command(arguments: list[str]) -> list[str]:
-    """The command line of one of several processes."""
-    return [sys.executable, "-m", "duetime", *arguments, "--supervised"]
+def _command(arguments: list[str], metrics_port: int | None, number: int) -> list[str]:
+    """The command line of one of several processes, by its number. The last value of an option counts."""
+    port = ["--metrics-port", str(metrics_port + number)] if metrics_port else []
+    return [sys.executable, "-m", "duetime", *arguments, *port, "--supervised"]

@@ -89,8 +89,12 @@ class App:
         token: str | None = None,
         config: Config | None = None,
         clock: Clock | None = None,
+        metrics: bool = False,
     ) -> None:
-        """`token`: the token for a server (default: DUETIME_TOKEN)."""
+        """`token`: the token for a server (default: DUETIME_TOKEN).
+
+        `metrics`: count for `metrics()`, at the cost of a few percent; a server always counts."""
+        self._counts = metrics
         self._observers: list[tuple[Callable[[Transition], None], tuple[Status, ...]]] = []
         self.listeners = Listeners()
         self.schedules = AppSchedules(self)
@@ -129,7 +133,7 @@ class App:
         self.where = os.fspath(where)
         self.config = config
         """The configuration as given; None: the defaults."""
-        self._wired = wiring.wire(self.where, self.functions, config, clock, token)
+        self._wired = wiring.wire(self.where, self.functions, config, clock, token, self._counts)
         self.functions.bounds = self._wired
         self.default_tier = self._wired.default_tier
         self.payload_bytes_max = self._wired.payload_bytes_max
@@ -370,6 +374,11 @@ class App:
         """Figures of the engine."""
         return self.call(self._overview())
 
+    def metrics(self) -> Call[dict[str, Any]]:
+        """The metrics, by name: those of the reference, as plain values. Needs `App(..., metrics=True)`, or a
+        server."""
+        return self.call(self._metrics())
+
     def ask(self, command: Command) -> Call[Any]:
         """Run a command of the protocol: pause, resume, resize, patch ..."""
         if not isinstance(command, ASKABLE):
@@ -453,6 +462,11 @@ class App:
         return self._backend
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop of the started app."""
+        return self._loop
+
+    @property
     def middleware(self) -> Middlewares:
         """The middleware of the app."""
         return self.functions.middleware
@@ -499,6 +513,9 @@ class App:
 
     async def _overview(self) -> Overview:
         return await self.backend.overview()
+
+    async def _metrics(self) -> dict[str, Any]:
+        return await self._wired.metrics(self.backend)
 
     async def _ask(self, command: Command) -> object:
         return await self.backend.ask(command)

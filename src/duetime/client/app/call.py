@@ -129,7 +129,7 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
         self._made = None
         try:
             loop = self._loop()
-            if _running_loop() is loop:
+            if running_loop() is loop:
                 raise Closed(
                     "wait() would block the event loop that runs the engine.",
                     hint="Use `await` inside async functions.",
@@ -147,7 +147,8 @@ class Call(Coroutine[Any, Any, T], Generic[T]):
             raise WaitTimedOut(f"The call did not finish within {timeout_s} s.") from None
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of the calling code; None in plain code."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -233,6 +233,12 @@ class RemoteBackend(RemoteSchedules):
         answer = await self._transport.send(Request("GET", "/v1/admin/chronoscope"))
         return overview_of(self._transport.read(answer, Chronoscope))
 
+    async def metrics(self) -> dict[str, Any]:
+        """The server's metrics, by name."""
+        answer = await self._transport.send(Request("GET", "/metrics"))
+        found: dict[str, Any] = msgspec.json.decode(answer)
+        return found
+
     async def lanes(self) -> list[LaneView]:
         found = [msgspec.convert(each, Lane) async for each in lanes_of(self._transport)]
         return [

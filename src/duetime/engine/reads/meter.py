@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import product
 from time import perf_counter  # tidy: measures work, not the time of day
-from typing import get_args
 
 from duetime.channels.pull import Connected
 from duetime.clock import Clock
+from duetime.engine.reads.function_counts import OUTCOME_NUMBER, OUTCOMES, FunctionCount, FunctionCounts
 from duetime.engine.reads.histogram import Histogram, Sliding
 from duetime.engine.shell.pump import Turn
 from duetime.errors import DuetimeError
@@ -29,17 +29,7 @@ from duetime.limits import (
 from duetime.protocol.command import Settle, Submit
 from duetime.protocol.effect import Abort, Deliver, Effect
 from duetime.protocol.intent import DEAD_LETTERED, DISPATCHING, DUE, FINAL, Intent
-from duetime.protocol.outcome import (
-    Done,
-    Expired,
-    Failed,
-    Lost,
-    Outcome,
-    Rejected,
-    Returned,
-    Settlement,
-    Snoozed,
-)
+from duetime.protocol.outcome import Outcome, Settlement, Snoozed
 from duetime.protocol.reply import Answer, Existing
 from duetime.protocol.terms import Bare, Callback, Entity, Stream, Task, Terms
 from duetime.store.store import ReadStore
@@ -58,11 +48,8 @@ TIME_S = (
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_096)
 
 CHANNELS = ("callback", "task", "entity", "stream", "bare")
-OUTCOMES = ("done", "failed", "snoozed", "rejected", "lost", "expired", "returned")
 _TIERS = range(len(TIER_NAMES))
 _CHANNEL = {Callback: 0, Task: 1, Entity: 2, Stream: 3, Bare: 4}
-_OUTCOME = {Done: 0, Failed: 1, Snoozed: 2, Rejected: 3, Lost: 4, Expired: 5, Returned: 6}
-assert set(_OUTCOME) == set(get_args(Outcome)), "a settlement that cannot be counted would not be settled"
 # The places in the tally of transitions to DEAD_LETTERED.
 _DEAD = [tier * 64 + old * 8 + DEAD_LETTERED for tier in _TIERS for old in range(8) if old != DEAD_LETTERED]
 
@@ -98,6 +85,7 @@ class Meter:
         self.delivery_ms = [Sliding(TIME_MS) for _ in _TIERS]
         self.execution_s = {channel: Histogram(TIME_S) for channel in CHANNELS}
         self._outcomes = [0] * (len(_TIERS) * len(CHANNELS) * len(OUTCOMES))
+        self.functions = FunctionCounts()
         self.batched = [0 for _ in _TIERS]
         """Deliveries that shared a request with others, per tier."""
         self.rejections: dict[int, int] = {}
@@ -165,6 +153,7 @@ class Meter:
         now_ms, now_s = self._clock.now_ms(), perf_counter()
         get, start = self._store.peek, self._starts.pop
         terms: Terms | None = None
+        row: FunctionCount | None = None
         base = 0
         times_ms: list[int] = []
         times_s: list[float] = []
@@ -185,7 +174,11 @@ class Meter:
                 self._took(terms, times_ms, times_s, late_ms, limited_ms, now_ms)
                 terms, times_ms, times_s, late_ms, limited_ms = intent.terms, [], [], [], []
                 base = (terms.tier * len(CHANNELS) + _CHANNEL[type(terms.target)]) * len(OUTCOMES)
-            self._outcomes[base + _OUTCOME[type(settlement.outcome)]] += 1
+                row = self.functions.of(terms.target)
+            number = OUTCOME_NUMBER[type(settlement.outcome)]
+            self._outcomes[base + number] += 1
+            if row is not None:
+                row.outcomes[number] += 1
             took_ms = now_ms - intent.dispatched_at_ms
             times_ms.append(took_ms)
             # How long it waited for its call, as the kernel counts it; -1: there was no call.
@@ -232,6 +225,9 @@ class Meter:
         target = terms.target
         self.delivery_ms[terms.tier].at(now_ms).add_many(times_ms)
         self.execution_s[CHANNELS[_CHANNEL[type(target)]]].add_many(times_s)
+        row = self.functions.of(target)
+        if row is not None:
+            row.seconds.add_many(times_s)
         if type(target) is Callback and target.batch:
             self.batched[terms.tier] += len(times_ms)
 
