@@ -238,6 +238,8 @@ def terms(terms: Terms) -> str | None:
             return problem
     if not 0 <= terms.result_ttl_ms <= RETRY_DELAY_MS_MAX:
         return f"The result TTL must be at most {RETRY_DELAY_MS_MAX} ms, not {terms.result_ttl_ms}."
+    if not 0 <= terms.expires_ms <= RETRY_DELAY_MS_MAX:
+        return f"The relative deadline of {terms.expires_ms} ms is out of range: 1 to {RETRY_DELAY_MS_MAX}."
     size = len(msgspec.msgpack.encode(terms))
     if size > TERMS_BYTES_MAX:
         return f"Target, tags and options take {size} bytes; {TERMS_BYTES_MAX} are allowed."

@@ -245,7 +245,10 @@ def _plain(options: Options) -> dict[str, Any]:
         if field.enum is not None:
             value = choice(field.enum, value, name)
         elif field.name.endswith("_ms"):
-            value = delay_ms(value)
+            given, value = value, delay_ms(value)
+            if not value:
+                hint = "Omit it for the default."
+                raise InvalidField(f"{name}={given!r} must be at least 1 ms.", hint=hint)
         elif isinstance(value, Mapping):
             value = dict(value) or None
         said[field.stored] = value
