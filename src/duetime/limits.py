@@ -583,6 +583,11 @@ ATTEMPT_LOGS_KEPT: Final = 1_000
 PROGRESS_MS: Final = 500
 PROGRESS_MAX: Final = 1_000
 NOTE_CHARS_MAX: Final = 200
+# Tasks of duetime.contrib.celery. How often a worker may die while it runs a task: then the task fails, so
+# that it does not kill workers for ever. The head start of one step of Celery's priorities (0 to 9), in
+# seconds: 9 is about HIGH.
+CELERY_LOSSES_MAX: Final = 5
+CELERY_PRIORITY_S: Final = 30
 # The width of a note, so that a progress bar fits on a terminal with 80 columns.
 NOTE_COLUMNS_MAX: Final = 32
 # Functions that one worker can announce, and the bytes of one announcement.

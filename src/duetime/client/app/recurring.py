@@ -18,7 +18,7 @@ from duetime.client.app.backend import Backend
 from duetime.client.app.call import Call
 from duetime.client.app.options import RuleFields
 from duetime.client.app.policies import choice
-from duetime.client.app.task import P, R, Task
+from duetime.client.app.task import P, Planned, R, Task
 from duetime.client.app.times import Delay, Moment, delay_ms, moment_ms
 from duetime.errors import InvalidField
 from duetime.limits import SCHEDULE_ID_CHARS_MAX
@@ -73,7 +73,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     misfire: str = "ONCE"
     catch_up: int = 1
 
-    def schedule(self, task: Task[..., Any], payload: bytes, source: str) -> StoredRule:
+    def schedule(self, task: Planned[..., Any], payload: bytes, source: str) -> StoredRule:
         """The schedule of a function with this rule."""
         return StoredRule(
             id=self.id,
@@ -97,7 +97,7 @@ class AppSchedules:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._rules: dict[str, tuple[Rule, Task[..., object], bytes]] = {}
+        self._rules: dict[str, tuple[Rule, Planned[..., Any], bytes]] = {}
         self.orphans: tuple[str, ...] = ()
         """Schedules that a program registered and that are no longer in it, since the last start."""
 
@@ -107,15 +107,25 @@ class AppSchedules:
 
         def register(function: Any, /) -> Any:
             task = function if isinstance(function, Task) else self._app.task(function)
-            rule = _rule({"id": id_of(task.name), **fields})
-            payload = task.payload(args, kwargs)
-            rule.schedule(task, payload, SOURCE)  # an error is raised where the rule is written
-            if rule.id in self._rules:
-                raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
-            self._rules[rule.id] = (rule, task, payload)
+            self.add(task, args, kwargs, **fields)
             return task
 
         return register
+
+    def add(
+        self,
+        task: Planned[..., Any],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        **fields: Unpack[RuleFields],
+    ) -> None:
+        """Register a schedule for a function when the app starts."""
+        rule = _rule({"id": id_of(task.name), **fields})
+        payload = task.payload(args, kwargs)
+        rule.schedule(task, payload, SOURCE)  # an error is raised where the rule is written
+        if rule.id in self._rules:
+            raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
+        self._rules[rule.id] = (rule, task, payload)
 
     async def register(self, report: bool) -> None:
         """Register the schedules of the program; report those that are no longer in it."""
