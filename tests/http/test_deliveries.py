@@ -258,6 +258,17 @@ def test_a_cancelled_delivery_is_not_held_any_more(server: ServerProcess, fresh:
     assert worker.extend(delivery) == [False] and worker.settle(done(delivery)) == [False]
 
 
+def test_progress_is_reported_by_the_holder(server: ServerProcess, fresh: Fresh):
+    queue, id = names(fresh, 2)
+    put(server, queue, id)
+    delivery = key(HttpWorker(server, queue, "mine").one())
+    for consumer, done_ in (("mine", 3), ("theirs", 7)):
+        report = {**delivery, "progress": {"done": done_, "total": 10, "note": "x" * 300}}
+        assert HttpWorker(server, queue, consumer).ask("extend", deliveries=[report]).status == 200
+    shown = server.ask("GET", f"/v1/intents/{id}").json["progress"]
+    assert (shown["done"], shown["total"], shown["note"]) == (3, 10, "x" * 200)
+
+
 # Clients that disappear.
 
 
@@ -419,6 +430,7 @@ def test_a_response_is_bounded_by_its_bytes(server: ServerProcess, fresh: Fresh)
             42208,
             "$.outcomes",
         ),
+        ("settle", {"consumer": "a", "outcomes": [{"outcome": "won"}]}, 42208, "snoozed or returned"),
         ("extend", {"consumer": "a", "deliveries": []}, 42208, "$.deliveries"),
         ("extend", {"consumer": "a", "deliveries": [{"intentId": "a b", "delivery": 1}]}, 42208, "intentId"),
     ],
@@ -494,7 +506,10 @@ def test_the_client_claims_settles_and_extends(server: ServerProcess, fresh: Fre
     with Client(server.url) as client:
         taken = client.claim(queue, consumer="c", max=5, wait_ms=1_000).wait()
         assert [each.intent_id for each in taken] == ids and taken[0].payload == {"n": 1}
-        extended = client.extend(taken, queue, consumer="c").wait()
+        extended = client.extend([taken[0].at(1, 2, "half"), *taken[1:]], queue, consumer="c").wait()
+        progress = client.get(ids[0]).wait().progress
+        assert progress is not None
+        assert (progress.done, progress.total, progress.note) == (1, 2, "half")
         assert all(each.held for each in extended.results)
         done, failed, rejected, snoozed, returned = taken
         outcomes = [

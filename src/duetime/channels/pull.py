@@ -201,7 +201,7 @@ class Subscriber:
 
     async def change(self) -> None:
         """Wait until the next change."""
-        if self._news is None:
+        if self._news is None or self._news.done():  # an earlier waiter was cancelled
             self._news = asyncio.get_running_loop().create_future()
         await self._news
 

@@ -90,6 +90,22 @@ class ReturnedOutcome(DeliveryOutcome, frozen=True, tag="returned"):
 OneOutcome = DoneOutcome | FailedOutcome | RejectedOutcome | SnoozedOutcome | ReturnedOutcome
 
 
+class NewProgress(In, frozen=True):
+    """The progress of a running function."""
+
+    done: int | float
+    total: int | float | None = None
+    note: Annotated[str, Meta(description="For people; the first 200 characters are kept.")] = ""
+
+
+class HeldDelivery(In, frozen=True):
+    """A delivery that the worker still has."""
+
+    intent_id: KnownId
+    delivery: DeliveryNumber
+    progress: Annotated[NewProgress, Meta(description="Shown while it runs.")] | None = None
+
+
 class ClaimedDelivery(Out, frozen=True):
     """One delivery. Its lease runs from now on, until it is settled."""
 
@@ -112,6 +128,11 @@ class ClaimedDelivery(Out, frozen=True):
     lease_ms: Annotated[
         int, Meta(description="Settle or extend within this time, or the attempt counts as lost.")
     ]
+
+    def at(self, done: float, total: float | None = None, note: str = "") -> HeldDelivery:
+        """The delivery with its progress, to be extended."""
+        progress = NewProgress(done=done, total=total, note=note)
+        return HeldDelivery(intent_id=self.intent_id, delivery=self.delivery, progress=progress)
 
     def done(self, result: object = None, *, log: str | None = None) -> DoneOutcome:
         """The outcome of success, with a result that can be written as JSON."""
@@ -180,13 +201,6 @@ class SettledDeliveries(Out, frozen=True):
     results: list[SettledDelivery]
     counted: int
     stale: int
-
-
-class HeldDelivery(In, frozen=True):
-    """A delivery that the worker still has."""
-
-    intent_id: KnownId
-    delivery: DeliveryNumber
 
 
 class ExtendDeliveries(In, frozen=True):

@@ -74,6 +74,22 @@ def test_each_gets_its_own_in_order():
     run(test)
 
 
+def test_a_cancelled_waiter_does_not_end_the_next_wait():
+    async def test(rig: Rig) -> None:
+        me = rig.join("me")
+        first = asyncio.ensure_future(me.change())
+        await asyncio.wait({first}, timeout=0)
+        first.cancel()
+        await asyncio.wait({first})
+        second = asyncio.ensure_future(me.change())
+        await asyncio.wait({second}, timeout=0)
+        assert not second.done()
+        rig.deliver("a")
+        await second
+
+    run(test)
+
+
 def test_deliveries_that_could_not_be_sent_are_returned():
     async def test(rig: Rig) -> None:
         me = rig.join("me")

@@ -11,7 +11,7 @@ deliveries are returned at once and count no attempt; later, they come back when
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -36,6 +36,7 @@ from duetime.protocol.effect import Deliver, DeliveryKey
 from duetime.protocol.intent import DISPATCHING, Intent
 from duetime.protocol.outcome import Settlement
 from duetime.protocol.terms import Entity, type_lane
+from duetime.protocol.view import Progress
 
 Closed = Callable[[], Awaitable[None]]
 """Waits until the client has gone."""
@@ -215,8 +216,11 @@ class Claims:
                 leave(engine, name)
         return [bool(name) and next(counted) for name in names]
 
-    async def extend(self, lane: str, consumer: str, held: list[DeliveryKey]) -> list[bool]:
-        """Renew the leases of deliveries. Returns for each whether the consumer still holds it."""
+    async def extend(
+        self, lane: str, consumer: str, held: list[DeliveryKey], reports: Mapping[DeliveryKey, Progress]
+    ) -> list[bool]:
+        """Renew the leases of deliveries, and report their progress. Returns for each whether the consumer
+        still holds it."""
         check_lanes((lane,))
         engine = self.service.running
         names = dict.fromkeys(filter(None, await self._holders(lane, consumer, held)))
@@ -224,6 +228,8 @@ class Claims:
         for name in names:
             if (claim := self._open.get(name)) is not None:
                 claim.seen()
+            if reports:
+                engine.report(name, reports)
         return [bool(name) for name in await self._holders(lane, consumer, held)]
 
     def stop(self) -> None:

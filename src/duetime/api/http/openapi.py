@@ -89,6 +89,27 @@ EXAMPLES: Final[Mapping[str, Mapping[str, tuple[str, object]]]] = {
         "again": ("As it was", {}),
         "elsewhere": ("To another place", {"callback": {"url": "http://localhost:9001/hook"}}),
     },
+    "claimFromQueue": {
+        "wait": ("Up to ten; wait for the first", {"consumer": "mailer-1", "max": 10, "waitMs": 20_000})
+    },
+    "settleForQueue": {
+        "two": (
+            "One is done, one failed",
+            {
+                "consumer": "mailer-1",
+                "outcomes": [
+                    {"outcome": "done", "intentId": "mail-1", "delivery": 1, "result": {"sent": True}},
+                    {"outcome": "failed", "intentId": "mail-2", "delivery": 1, "message": "mailbox full"},
+                ],
+            },
+        )
+    },
+    "extendForQueue": {
+        "one": (
+            "One that takes longer",
+            {"consumer": "mailer-1", "deliveries": [{"intentId": "mail-1", "delivery": 1}]},
+        )
+    },
 }
 
 

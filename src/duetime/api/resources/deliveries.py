@@ -17,10 +17,11 @@ from duetime.api.http.exchange import Answer
 from duetime.api.http.router import Route
 from duetime.api.resources.routes import REQUEST_ID
 from duetime.errors import InvalidField
-from duetime.limits import NAME_CHARS_MAX
+from duetime.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX
 from duetime.protocol.effect import Deliver
 from duetime.protocol.outcome import Outcome, Settlement
 from duetime.protocol.terms import Entity, Stream, Task, lane_of, type_lane
+from duetime.protocol.view import Progress
 from duetime.wire.delivery import (
     ClaimDeliveries,
     ClaimedDeliveries,
@@ -65,7 +66,7 @@ class DeliveryRoutes:
         return Answer(_encode(found), ended=claim.answered)
 
     async def settle(self, lane: str, call: Call) -> Answer:
-        told = call.read(_settle)
+        told = _read_outcomes(call)
         now_ms = self._claims.service.running.now_ms()
         settlements = [
             Settlement(
@@ -88,8 +89,14 @@ class DeliveryRoutes:
 
     async def extend(self, lane: str, call: Call) -> Answer:
         told = call.read(_extend)
+        now_ms = self._claims.service.running.now_ms()
         keys = [(each.intent_id, each.delivery) for each in told.deliveries]
-        held = await self._claims.extend(lane, told.consumer, keys)
+        reports = {
+            key: Progress(each.done, each.total, each.note[:NOTE_CHARS_MAX], now_ms)
+            for key, delivery in zip(keys, told.deliveries, strict=True)
+            if (each := delivery.progress) is not None
+        }
+        held = await self._claims.extend(lane, told.consumer, keys, reports)
         results = [
             ExtendedDelivery(intent_id=id, delivery=delivery, held=holds)
             for (id, delivery), holds in zip(keys, held, strict=True)
@@ -109,6 +116,15 @@ class DeliveryRoutes:
                 return outcomes.snoozed(told.delay_ms, told.reason)
             case ReturnedOutcome():
                 return outcomes.returned(told.message)
+
+
+def _read_outcomes(call: Call) -> SettleDeliveries:
+    try:
+        return call.read(_settle)
+    except InvalidField as error:
+        if str(error.details["path"]).endswith(".outcome"):
+            error.hint = "An outcome is done, failed, rejected, snoozed or returned."
+        raise
 
 
 def _shown(delivery: Deliver) -> ClaimedDelivery:

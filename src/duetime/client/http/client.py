@@ -40,6 +40,7 @@ from duetime.wire.delivery import (
     ClaimedDelivery,
     DeliveryOutcome,
     ExtendedDeliveries,
+    HeldDelivery,
     SettledDeliveries,
 )
 from duetime.wire.event import Transition
@@ -231,14 +232,15 @@ class Client:
 
     def extend(
         self,
-        held: Iterable[ClaimedDelivery],
+        held: Iterable[ClaimedDelivery | HeldDelivery],
         queue: str | None = None,
         *,
         consumer: str,
         stream: str | None = None,
         entity: str | None = None,
     ) -> Call[ExtendedDeliveries]:
-        """Renew the leases of claimed deliveries. Returns which of them the consumer still holds."""
+        """Renew the leases of claimed deliveries; `delivery.at(3, 10)` also reports progress. Returns which
+        of them the consumer still holds."""
         place = deliveries.source(queue, stream, entity)
         return self.ask(deliveries.extend(place, consumer, held), ExtendedDeliveries)
 

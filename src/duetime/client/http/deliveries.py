@@ -38,7 +38,14 @@ def settle(place: Sequence[str], consumer: str, outcomes: Iterable[DeliveryOutco
     return Request("POST", path(*place, "settle"), body=msgspec.json.encode(told))
 
 
-def extend(place: Sequence[str], consumer: str, deliveries: Iterable[ClaimedDelivery]) -> Request:
-    held = [HeldDelivery(intent_id=each.intent_id, delivery=each.delivery) for each in deliveries]
+def extend(
+    place: Sequence[str], consumer: str, deliveries: Iterable[ClaimedDelivery | HeldDelivery]
+) -> Request:
+    held = [
+        each
+        if isinstance(each, HeldDelivery)
+        else HeldDelivery(intent_id=each.intent_id, delivery=each.delivery)
+        for each in deliveries
+    ]
     told = ExtendDeliveries(consumer=consumer, deliveries=held)
     return Request("POST", path(*place, "extend"), body=msgspec.json.encode(told), named=False)

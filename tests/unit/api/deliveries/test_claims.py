@@ -104,7 +104,7 @@ def test_a_claim_ends_with_its_last_delivery():
             assert [each.held for each in world.workers.connected()] == [2]
             outcomes = [Settlement(id, 1, Done()) for id in ("a", "b")]
             assert await made.settle(LANE, "w", outcomes[:1]) == [True]
-            assert await made.extend(LANE, "w", [("a", 1), ("b", 1)]) == [False, True]
+            assert await made.extend(LANE, "w", [("a", 1), ("b", 1)], {}) == [False, True]
             assert await made.settle(LANE, "w", outcomes) == [False, True]
             assert world.workers.connected() == [] and made.places.under_way == 0
 

@@ -20,6 +20,7 @@ from duetime.api.http.sse import EventStream
 from duetime.api.resources.admin import Admin
 from duetime.api.resources.admin_routes import admin_routes, bulk_routes, health_routes
 from duetime.api.resources.bulk import BulkRoutes
+from duetime.api.resources.deliveries import DeliveryRoutes, delivery_routes
 from duetime.api.resources.insight import HealthRoutes, InsightRoutes
 from duetime.api.resources.intents import Intents
 from duetime.api.resources.routes import event_routes, intent_routes
@@ -53,6 +54,7 @@ def all_routes() -> list[Route]:
     routes = [
         *intent_routes(Intents(service)),
         *event_routes(EventStream(none, none)),
+        *delivery_routes(DeliveryRoutes(none, 1)),
         *bulk_routes(BulkRoutes(service)),
         *admin_routes(Admin(service), InsightRoutes(service, none, none)),
         *health_routes(HealthRoutes(none, none)),
@@ -230,3 +232,25 @@ def within(value: object) -> Iterator[dict[str, Any]]:
 def test_every_pattern_has_a_form_that_a_refusal_can_name():
     found = {each["pattern"] for each in within(document(all_routes())) if "pattern" in each}
     assert found and found <= {pattern.replace(r"\Z", "$") for pattern in FORMS}
+
+
+def test_a_field_of_a_request_with_a_default_is_optional_for_generators(whole):
+    """openapi-typescript requires a field that has a default, so defaults are named in words."""
+    requests = {
+        name: schema
+        for name, schema in whole["components"]["schemas"].items()
+        if schema.get("additionalProperties") is False
+    }
+    assert {"NewIntent", "CallbackIn", "ClaimDeliveries", "FailedOutcome"} <= requests.keys()
+    fields = [field for schema in requests.values() for field in schema["properties"].values()]
+    assert not [field for field in fields if "default" in field]
+    method = requests["CallbackIn"]["properties"]["method"]
+    assert method["description"] == "HTTP method (default: POST)."
+    assert requests["ClaimDeliveries"]["required"] == ["consumer"]
+
+
+def test_every_enum_has_a_type_and_every_open_object_says_so(whole):
+    schemas = list(within(whole["components"]["schemas"]))
+    assert not [each for each in schemas if isinstance(each.get("enum"), list) and "type" not in each]
+    open_objects = [each for each in schemas if each.get("type") == "object" and "properties" not in each]
+    assert open_objects and all("additionalProperties" in each for each in open_objects)
