@@ -18,8 +18,8 @@ Decision = Callable[[BaseException, Context], Snooze | Reject | RetryAfter | Non
 ErrorClasses = type[BaseException] | Iterable[type[BaseException]]
 """One class of exceptions, or several."""
 
-# They end the attempt from outside: they say nothing about the function.
-_NOT_ITS_OWN = (BrokenProcessPool, concurrent.futures.CancelledError)
+# Not errors of the function: it decides itself with the first three, the others end the attempt from outside.
+_NOT_ITS_OWN = (Snooze, Reject, RetryAfter, BrokenProcessPool, concurrent.futures.CancelledError)
 
 
 class ProcessError(RuntimeError):

@@ -10,7 +10,7 @@ from math import inf, nan
 import msgspec
 import pytest
 
-from duetime import Reject, RetryAfter, Snooze, current, errors
+from duetime import Reject, RetryAfter, Snooze, SoftTimeout, current, errors
 from duetime.client.app.ids import Ids
 from duetime.client.app.middleware import Middlewares
 from duetime.client.app.payload import Signature
@@ -85,6 +85,31 @@ def test_a_delay_that_is_none_is_a_failure():
 
     outcome = ended(function)
     assert isinstance(outcome, Failed) and "'whenever' is not a duration" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome"),
+    [
+        (ConnectionResetError("gone"), Failed("ConnectionResetError", "gone")),
+        (ValueError("bad"), Rejected("ValueError", "bad")),
+        (SoftTimeout(), Rejected("SoftTimeout", "the soft time limit has passed")),
+        (RetryAfter("2s", "busy"), Failed("retry-after", "busy", delay_ms=2_000)),
+        (Snooze("1m"), Snoozed(60_000)),
+        (BrokenProcessPool(), Lost("the process that ran it died")),
+        (Mute(), Failed("RuntimeError", "Mute could not be read: even this fails")),
+    ],
+)
+def test_only_errors_of_the_function_are_given_up(raised, outcome):
+    async def function():
+        raise raised
+
+    assert ended(function, retry_on=(ConnectionError,)) == outcome
+
+
+def test_a_cancelled_wait_inside_the_function_is_retried():
+    """It is no `Exception`: something from outside ended the wait."""
+    outcome = handler(print, retry_on=(ConnectionError,)).outcome(DELIVERY, None, asyncio.CancelledError())
+    assert outcome == Failed("CancelledError", "CancelledError")
 
 
 @dataclass(frozen=True)
