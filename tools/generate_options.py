@@ -48,7 +48,8 @@ def app_options() -> str:
         "",
         "from __future__ import annotations",
         "",
-        "from collections.abc import Iterable, Mapping",
+        "from collections.abc import Iterable, Mapping, Sequence",
+        "from datetime import date",
         "from typing import TYPE_CHECKING, Any, Final, TypedDict",
         "",
         "from msgspec import Struct",
@@ -184,7 +185,8 @@ def _kind(name: str, kind: types.Type, *, app: bool) -> str:
         base = kind.cls.__mro__[1].__name__ if kind.cls.__name__.endswith("In") else kind.cls.__name__
         return f"{base} | Fields"
     if isinstance(kind, types.ListType):
-        return f"Sequence[{_kind(name, kind.item_type, app=app)}]"
+        dates = " | date" if app and name == "skip" else ""
+        return f"Sequence[{_kind(name, kind.item_type, app=app)}{dates}]"
     if isinstance(kind, types.DictType):
         return "Mapping[str, str]"
     if isinstance(kind, types.IntType):

@@ -167,6 +167,12 @@ SCHEDULES_MAX: Final = 10_000
 SCHEDULE_ID_CHARS_MAX: Final = 96
 SCHEDULE_PAYLOAD_BYTES_MAX: Final = 16 * 1024
 CRON_CHARS_MAX: Final = 256
+# Dates that a schedule leaves out: the holidays of some years.
+SKIP_DATES_MAX: Final = 400
+# Ticks of one backfill: they are written together.
+BACKFILL_TICKS_MAX: Final = 1_000
+# The name of a program, which is part of the source of its schedules.
+PROGRAM_CHARS_MAX: Final = 28
 # Each tick is an intent on the log. For a shorter interval, use a loop inside a function.
 EVERY_MS_MIN: Final = SECOND_MS
 CATCH_UP_MAX: Final = 100

@@ -59,6 +59,8 @@ read    GET     /v1/schedules/{id}/next
 submit  POST    /v1/schedules/{id}/pause
 submit  POST    /v1/schedules/{id}/resume
 submit  POST    /v1/schedules/{id}/trigger
+submit  POST    /v1/schedules/{id}/backfill
+submit  POST    /v1/schedules/owned
 worker  POST    /v1/queues/{queue}/claim
 worker  POST    /v1/queues/{queue}/settle
 worker  POST    /v1/queues/{queue}/extend

@@ -8,14 +8,17 @@ from typing import Any
 from duetime.engine.bulk import Many, concerned
 from duetime.engine.engine import Engine
 from duetime.engine.reads.library import Library
+from duetime.engine.schedules.backfill import backfill
 from duetime.errors import NoSuchIntent
 from duetime.protocol.command import Command
 from duetime.protocol.effect import Change
 from duetime.protocol.filter import Filter
+from duetime.protocol.intent import Item
 from duetime.protocol.schedule import Schedule as Rule
 from duetime.protocol.schedule import Timetable
-from duetime.protocol.terms import AckLevel
+from duetime.protocol.terms import AckLevel, Terms
 from duetime.protocol.view import LaneView, Overview, View
+from duetime.refusals import Submitted
 from duetime.store.store import SEQ_MAX
 from duetime.timefmt import moment_of
 from duetime.wire import views
@@ -23,7 +26,7 @@ from duetime.wire.bulk import Bulk, Verb
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, Parent, Why
 from duetime.wire.intent import Intent, Status
-from duetime.wire.schedule import Schedule
+from duetime.wire.schedule import Backfill, Schedule
 from duetime.wire.views import Ended
 
 
@@ -166,6 +169,17 @@ class Embedded:
 
     async def next_ticks(self, id: str, count: int) -> list[int]:
         return self.engine.schedules.next_ticks(id, count)
+
+    async def backfill(self, id: str, from_ms: int, to_ms: int) -> Backfill:
+        schedule, now_ms = self.engine.schedules.get(id).schedule, self.engine.now_ms()
+
+        async def submit(terms: tuple[Terms, ...], items: tuple[Item, ...]) -> list[Submitted]:
+            return await self.engine.submit(terms, items, terms[0].ack)
+
+        return await backfill(schedule, from_ms, to_ms, now_ms, submit)
+
+    async def own_schedules(self, source: str, ids: Collection[str], delete: bool) -> list[str]:
+        return await self.engine.schedules.own(source, ids, delete)
 
 
 def _intent(view: View) -> Intent:

@@ -37,6 +37,7 @@ from duetime.limits import (
     RETRY_DELAY_MS_MAX,
     SCHEDULE_ID_CHARS_MAX,
     SCHEDULE_PAYLOAD_BYTES_MAX,
+    SKIP_DATES_MAX,
     TAG_CHARS_MAX,
     TAGS_MAX,
     TERMS_BYTES_MAX,
@@ -276,6 +277,8 @@ def schedule(schedule: Schedule) -> str | None:
             return f"{name} is {value} ms since 1970, which is out of range."
     if schedule.end_ms and schedule.end_ms < schedule.start_ms:
         return "The end is before the start."
+    if len(schedule.skip) > SKIP_DATES_MAX:
+        return f"skip has {len(schedule.skip)} dates; {SKIP_DATES_MAX} are allowed."
     if not 1 <= schedule.catch_up <= CATCH_UP_MAX:
         return f"catch_up must be from 1 to {CATCH_UP_MAX}."
     if len(schedule.payload) > SCHEDULE_PAYLOAD_BYTES_MAX:

@@ -54,6 +54,10 @@ class Schedule(Struct, frozen=True, array_like=True, gc=False):
     """What maintains it: empty for a person, "app" for a decorator in a program."""
     owner: str = ""
     """The hash of the token that registered it, if that has a rate: its intents count against that rate."""
+    skip: tuple[str, ...] = ()
+    """Dates without ticks, in its zone: 2030-12-25."""
+    orphan: bool = False
+    """The program that registered it has started without it since."""
 
 
 class Timetable(Struct, frozen=True, array_like=True, gc=False):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from duetime import limits
+from duetime.wire import patterns
 from duetime.wire.intent import Name, Planned, PlannedIntent
 from duetime.wire.shapes import In, Moment, Out, Time
 
@@ -60,6 +61,10 @@ class NewSchedule(In, frozen=True):
     source: Annotated[
         str, Meta(max_length=32, description="Owner of the schedule; app for schedules of a program.")
     ] = ""
+    skip: Annotated[
+        list[Annotated[str, Meta(pattern=patterns.DATE, examples=["2030-12-25"])]],
+        Meta(max_length=limits.SKIP_DATES_MAX, description="Dates without ticks, in the time zone."),
+    ] = []
 
 
 class Schedule(Out, frozen=True):
@@ -91,12 +96,45 @@ class Schedule(Out, frozen=True):
     revision: int
     created_at: Moment
     updated_at: Moment
+    skip: list[str] = []
+    orphan: Annotated[
+        bool, Meta(description="The program that registered it has started without it since.")
+    ] = False
 
 
 class Schedules(Out, frozen=True):
     """All schedules, by id."""
 
     schedules: list[Schedule]
+
+
+class BackfillRange(In, frozen=True):
+    """A range in the past."""
+
+    from_: Annotated[Time, Meta(description="The first tick at or after this time.")] = field(name="from")
+    to: Annotated[Time, Meta(description="Ticks before this time; not later than now.")]
+
+
+class Backfill(Out, frozen=True):
+    """The result of a backfill."""
+
+    ticks: Annotated[int, Meta(description="Ticks in the range.")]
+    created: int
+    existing: Annotated[int, Meta(description="Ticks whose intent existed.")]
+
+
+class OwnedSchedules(In, frozen=True):
+    """The schedules that a program has. Others with its source are orphans."""
+
+    source: Annotated[str, Meta(min_length=1, max_length=32)]
+    ids: Annotated[list[Name], Meta(max_length=limits.SCHEDULES_MAX)]
+    delete: Annotated[bool, Meta(description="Delete the orphans.")] = False
+
+
+class Orphans(Out, frozen=True):
+    """Schedules whose program has started without them."""
+
+    ids: list[str]
 
 
 class NextTicks(Out, frozen=True):

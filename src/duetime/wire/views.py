@@ -168,6 +168,8 @@ def schedule(table: Timetable, at: At, document: Document, shared: dict[str, Any
         **names,
         catch_up=rule.catch_up,
         source=rule.source,
+        skip=list(rule.skip),
+        orphan=rule.orphan,
         intent=Planned(payload=document(rule.payload) if rule.payload else None, **fields),
         paused=table.paused,
         next_at=None if table.paused else _or_none(at, table.next_ms),

@@ -23,6 +23,7 @@ from duetime.api.resources.intents import encode, expected_revision, no_body
 from duetime.api.resources.routes import REQUEST_ID, REVISION
 from duetime.api.service import Service
 from duetime.engine.schedules import calendar
+from duetime.engine.schedules.backfill import backfill
 from duetime.errors import DuetimeError, InvalidField
 from duetime.limits import (
     CRON_TICKS,
@@ -40,6 +41,8 @@ from duetime.wire.intent import Intent, Nothing
 from duetime.wire.shapes import written
 
 _new = msgspec.json.Decoder(wire.NewSchedule)
+_range = msgspec.json.Decoder(wire.BackfillRange)
+_owned = msgspec.json.Decoder(wire.OwnedSchedules)
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 _NO_TERMS = Terms(Bare(), lane_of(Bare()))
 
@@ -83,6 +86,7 @@ class ScheduleRoutes:
             misfire=Misfire[new.misfire],
             catch_up=new.catch_up,
             source=new.source,
+            skip=tuple(dict.fromkeys(new.skip)),
         )
         schedule = await self._owned(schedule)
         return self._answer(await self._service.running.schedules.put(schedule, expected_revision(call)))
@@ -144,6 +148,21 @@ class ScheduleRoutes:
                 paid.keep(0)
             raise
         return Answer(bytes(self._service.show.view(view)), 201)
+
+    async def backfill(self, call: Call) -> Answer:
+        asked, engine = call.read(_range), self._service.running
+        schedule = engine.schedules.get(await self._own(call)).schedule
+        from_ms, to_ms = moments.read(asked.from_, "$.from"), moments.read(asked.to, "$.to")
+        done = await backfill(schedule, from_ms, to_ms, engine.now_ms(), self._service.submit)
+        return Answer(encode(done))
+
+    async def own(self, call: Call) -> Answer:
+        owned = call.read(_owned)
+        if is_bound():
+            raise e.Forbidden("A token that is bound to queues cannot mark schedules as orphans.")
+        engine = self._service.running
+        orphans = await engine.schedules.own(owned.source, owned.ids, owned.delete)
+        return Answer(encode(wire.Orphans(ids=orphans)))
 
     async def next(self, call: Call) -> Answer:
         check_names(call.query, ("count",))
@@ -212,6 +231,23 @@ def schedule_routes(schedules: ScheduleRoutes) -> list[Route]:
                 Parameter("count", "Number.", {"type": "integer", "minimum": 1, "maximum": NEXT_TICKS_MAX}),
             ),
             errors=_READ,
+        ),
+        Route(
+            method="POST", path=f"{_ONE}/backfill", handler=schedules.backfill, role=Role.submit,
+            name="backfillSchedule", summary="Create the intents of past ticks that have none",
+            tag="Schedules", body=wire.BackfillRange, answers={200: wire.Backfill},
+            parameters=(REQUEST_ID,),
+            errors=(
+                e.NotJson, e.NoSuchSchedule, e.KeyReused, e.InvalidField, e.Busy, e.RateLimited,
+                e.LaneFull, e.EntityFull, e.NotReady, e.LogUnavailable,
+            ),
+            write=True,
+        ),
+        Route(
+            method="POST", path="/v1/schedules/owned", handler=schedules.own, role=Role.submit,
+            name="ownSchedules", summary="State the schedules of a program; find its orphans",
+            tag="Schedules", body=wire.OwnedSchedules, answers={200: wire.Orphans},
+            parameters=(REQUEST_ID,), errors=_WRITE, write=True,
         ),
         _verb("pause", schedules.pause, "pauseSchedule", "Pause a schedule"),
         _verb("resume", schedules.resume, "resumeSchedule", "Resume a schedule"),

@@ -11,7 +11,9 @@ from duetime.cli.args import options, server, time_args
 from duetime.cli.ui import output, render
 from duetime.client.http.client import Client
 from duetime.client.http.transport import Request
+from duetime.clock import SystemClock
 from duetime.duration_text import exact
+from duetime.timefmt import moment_of
 from duetime.wire.schedule import Schedule, Schedules
 
 app = typer.Typer(help="List, create, pause, trigger and delete schedules.", no_args_is_help=True)
@@ -21,9 +23,29 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Schedule id.")]
 
 @app.command("list")
 @server.asks
-def list_(ask: server.Ask) -> None:
-    """List all schedules."""
-    ask.show(lambda client: client.ask(Request("GET", "/v1/schedules"), Schedules), _table)
+def list_(
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="Only schedules whose program has started without them.")
+    ] = False,
+    *,
+    ask: server.Ask,
+) -> None:
+    """List all schedules.
+
+    Examples:
+
+      duetime schedules list --orphans
+    """
+    if not orphans:
+        ask.show(lambda client: client.ask(Request("GET", "/v1/schedules"), Schedules), _table)
+        return
+    found = [each for each in ask(lambda client: client.schedules.list()) if each.orphan]
+    if ask.as_json:
+        output.json(Schedules(schedules=found))
+    elif found:
+        _table(Schedules(schedules=found))
+    else:
+        output.words("There are no orphans.")
 
 
 def _table(found: Schedules) -> None:
@@ -109,6 +131,29 @@ def trigger(
     ask.show(lambda client: client.schedules.trigger(id), lambda made: output.text(made.intent_id))
 
 
+@app.command()
+@server.asks
+def backfill(
+    id: IdArgument,
+    since: Annotated[str, typer.Option("--from", metavar="TIME", help="First tick at or after this time.")],
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="Ticks before this time.")] = "now",
+    *,
+    ask: server.Ask,
+) -> None:
+    """Create the intents of past ticks that have none, of at most 1,000 ticks.
+
+    Examples:
+
+      duetime schedules backfill report --from "2030-01-01T00:00Z" --to "2030-01-08T00:00Z"
+    """
+    now_ms = SystemClock().now_ms()
+    first, last = (moment_of(time_args.moment(text, now_ms)) for text in (since, until))
+    ask.show(
+        lambda client: client.schedules.backfill(id, first, last),
+        lambda done: output.text(f"{done.created} created, {done.existing} existed, of {done.ticks} ticks"),
+    )
+
+
 @app.command("next")
 @server.asks
 def next_(
@@ -144,6 +189,10 @@ def _facts(found: Schedule) -> None:
         "skipped": str(found.skipped),
         "missed": str(found.missed),
     }
+    if found.skip:
+        facts["skip"] = ", ".join(found.skip)
+    if found.orphan:
+        facts["orphan"] = "its program has started without it"
     if found.refused:
         facts["refused"] = found.refused
     output.facts(facts)

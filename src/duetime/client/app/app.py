@@ -42,6 +42,7 @@ from duetime.client.http.address import meant_url
 from duetime.client.http.requests import FilterFields
 from duetime.client.remote.replies import id_of
 from duetime.errors import BadConfig, Closed, InvalidField, UnknownTask
+from duetime.limits import PROGRAM_CHARS_MAX
 from duetime.protocol.command import Cancel, Command, FireNow, Patch, Pause, Resize, Resume, Revive, SetLane
 from duetime.protocol.filter import Filter
 from duetime.protocol.intent import Item
@@ -90,11 +91,19 @@ class App:
         config: Config | None = None,
         clock: Clock | None = None,
         metrics: bool = False,
+        name: str | None = None,
+        delete_orphans: bool = False,
     ) -> None:
         """`token`: the token for a server (default: DUETIME_TOKEN).
 
-        `metrics`: count for `metrics()`, at the cost of a few percent; a server always counts."""
+        `metrics`: count for `metrics()`, at the cost of a few percent; a server always counts.
+        `name`: the name of the program; a server knows its schedules by it.
+        `delete_orphans`: at startup, delete schedules that it registered and no longer has."""
+        if name is not None and not (1 <= len(name) <= PROGRAM_CHARS_MAX and name.isprintable()):
+            raise InvalidField(f"name={name!r} must have 1 to {PROGRAM_CHARS_MAX} characters.")
         self._counts = metrics
+        self.name = name
+        self._delete_orphans = delete_orphans
         self._observers: list[tuple[Callable[[Transition], None], tuple[Status, ...]]] = []
         self.listeners = Listeners()
         self.schedules = AppSchedules(self)
@@ -406,7 +415,7 @@ class App:
             await self.backend.start()
             self._wired.listen(self.backend)
             try:
-                await self.backend.reach(partial(self.schedules.register, report=not self._wired.remote))
+                await self.backend.reach(partial(self.schedules.register, self._delete_orphans))
             except BaseException:
                 await self.backend.close(0)
                 raise
@@ -453,6 +462,11 @@ class App:
             background.stop(self.stop())
 
     # For other modules of the client.
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server stores the intents, and its workers run the functions."""
+        return self._wired.remote
 
     @property
     def backend(self) -> Backend:

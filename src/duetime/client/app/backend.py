@@ -16,7 +16,7 @@ from duetime.wire.bulk import Bulk, Verb
 from duetime.wire.event import Transition
 from duetime.wire.history import Entry, Parent, Why
 from duetime.wire.intent import Intent, Status
-from duetime.wire.schedule import Schedule
+from duetime.wire.schedule import Backfill, Schedule
 from duetime.wire.views import Ended
 
 
@@ -88,3 +88,9 @@ class Backend(Protocol):
     async def schedules(self) -> list[Schedule]: ...
 
     async def next_ticks(self, id: str, count: int) -> list[int]: ...
+
+    async def backfill(self, id: str, from_ms: int, to_ms: int) -> Backfill: ...
+
+    async def own_schedules(self, source: str, ids: Collection[str], delete: bool) -> list[str]:
+        """State the schedules of a program; returns its orphans."""
+        ...

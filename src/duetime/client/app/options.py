@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msgspec import Struct
@@ -180,3 +181,5 @@ class RuleFields(TypedDict, total=False):
     """What happens to missed ticks."""
     catch_up: int
     """Maximum missed ticks to run with CATCH_UP."""
+    skip: Sequence[str | date]
+    """Dates without ticks, in the time zone."""

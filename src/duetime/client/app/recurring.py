@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ from duetime.protocol.schedule import Misfire, Overlap
 from duetime.protocol.schedule import Schedule as StoredRule
 from duetime.timefmt import moment_of
 from duetime.wire.intent import Intent
-from duetime.wire.schedule import Schedule
+from duetime.wire.schedule import Backfill, Schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,6 +73,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     overlap: str = "ALLOW"
     misfire: str = "ONCE"
     catch_up: int = 1
+    skip: Sequence[str | date] = ()
 
     def schedule(self, task: Planned[..., Any], payload: bytes, source: str) -> StoredRule:
         """The schedule of a function with this rule."""
@@ -89,6 +91,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             misfire=choice(Misfire, self.misfire, "misfire"),
             catch_up=self.catch_up,
             source=source,
+            skip=tuple(dict.fromkeys(str(each) for each in self.skip)),
         )
 
 
@@ -127,20 +130,44 @@ class AppSchedules:
             raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
         self._rules[rule.id] = (rule, task, payload)
 
-    async def register(self, report: bool) -> None:
-        """Register the schedules of the program; report those that are no longer in it."""
-        backend = self._app.backend
+    async def register(self, delete_orphans: bool) -> None:
+        """Register the schedules of the program; report or delete those that are no longer in it."""
+        backend, remote = self._app.backend, self._app.remote
+        if delete_orphans:
+            self._check_named()
         for rule, task, payload in self._rules.values():
-            await backend.put_schedule(rule.schedule(task, payload, SOURCE))
-        if not report:
-            return
-        kept = [schedule.id for schedule in await backend.schedules() if schedule.source == SOURCE]
-        self.orphans = tuple(id for id in kept if id not in self._rules)
+            await backend.put_schedule(rule.schedule(task, payload, self.source))
+        if remote and self.source == SOURCE:
+            # Other programs without a name may have registered them: they are only reported.
+            kept = await backend.schedules()
+            self.orphans = tuple(
+                each.id for each in kept if each.source == SOURCE and each.id not in self._rules
+            )
+        else:
+            found = await backend.own_schedules(self.source, list(self._rules), delete_orphans)
+            self.orphans = () if delete_orphans else tuple(found)
+            if delete_orphans and found:
+                _logger.warning("Deleted the schedules %s: the program does not have them.", ", ".join(found))
+        others = remote and self._app.name is None
+        doubt = ", or belongs to another program: see App(name=...)" if others else ""
         for id in self.orphans:
             _logger.warning(
-                "The schedule %r is no longer in the program but still exists; "
+                "The schedule %r is no longer in the program but still exists%s; "
                 "delete it with app.schedules.delete.",
                 id,
+                doubt,
+            )
+
+    @property
+    def source(self) -> str:
+        """The source of the schedules that this program registers."""
+        return SOURCE if self._app.name is None else f"{SOURCE}:{self._app.name}"
+
+    def _check_named(self) -> None:
+        if self._app.remote and self._app.name is None:
+            raise InvalidField(
+                "Only a program with a name can delete its orphans on a server: others may own them.",
+                hint='Write App(url, name="shop").',
             )
 
     def put(
@@ -174,6 +201,25 @@ class AppSchedules:
     def trigger(self, id: str) -> Call[Intent]:
         """Create an extra intent of it now."""
         return self._call(lambda backend: backend.trigger_schedule(id))
+
+    def backfill(self, id: str, since: Moment, until: Moment) -> Call[Backfill]:
+        """Create the intents of past ticks that have none, from `since` up to `until`: at most 1,000.
+
+        They have the ids of the ticks, so the same call again creates nothing while they are kept.
+        """
+        from_ms, to_ms = moment_ms(since), moment_ms(until)
+        return self._call(lambda backend: backend.backfill(id, from_ms, to_ms))
+
+    def delete_orphans(self) -> Call[Sequence[str]]:
+        """Delete the schedules that this program registered and no longer has. Returns their ids."""
+
+        async def deleted(backend: Backend) -> Sequence[str]:
+            self._check_named()
+            gone = await backend.own_schedules(self.source, list(self._rules), True)
+            self.orphans = ()
+            return gone
+
+        return self._call(deleted)
 
     def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
         """The next ticks."""

@@ -164,6 +164,8 @@ class NewRule(TypedDict, total=False):
     """Maximum missed ticks to run with CATCH_UP."""
     source: str
     """Owner of the schedule; app for schedules of a program."""
+    skip: Sequence[str]
+    """Dates without ticks, in the time zone."""
 
 
 class LaneChanges(TypedDict, total=False):

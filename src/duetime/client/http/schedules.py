@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from duetime.client.app.call import Call
+from duetime.client.app.times import Moment
 from duetime.client.http.requests import body, moment_text, path, revision, written
 from duetime.client.http.transport import Request
 from duetime.errors import InvalidField
 from duetime.wire.intent import Intent
 from duetime.wire.names import camel
-from duetime.wire.schedule import NextTicks, Schedule, Schedules
+from duetime.wire.schedule import Backfill, NextTicks, Schedule, Schedules
 
 if TYPE_CHECKING:
     from duetime.client.http.client import Client
@@ -28,7 +29,7 @@ class ServerSchedules:
         self, id: str, *, intent: Mapping[str, object], expected_revision: int | None = None, **rule: Any
     ) -> Call[Schedule]:
         """Create a schedule or change its rule: `cron` or `every_ms`, `zone`, `jitter_ms`, `start`, `end`,
-        `overlap`, `misfire`, `catch_up`; `intent` is the intent of each tick, with the arguments of
+        `overlap`, `misfire`, `catch_up`, `skip`; `intent` is the intent of each tick, with the arguments of
         `create`."""
         if ("cron" in rule) == ("every_ms" in rule):
             raise InvalidField("A schedule has exactly one of cron and every_ms.")
@@ -60,6 +61,13 @@ class ServerSchedules:
     def trigger(self, id: str) -> Call[Intent]:
         """Create an extra intent of it now."""
         return self._client.ask(Request("POST", path("schedules", id, "trigger")), Intent)
+
+    def backfill(self, id: str, since: Moment, until: Moment) -> Call[Backfill]:
+        """Create the intents of past ticks that have none, of at most 1,000 ticks."""
+        fields = {"from": moment_text(since), "to": moment_text(until)}
+        return self._client.ask(
+            Request("POST", path("schedules", id, "backfill"), body=body(fields)), Backfill
+        )
 
     def next(self, id: str, count: int = 5) -> Call[Sequence[datetime]]:
         """The next ticks."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 from msgspec import Raw
 
@@ -13,7 +15,7 @@ from duetime.json_types import Json
 from duetime.protocol.schedule import Schedule as Rule
 from duetime.timefmt import iso
 from duetime.wire.intent import Intent
-from duetime.wire.schedule import NextTicks, Schedule, Schedules
+from duetime.wire.schedule import Backfill, NextTicks, Orphans, Schedule, Schedules
 
 
 class RemoteSchedules:
@@ -49,6 +51,16 @@ class RemoteSchedules:
         answer = self._transport.read(await self._transport.send(request), NextTicks)
         return [moment_ms(each) for each in answer.times]
 
+    async def backfill(self, id: str, from_ms: int, to_ms: int) -> Backfill:
+        body = msgspec.json.encode({"from": iso(from_ms), "to": iso(to_ms)})
+        request = Request("POST", path("schedules", id, "backfill"), body=body)
+        return self._transport.read(await self._transport.send(request), Backfill)
+
+    async def own_schedules(self, source: str, ids: Collection[str], delete: bool) -> list[str]:
+        body = msgspec.json.encode({"source": source, "ids": list(ids), "delete": delete})
+        answer = await self._transport.send(Request("POST", "/v1/schedules/owned", body=body))
+        return self._transport.read(answer, Orphans).ids
+
     async def _asked(self, method: str, where: str, fields: Json | None = None) -> Schedule:
         body = None if fields is None else msgspec.json.encode(fields)
         answer = await self._transport.send(Request(method, where, body=body))
@@ -66,6 +78,8 @@ def schedule_fields(schedule: Rule) -> Json:
         "source": schedule.source,
         "intent": translate.terms_fields(schedule.terms),
     }
+    if schedule.skip:
+        fields["skip"] = schedule.skip
     if schedule.payload:
         fields["intent"]["payload"] = Raw(schedule.payload)
     if schedule.cron:

@@ -132,6 +132,11 @@ def problem(schedule: Schedule) -> str | None:
         ZoneInfo(schedule.zone)
     except (OSError, ValueError, KeyError):
         return f"There is no time zone {schedule.zone!r}: write it like Europe/Paris."
+    for text in schedule.skip:
+        try:
+            date.fromisoformat(text)
+        except ValueError:
+            return f"{text[:32]!r} is not a date to skip: write it like 2030-12-25."
     try:
         if schedule.cron:
             _cron(schedule.cron, schedule.zone)
@@ -141,7 +146,28 @@ def problem(schedule: Schedule) -> str | None:
 
 
 def following(schedule: Schedule, after_ms: int) -> int:
-    """The first tick after this moment; 0: none."""
+    """The first tick after this moment that is not on a date to skip; 0: none."""
+    found_ms = _following(schedule, after_ms)
+    if not schedule.skip:
+        return found_ms
+    zone, skipped = ZoneInfo(schedule.zone), _dates(schedule.skip)
+    while found_ms:
+        day = moment_of(found_ms).astimezone(zone).date()
+        if day not in skipped:
+            break
+        next_day = datetime.combine(day + _DAY, time(), zone).astimezone(UTC)
+        # Where clocks go back over midnight, the date occurs again after its end: then tick by tick.
+        found_ms = _following(schedule, max(found_ms, ms_of(next_day) - 1))
+    return found_ms
+
+
+@lru_cache(maxsize=1_000)
+def _dates(skip: tuple[str, ...]) -> frozenset[date]:
+    return frozenset(date.fromisoformat(text) for text in skip)
+
+
+def _following(schedule: Schedule, after_ms: int) -> int:
+    """The first tick of the rule after this moment; 0: none."""
     after_ms = max(after_ms, schedule.start_ms - 1)
     if schedule.every_ms:
         every_ms, start_ms = schedule.every_ms, schedule.start_ms

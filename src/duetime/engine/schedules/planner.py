@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+
+from msgspec.structs import replace
 
 from duetime.clock import Clock
 from duetime.engine.admission.commands import Commands
@@ -57,6 +59,18 @@ class Planner:
         next_ms = calendar.following(schedule, self._now_ms())
         table: Timetable = await self._commands.ask(PutSchedule(schedule, next_ms, revision))
         return table
+
+    async def own(self, source: str, ids: Collection[str], delete: bool = False) -> list[str]:
+        """A program registered these schedules: mark others of its source as orphans, or delete them."""
+        kept = set(ids)
+        orphans = [table for table in self.all() if table.schedule.source == source and table.id not in kept]
+        for table in orphans:
+            if delete:
+                await self.drop(table.id)
+            elif not table.schedule.orphan:
+                marked = replace(table.schedule, orphan=True)
+                await self._commands.ask(PutSchedule(marked, table.next_ms, table.revision))
+        return [table.id for table in orphans]
 
     async def drop(self, id: str, revision: int = 0) -> Timetable:
         """Delete a schedule. Its existing intents stay."""

@@ -92,7 +92,7 @@ def release(state: State) -> None:
         table = replace(table, live=tuple(other for other in table.live if other != id))
         if table.queued_ms and not table.live:
             # It was accepted at its time: no limit refuses it now.
-            item = _tick_item(table.schedule, table.queued_ms)
+            item = tick_item(table.schedule, table.queued_ms)
             table = _make(state, replace(table, queued_ms=0), item)
         tables.keep(table)
 
@@ -193,7 +193,7 @@ def _decide(state: State, table: Timetable, time_ms: int) -> Timetable | Refusal
             return replace(table, skipped=table.skipped + 1)
         if schedule.overlap is Overlap.QUEUE_ONE:
             return replace(table, queued_ms=time_ms)
-    item, terms = _tick_item(schedule, time_ms), schedule.terms
+    item, terms = tick_item(schedule, time_ms), schedule.terms
     refusal = submit.admit(state, terms, state.lanes.get(terms.lane), item)
     if refusal is not None:
         return refusal
@@ -213,7 +213,8 @@ def _make(state: State, table: Timetable, item: Item) -> Timetable:
     return replace(table, last_id=item.id, made=table.made + 1, live=live)
 
 
-def _tick_item(schedule: Schedule, time_ms: int) -> Item:
+def tick_item(schedule: Schedule, time_ms: int, fresh: bool = True) -> Item:
+    """The intent of a tick. `fresh`: it is known that its id is free."""
     # The schedule chose its time: however late, it is not refused as too old.
     execute_at_ms = time_ms + spread_ms(schedule, time_ms)
-    return Item(tick_id(schedule.id, time_ms), 0, execute_at_ms, schedule.payload, fresh=True, relative=True)
+    return Item(tick_id(schedule.id, time_ms), 0, execute_at_ms, schedule.payload, fresh=fresh, relative=True)

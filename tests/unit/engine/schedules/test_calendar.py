@@ -13,6 +13,7 @@ from duetime.engine.schedules import calendar
 from duetime.engine.schedules.calendar import Cron, following, problem, tick, ticks
 from duetime.protocol.command import Tick
 from duetime.protocol.schedule import Misfire, Schedule, Timetable
+from duetime.timefmt import ms_of
 from tests.unit.kernel.bench import terms
 
 # Zones with every oddity there is: half an hour in Lord Howe, midnight in Beirut, Havana, Santiago, Ramadan
@@ -268,3 +269,27 @@ def test_no_moment_has_passed():
 
 def test_the_calendar_knows_its_names():
     assert all(Cron(name, UTC).after(datetime(2027, 1, 1, tzinfo=UTC)) for name in calendar._NAMES)
+
+
+# Dates that are left out.
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Paris", "America/Sao_Paulo", "Asia/Beirut", "America/Havana"]
+)
+@pytest.mark.parametrize(
+    "rule", [{"cron": "*/30 * * * *"}, {"cron": "15 0,9,23 * * *"}, {"every_ms": 1_800_000}]
+)
+def test_no_tick_is_on_a_skipped_date_and_no_other_is_lost(zone, rule):
+    """Also where clocks change at midnight."""
+    first = datetime(2018, 10, 20, tzinfo=UTC)
+    days = tuple(str((first + timedelta(days=n)).date()) for n in range(0, 60, 3))
+    plain = Schedule("s", terms(), zone=zone, **rule)
+    kept = ticks(replace(plain, skip=days), ms_of(first), 1_500)
+    wanted = [
+        at_ms
+        for at_ms in ticks(plain, ms_of(first), 3_000)
+        if str(datetime.fromtimestamp(at_ms / 1000, ZoneInfo(zone)).date()) not in days
+    ]
+    count = min(len(kept), len(wanted))
+    assert count > 100 and kept[:count] == wanted[:count]
