@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.figure import Figure
 from bench.serve import Server
-from duetime import App
+from duetime import App, Middleware, NewCall, Run
 from duetime.protocol.command import LaneSettings, Pause, Resume, SetLane
 
 COUNT = 10_000
@@ -41,10 +41,51 @@ async def something(number: int) -> dict[str, int]:
     return {"number": number}
 
 
+class Nothing(Middleware):
+    """Every hook, and each does nothing."""
+
+    def before_schedule(self, call: NewCall) -> None: ...
+
+    def after_schedule(self, call: NewCall, intent_id: str) -> None: ...
+
+    def before_run(self, run: Run) -> None: ...
+
+    def after_run(self, run: Run, result: object) -> None: ...
+
+    def run_failed(self, run: Run, error: BaseException) -> None: ...
+
+    def run_ended(self, run: Run) -> None: ...
+
+
+hooked = App("http://127.0.0.1:1")
+hooked.add_middleware(Nothing(), Nothing(), Nothing())
+
+
+@hooked.task(name="nothing", queue="hooked", ack="ASYNC")
+async def nothing_hooked() -> None:
+    """The same, with middleware around it."""
+
+
 def run() -> list[Figure]:
     with Server() as server, worker_of(server, "bench.worker:app") as worker:
-        app.rewire(f"http://127.0.0.1:{server.port}")
-        return asyncio.run(_measure(server, worker))
+        for each in (app, hooked):
+            each.rewire(f"http://127.0.0.1:{server.port}")
+        figures = asyncio.run(_measure(server, worker))
+        with worker_of(server, "bench.worker:hooked"):
+            return [*figures, asyncio.run(_middleware())]
+
+
+async def _middleware() -> Figure:
+    """The drain by a worker with three middlewares, relative to that of a worker without any."""
+    async with app, hooked:
+        await _drain(nothing_hooked, [()] * COUNT, "hooked")  # warm
+        found = []
+        for _ in range(ROUNDS):  # in turn, so that a slow moment is everybody's
+            without = await _drain(nothing, [()] * COUNT)
+            found.append(await _drain(nothing_hooked, [()] * COUNT, "hooked") / without)
+    spread = f"{min(found):.2f} to {max(found):.2f} in {ROUNDS} rounds"
+    what = "... with three middlewares that do nothing, relative"
+    return Figure(what, sorted(found)[ROUNDS // 2], "", floor=0.85, note=spread)
 
 
 async def _measure(server: Server, worker: subprocess.Popen[str]) -> list[Figure]:
@@ -80,13 +121,15 @@ async def _measure(server: Server, worker: subprocess.Popen[str]) -> list[Figure
     ]
 
 
-async def _drain(task: object, calls: list[tuple[int, ...]] | list[tuple[()]]) -> float:
+async def _drain(
+    task: object, calls: list[tuple[int, ...]] | list[tuple[()]], queue: str = "default"
+) -> float:
     """Jobs per second from the moment the queue is opened until the last outcome is counted."""
-    await app.ask(Pause("task:default"))
+    await app.ask(Pause(f"task:{queue}"))
     before = (await app.overview()).counts.get("ACKED", 0)
     await task.schedule_many(calls)  # type: ignore[attr-defined]
     began_s = time.perf_counter()
-    await app.ask(Resume("task:default"))
+    await app.ask(Resume(f"task:{queue}"))
     while (await app.overview()).counts.get("ACKED", 0) < before + len(calls):
         await asyncio.sleep(0.01)
     return len(calls) / (time.perf_counter() - began_s)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
-from duetime import App, Bound, Call, Failure, Flow, Handle, Planned, Task
+from duetime import App, Bound, Call, Failure, Flow, Handle, Planned, Status, Task, Transition
+from duetime.testing.plugin import Drain, PlainClock
 
 app = App("data")
 
@@ -87,6 +88,27 @@ async def use() -> None:
     later = add.delay("30d")
     assert_type(await (await later.schedule(1, 2)).result(), int)
     assert_type(await (await add.at(1_900_000_000).options(tier="FAST").schedule(1)).result(), int)
+
+
+def test_of_a_user(app: App, clock: PlainClock, drain: Drain) -> None:
+    """The fixtures of the pytest plugin."""
+    assert_type(app.metrics().wait(), dict[str, Any])
+    assert_type(clock.now_ms(), int)
+    assert_type(clock.advance("30d"), None)
+    assert_type(drain(), None)
+
+
+@app.on_failure
+async def failed(change: Transition) -> None:
+    assert_type(change.error, str | None)
+
+
+@app.on_dead_letter
+def dead(change: Transition) -> None:
+    assert_type(change.tags, dict[str, str])
+
+
+assert_type(dead(Transition(intent_id="i", status=Status.DEAD_LETTERED)), None)
 
 
 def kinds(task: Task[[str], str], planned: Planned[[int, int], int]) -> None: ...

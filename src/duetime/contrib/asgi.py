@@ -24,13 +24,15 @@ def lifespan(
     """A lifespan that starts the app, then the relays, then `inner`, and stops them in reverse order.
 
     `inner` is your own lifespan; it can use the app. In a request, the app is `request.state.duetime`, beside
-    the values that `inner` yields.
+    the values that `inner` yields. An app that is started already, such as that of the pytest plugin, is used
+    as it is: the code that started it stops it.
     """
 
     @asynccontextmanager
     async def living(asgi: object) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(app)
+            if app.loop is None:
+                await stack.enter_async_context(app)
             for relay in relays:
                 await stack.enter_async_context(relay)
             state = await stack.enter_async_context(inner(asgi)) if inner is not None else None

@@ -1,7 +1,8 @@
 """The pytest plugin: an app on virtual time for synchronous tests.
 
 `app` is a started app in memory; a test (or a conftest) may provide its own by overriding the fixture
-`duetime_app`. `clock.advance("30d")` lets time pass, `drain()` waits for what is due now.
+`duetime_app`. `clock.advance("30d")` lets time pass, `drain()` waits for what is due now. The types of the
+fixtures are `App`, `PlainClock` and `Drain`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from duetime.client.app.times import Delay, Moment
     from duetime.testing.time import ManualClock, VirtualTime
 
+Drain = Callable[[], None]
+"""The type of the fixture `drain`."""
+
 
 class PlainClock:
     """Virtual time for synchronous tests: each call returns when everything due has happened."""
@@ -24,15 +28,19 @@ class PlainClock:
         self._time = time
 
     def now_ms(self) -> int:
+        """The virtual time, in milliseconds since 1970."""
         return self._time.now_ms()
 
     def advance(self, delay: Delay) -> None:
+        """Let this much time pass: `"30d"`, a timedelta, or seconds."""
         self._time.advance(delay).wait()
 
     def advance_to(self, moment: Moment) -> None:
+        """Let time pass until this moment."""
         self._time.advance_to(moment).wait()
 
     def drain(self) -> None:
+        """Wait until nothing runs and nothing more is due now."""
         self._time.drain().wait()
 
 
@@ -73,6 +81,6 @@ def clock(_virtual_app: App, _manual_clock: ManualClock) -> PlainClock:
 
 
 @pytest.fixture
-def drain(clock: PlainClock) -> Callable[[], None]:
+def drain(clock: PlainClock) -> Drain:
     """Wait until nothing runs and nothing more is due now."""
     return clock.drain
