@@ -646,6 +646,8 @@ SUBMIT_ITEMS_MAX: Final = 2_000
 SUBMIT_BYTES_MAX: Final = 2 * 1024 * 1024
 SUBMIT_REQUESTS_MAX: Final = 4
 SUBMIT_TERMS_KEPT: Final = 256
+# Options that name arguments, such as a limit by tenant: the values with prepared terms, for each function.
+TEMPLATE_VALUES_KEPT: Final = 1_024
 # Up to this number of waits, each has its own stream of events; more waits share a connection.
 OWN_STREAMS_MAX: Final = 8
 # Different call signatures that are remembered for a function.

@@ -62,6 +62,11 @@ def length(items: list[int]) -> int:
     return len(items)
 
 
+@app.task(name="tagged", tags={"who": "{who}"}, key="tagged:{who}")
+async def tagged(who: str) -> dict[str, str]:
+    return current().tags
+
+
 @app.task(name="told_of", retry=SOON)
 async def told_of(failure: Failure) -> str:
     return f"{failure.status} {failure.message}"

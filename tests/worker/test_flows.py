@@ -19,3 +19,10 @@ def test_results_go_from_step_to_step_on_workers(server, app):
         first, second = (step.view().wait() for step in late.steps)
         assert second.after_delay_ms == 1_000
         assert (second.execute_at - first.finished_at).total_seconds() == 1.0
+
+
+def test_options_from_arguments_reach_workers(server, app):
+    with WorkerProcess(server):
+        handles = f.tagged.schedule_many([(f"w{number % 2}",) for number in range(4)]).wait()
+        assert [handle.result(WAIT_S).wait() for handle in handles] == [{"who": "w0"}, {"who": "w1"}] * 2
+        assert handles[0].id == handles[2].id != handles[1].id

@@ -196,8 +196,9 @@ class App:
             if title in self.functions.tasks:
                 raise InvalidField(f"Two functions are named {title!r}.", hint="Give one of them a name.")
             signature = Signature(function, title)
+            task: Task[..., Any] = Task(self, function, TaskTarget(title, queue), signature, defaults, title)
             self.functions.add(title, queue, function, signature, policy, cpu_bound)
-            return Task(self, function, TaskTarget(title, queue), signature, defaults, title)
+            return task
 
         return register if function is None else register(function)
 

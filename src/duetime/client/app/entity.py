@@ -12,6 +12,7 @@ from duetime.client.app.options import OptionFields
 from duetime.client.app.payload import Signature
 from duetime.client.app.plan import Options
 from duetime.client.app.task import Planned
+from duetime.client.app.templates import Templates
 from duetime.errors import InvalidField, UnknownTask
 from duetime.protocol.terms import Entity
 
@@ -34,6 +35,10 @@ class EntityType:
             for message, method in inspect.getmembers(cls, inspect.isfunction)
             if not message.startswith("_")
         }
+        self._templates = {
+            message: Templates.of(options, signature, f"{name}.{message}")
+            for message, signature in self.messages.items()
+        }
 
     def __call__(self, id: str) -> EntityRef:
         """The entity with this id."""
@@ -49,14 +54,14 @@ class EntityType:
 
         return call
 
-    def planned(self, id: str, message: str, options: Options | None = None) -> Planned[..., Any]:
+    def planned(self, id: str, message: str) -> Planned[..., Any]:
         signature = self.messages.get(message)
         if signature is None:
             known = ", ".join(sorted(self.messages))
             raise UnknownTask(f"{self.name} has no message {message!r}.", hint=f"Its messages are: {known}.")
         target = Entity(self.name, id, message)
-        merged = options if options is not None else self._options
-        return Planned(self._app, target, signature, merged, f"{self.name}.{message}")
+        name, templates = f"{self.name}.{message}", self._templates[message]
+        return Planned(self._app, target, signature, self._options, name, templates=templates)
 
 
 class EntityRef:
@@ -72,7 +77,7 @@ class EntityRef:
 
     def message(self, message: str, **options: Unpack[OptionFields]) -> Planned[..., Any]:
         """A message with options (delay, key, deadline ...), to be scheduled."""
-        return self._type.planned(self.id, message, self._type._options.merged(**options))
+        return self._type.planned(self.id, message).options(**options)
 
 
 def _unbound(method: Callable[..., object]) -> Callable[..., object]:

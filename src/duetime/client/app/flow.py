@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from duetime.client.app.options import OptionFields
+from duetime.client.app.payload import LATER
 from duetime.errors import InvalidField
 from duetime.limits import DEPENDENTS_MAX
 
@@ -148,7 +149,8 @@ class Bound(_Called, Flow[T_co]):
 
     def with_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Bound[T_co]:
         """The same call with other arguments."""
-        return Bound(self._planned, self._planned.payload(args, kwargs), self.returns)
+        planned = self._planned.refilled(args, kwargs)
+        return Bound(planned, planned.payload(args, kwargs), self.returns)
 
 
 class OpenBound(_Called, OpenFlow[P, T_co]):
@@ -173,7 +175,7 @@ class OpenBound(_Called, OpenFlow[P, T_co]):
     def with_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> OpenBound[P, T_co]:
         """The same call with other arguments after the first one."""
         payload = self._planned._signature.encode_rest(tuple(args), dict(kwargs))
-        return OpenBound(self._planned, payload, self.returns)
+        return OpenBound(self._planned.refilled((LATER, *args), kwargs), payload, self.returns)
 
     def closed(self, first: object) -> Bound[T_co]:
         """The call with this first argument."""

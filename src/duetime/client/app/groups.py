@@ -7,13 +7,13 @@ intents are submitted together, and written in one append if they fit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.client.app.backend import Backend
+from duetime.client.app.batch import Batch
 from duetime.client.app.call import Call
 from duetime.client.app.flow import AnyBound, AnyFlow, Bound, Members, OpenBound, joined, last_call, not_bound
 from duetime.client.app.handle import Handle
@@ -26,12 +26,10 @@ from duetime.protocol.command import Cancel
 from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.intent import Item, Ties, member_id
 from duetime.protocol.terms import AfterOn, Terms
-from duetime.refusals import Submitted
 
 if TYPE_CHECKING:
     from duetime.client.app.app import App
 
-_identity = id
 R = TypeVar("R")
 
 
@@ -133,11 +131,9 @@ class Groups:
 
     async def _submit(self, placed: _Placed) -> None:
         app = self._app
-        batch = _Batch(placed.now_ms)
         try:
             async with _around(app, placed.in_order(), placed.now_ms) as steps:
-                for step in steps:
-                    batch.add(step)
+                batch = Batch(step.item(placed.now_ms) for step in steps)
                 for reply in await batch.submit(app.backend):
                     id_of(reply)
         except DuetimeError:
@@ -160,6 +156,12 @@ class _Step(Struct, frozen=True):
     key: str | None = None
     """Makes it repeatable, if it has no place in a group."""
     added: Added | None = None
+
+    def item(self, now_ms: int) -> tuple[Terms, Item]:
+        """Its terms and its item."""
+        plan, payload = self.call.plan(), self.call.payload
+        item = plan.step(self.id, self.fresh, now_ms, payload, self.added, self.after, self.ties, self.key)
+        return plan.terms, item
 
 
 class _Entry(Struct, frozen=True):
@@ -315,27 +317,3 @@ async def _around(app: App, steps: list[_Step], now_ms: int) -> AsyncIterator[li
             replace(step, call=step.call.with_arguments(call.args, call.kwargs), added=added(call))
             for step, call in zip(steps, calls, strict=True)
         ]
-
-
-class _Batch:
-    """Items of several functions, to be submitted together."""
-
-    def __init__(self, now_ms: int) -> None:
-        self._now_ms = now_ms
-        self._items: list[Item] = []
-        self._terms: list[Terms] = []
-        self._places: dict[int, int] = {}
-
-    def add(self, step: _Step) -> None:
-        plan = step.call.plan()
-        item = plan.step(
-            step.id, step.fresh, self._now_ms, step.call.payload, step.added, step.after, step.ties, step.key
-        )
-        place = self._places.setdefault(_identity(plan.terms), len(self._terms))
-        if place == len(self._terms):
-            self._terms.append(plan.terms)
-        self._items.append(replace(item, terms=place) if place else item)
-
-    def submit(self, backend: Backend) -> Awaitable[list[Submitted]]:
-        ack = max(terms.ack for terms in self._terms)
-        return backend.submit(tuple(self._terms), tuple(self._items), ack)

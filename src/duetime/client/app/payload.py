@@ -42,7 +42,7 @@ PLAIN_SCHEMAS: Mapping[object, Mapping[str, object]] = {
     type(None): {"type": "null"},
 }
 _CHECKED: frozenset[type] = frozenset().union(*_ALLOWED.values())
-_LATER = object()
+LATER = object()
 """Stands for an argument that is not known yet."""
 _NOTHING: frozenset[type] = frozenset()
 
@@ -162,6 +162,11 @@ class Signature:
             raise _no_number(f"The arguments of {self._name}")
         return payload
 
+    def named(self) -> list[str]:
+        """The names of its parameters, without *args and **kwargs."""
+        parameters = self.signature.parameters.values()
+        return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
     def lacks_first(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
         """Whether only the first argument is missing: the result of another call can be put there."""
         if self._simple and not kwargs:
@@ -177,7 +182,7 @@ class Signature:
 
     def encode_rest(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
         """The arguments after the first one as a payload."""
-        self._check_types((_LATER, *args), kwargs)
+        self._check_types((LATER, *args), kwargs)
         return encode([args, kwargs] if kwargs else [args], f"The arguments of {self._name}")
 
     def check_first(self, returns: object, by: str, *, listed: bool = False) -> None:

@@ -158,7 +158,10 @@ class Plan:
         repeatable."""
         options, own = self.options, self._ties if self._ties is not None else Ties()
         if ties.group is None and not ties.members and (options.key is not None or own.claim is not None):
-            raise InvalidField("A step of a chain cannot have a key.", hint="Give the step an id instead.")
+            raise InvalidField(
+                "A step of a chain cannot have a key.",
+                hint="Give the step an id instead; options(key=None) removes the key of a task.",
+            )
         if len(payload) > self._payload_bytes_max:
             raise TooLarge(f"The payload has {len(payload)} bytes; {self._payload_bytes_max} are allowed.")
         follows = bool(after or ties.members)

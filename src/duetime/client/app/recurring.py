@@ -75,12 +75,14 @@ class Rule(Struct, frozen=True, kw_only=True):
     catch_up: int = 1
     skip: Sequence[str | date] = ()
 
-    def schedule(self, task: Planned[..., Any], payload: bytes, source: str) -> StoredRule:
-        """The schedule of a function with this rule."""
+    def schedule(
+        self, task: Planned[..., Any], args: Sequence[object], kwargs: Mapping[str, object], source: str
+    ) -> StoredRule:
+        """The schedule of a function with these arguments, by this rule."""
         return StoredRule(
             id=self.id,
-            terms=task.terms(),
-            payload=payload,
+            terms=task.terms(args, kwargs),
+            payload=task.payload(args, kwargs),
             cron=self.cron,
             every_ms=0 if self.every is None else delay_ms(self.every),
             zone=self.zone,
@@ -100,7 +102,7 @@ class AppSchedules:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._rules: dict[str, tuple[Rule, Planned[..., Any], bytes]] = {}
+        self._rules: dict[str, tuple[Rule, Planned[..., Any], Sequence[object], Mapping[str, object]]] = {}
         self.orphans: tuple[str, ...] = ()
         """Schedules that a program registered and that are no longer in it, since the last start."""
 
@@ -124,19 +126,18 @@ class AppSchedules:
     ) -> None:
         """Register a schedule for a function when the app starts."""
         rule = _rule({"id": id_of(task.name), **fields})
-        payload = task.payload(args, kwargs)
-        rule.schedule(task, payload, SOURCE)  # an error is raised where the rule is written
+        rule.schedule(task, args, kwargs, SOURCE)  # an error is raised where the rule is written
         if rule.id in self._rules:
             raise InvalidField(f"Two schedules have the id {rule.id!r}.", hint="Give one of them an id.")
-        self._rules[rule.id] = (rule, task, payload)
+        self._rules[rule.id] = (rule, task, args, kwargs)
 
     async def register(self, delete_orphans: bool) -> None:
         """Register the schedules of the program; report or delete those that are no longer in it."""
         backend, remote = self._app.backend, self._app.remote
         if delete_orphans:
             self._check_named()
-        for rule, task, payload in self._rules.values():
-            await backend.put_schedule(rule.schedule(task, payload, self.source))
+        for rule, task, args, kwargs in self._rules.values():
+            await backend.put_schedule(rule.schedule(task, args, kwargs, self.source))
         if remote and self.source == SOURCE:
             # Other programs without a name may have registered them: they are only reported.
             kept = await backend.schedules()
@@ -178,9 +179,7 @@ class AppSchedules:
         **rule: Unpack[RuleFields],
     ) -> Call[Schedule]:
         """Create a schedule for a function (`cron` or `every`), or change its rule. See `Rule`."""
-        schedule = _rule({"id": id_of(task.name), **rule}).schedule(
-            task, task.payload(args, kwargs or {}), ""
-        )
+        schedule = _rule({"id": id_of(task.name), **rule}).schedule(task, args, kwargs or {}, "")
         return self._call(lambda backend: backend.put_schedule(schedule))
 
     def list(self) -> Call[Sequence[Schedule]]:

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from duetime.bounded_cache import BoundedCache
+from duetime.client.app.batch import Batch
 from duetime.client.app.call import Call, Origin, origin, warn_dropped
 from duetime.client.app.flow import Bound, OpenBound
 from duetime.client.app.habits import TASKS, missing, takes_a_delay
 from duetime.client.app.handle import Handle
 from duetime.client.app.middleware import Middlewares, added
 from duetime.client.app.options import PER_INTENT, OptionFields
-from duetime.client.app.payload import Signature
+from duetime.client.app.payload import LATER, Signature
 from duetime.client.app.plan import Options, Plan, make_terms
+from duetime.client.app.templates import Templates
 from duetime.client.app.times import Delay, Moment
 from duetime.client.remote.replies import id_of
 from duetime.errors import InvalidField
+from duetime.limits import TEMPLATE_VALUES_KEPT
 from duetime.protocol.intent import Item
 from duetime.protocol.terms import Target, Terms
 
@@ -43,14 +47,20 @@ class Planned(Generic[P, R]):
         options: Options,
         name: str,
         base: Planned[P, R] | None = None,
+        templates: Templates | None = None,
     ) -> None:
-        """`base` has the same terms: both share one object."""
+        """`base` has the same terms: both share one object. `templates`: options that name arguments."""
         self._app = app
         self._base = base
         self._target = target
         self._signature = signature
         self._options = options
         self._plan: Plan | None = None
+        self._templates = templates
+        self._filled: BoundedCache[tuple[str, ...], Planned[P, R]] | None = None
+        """With the options of its terms filled, by the arguments that they name."""
+        self._template: Planned[P, R] | None = None
+        """The one with templates from which this one was filled."""
         self._made: Origin | None = None
         self.name = name
 
@@ -78,8 +88,9 @@ class Planned(Generic[P, R]):
         self._made = None
         signature = self._signature
         if signature.lacks_first(args, kwargs):
-            return OpenBound(self, signature.encode_rest(args, kwargs), signature.returns)
-        return Bound(self, signature.encode(args, kwargs), signature.returns)
+            planned = self.filled((LATER, *args), kwargs)
+            return OpenBound(planned, signature.encode_rest(args, kwargs), signature.returns)
+        return Bound(self.filled(args, kwargs), signature.encode(args, kwargs), signature.returns)
 
     def at(self, moment: Moment) -> Planned[P, R]:
         """The same at a time: an aware datetime, ISO-8601 text, or seconds since 1970."""
@@ -104,12 +115,44 @@ class Planned(Generic[P, R]):
         merged = self._options.merged(**options)
         same_terms = options.keys() <= PER_INTENT
         base = (self._base or self) if same_terms else None
-        return kind(self._app, self._target, self._signature, merged, self.name, base)
+        templates = None if self._templates is None else self._templates.without(options.keys())
+        made = kind(self._app, self._target, self._signature, merged, self.name, base, templates)
+        if self._template is not None:
+            made._template = self._template._with(Planned, options)
+        return made
 
-    def terms(self) -> Terms:
-        """The terms of its intents."""
+    def filled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Planned[P, R]:
+        """The same for a call with these arguments: options that name arguments have their values."""
+        templates = self._templates
+        if templates is None:
+            return self
+        values = templates.values(args, kwargs)
+        key = tuple(values[name] for name in templates.shared)
+        if self._filled is None:
+            self._filled = BoundedCache(TEMPLATE_VALUES_KEPT)
+        shared = self._filled.get(key)
+        if shared is None:
+            shared = self._fill(templates.filled(values, own=False))
+            shared._base = None if templates.shared else self._base
+            self._filled.keep(key, shared)
+        own = templates.filled(values, own=True)
+        made = shared._with(Planned, own) if own else shared  # type: ignore[arg-type]
+        made._template = self
+        return made
+
+    def _fill(self, options: dict[str, Any]) -> Planned[P, R]:
+        merged = self._options.merged(**options)
+        return Planned(self._app, self._target, self._signature, merged, self.name)
+
+    def refilled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Planned[P, R]:
+        """The same for other arguments."""
+        return self if self._template is None else self._template.filled(args, kwargs)
+
+    def terms(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Terms:
+        """The terms of its intents with these arguments."""
         self._made = None
-        return make_terms(self._target, self._options, self._app.default_tier)
+        options = self.filled(args, kwargs)._options
+        return make_terms(self._target, options, self._app.default_tier)
 
     def payload(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
         """These arguments as the payload of an intent."""
@@ -119,13 +162,14 @@ class Planned(Generic[P, R]):
         self, id: str, args: Sequence[object], kwargs: Mapping[str, object], now_ms: int
     ) -> tuple[Terms, Item]:
         """The terms and the item of a call, checked but not submitted. `id`: if the options have none."""
-        plan = self._ready()
+        plan = self.filled(args, kwargs)._ready()
         own = plan.options.id
         id, fresh = id if own is None else own, own is None
         if not self._app.middleware.schedules:
             return plan.terms, plan.item(id, fresh, now_ms, self.payload(args, kwargs))
         call = plan.new_call(id, now_ms, args, kwargs)
         with self._app.middleware.around_schedule_here(call):
+            plan = self.filled(call.args, call.kwargs)._ready()
             payload = self.payload(call.args, call.kwargs)
             return plan.terms, plan.item(id, fresh, now_ms, payload, added(call))
 
@@ -143,10 +187,12 @@ class Planned(Generic[P, R]):
         return plan
 
     async def _schedule(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Handle[R]:
+        if self._app.middleware.schedules:
+            return (await self._schedule_around([(args, kwargs)]))[0]
+        if self._templates is not None:
+            return await self.filled(args, kwargs)._schedule(args, kwargs)
         plan = self._plan or self._ready()
         app, signature, terms = self._app, self._signature, plan.terms
-        if app.middleware.schedules:
-            return (await self._schedule_around(plan, [(args, kwargs)]))[0]
         payload = signature.encode(args, kwargs)
         backend = app.backend
         now_ms = backend.now_ms()
@@ -156,40 +202,47 @@ class Planned(Generic[P, R]):
         return Handle(app, id_of(reply), signature.returns)
 
     async def _schedule_around(
-        self, plan: Plan, calls: Iterable[tuple[Sequence[object], Mapping[str, object]]]
+        self, calls: Iterable[tuple[Sequence[object], Mapping[str, object]]]
     ) -> list[Handle[R]]:
         """Schedule calls with the hooks of the app's middleware."""
-        app, id, terms = self._app, plan.options.id, plan.terms
+        app, id = self._app, self._options.id
         now_ms = app.backend.now_ms()
         news = [
-            plan.new_call(app.new_id(now_ms) if id is None else id, now_ms, args, kwargs)
+            self.filled(args, kwargs)
+            ._ready()
+            .new_call(app.new_id(now_ms) if id is None else id, now_ms, args, kwargs)
             for args, kwargs in calls
         ]
         async with app.middleware.around_schedule(news):
-            items = [
-                plan.item(
-                    call.intent_id, id is None, now_ms, self.payload(call.args, call.kwargs), added(call)
-                )
-                for call in news
-            ]
-            if len(items) == 1:
-                ids = [id_of(await app.backend.submit_one(terms, items[0], terms.ack))]
+            made = []
+            for call in news:
+                plan = self.filled(call.args, call.kwargs)._ready()
+                payload = self.payload(call.args, call.kwargs)
+                item = plan.item(call.intent_id, id is None, now_ms, payload, added(call))
+                made.append((plan.terms, item))
+            if len(made) == 1:
+                terms, item = made[0]
+                ids = [id_of(await app.backend.submit_one(terms, item, terms.ack))]
             else:
-                ids = await app.submit_many(terms, items)
+                ids = [id_of(reply) for reply in await Batch(made).submit(app.backend)]
             for call, given in zip(news, ids, strict=True):
                 call.intent_id = given
         return [Handle(app, given, self._signature.returns) for given in ids]
 
     async def _schedule_many(self, calls: Iterable[tuple[object, ...]]) -> list[Handle[R]]:
-        plan = self._ready()
-        said = plan.options
-        if any(each is not None for each in (said.id, said.key, said.unique, said.collapse_key)):
+        templates, said = self._templates or (), self._options
+        keys = [name for name in ("id", "key", "unique", "collapse_key") if name not in templates]
+        if any(getattr(said, name) is not None for name in keys):
             raise InvalidField("Many intents cannot share one id or key.", hint="Schedule them one by one.")
-        app, encode, item = self._app, self._signature.encode, plan.item
+        app = self._app
         if app.middleware.schedules:
             listed = list(calls)
             _check_tuples(listed)
-            return await self._schedule_around(plan, [(args, {}) for args in listed]) if listed else []
+            return await self._schedule_around([(args, {}) for args in listed]) if listed else []
+        if self._templates is not None:
+            return await self._schedule_filled(calls)
+        plan = self._ready()
+        encode, item = self._signature.encode, plan.item
         new_id, now_ms = app.new_id, app.backend.now_ms()
         nothing: dict[str, object] = {}
         payloads: list[bytes] = []
@@ -209,6 +262,21 @@ class Planned(Generic[P, R]):
         ids = await app.submit_many(plan.terms, items)
         returns = self._signature.returns
         return [Handle(app, id, returns) for id in ids]
+
+    async def _schedule_filled(self, calls: Iterable[tuple[object, ...]]) -> list[Handle[R]]:
+        """Schedule many calls whose options name arguments."""
+        app, nothing = self._app, dict[str, object]()
+        made: list[tuple[Terms, Item]] = []
+        now_ms, source = app.backend.now_ms(), iter(calls)
+        while part := list(islice(source, _SLICE)):
+            _check_tuples(part)
+            for args in part:
+                plan = self.filled(args, nothing)._ready()
+                payload = self._signature.encode(args, nothing)
+                made.append((plan.terms, plan.item(app.new_id(now_ms), True, now_ms, payload)))
+            await _others(len(part))
+        replies = await Batch(made).submit(app.backend) if made else []
+        return [Handle(app, id_of(reply), self._signature.returns) for reply in replies]
 
 
 class _Timed(Planned[P, R]):
@@ -243,7 +311,8 @@ class Task(Planned[P, R]):
         options: Options,
         name: str,
     ) -> None:
-        super().__init__(app, target, signature, options, name)
+        templates = Templates.of(options, signature, name)
+        super().__init__(app, target, signature, options, name, templates=templates)
         self.function = function
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", name)
