@@ -12,7 +12,7 @@ from duetime.protocol.terms import Terms
 from duetime.refusals import Submitted
 
 
-class Batch:
+class ItemBatch:
     """Gives each item the index of its terms."""
 
     def __init__(self, made: Iterable[tuple[Terms, Item]]) -> None:

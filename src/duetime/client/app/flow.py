@@ -25,8 +25,7 @@ R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
 
 Members = tuple["AnyFlow", ...]
-Step = "AnyBound | Members"
-"""A call, or the members of a group."""
+"""The members of a group."""
 
 
 class _Steps:

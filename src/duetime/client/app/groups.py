@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.client.app.batch import Batch
+from duetime.client.app.batch import ItemBatch
 from duetime.client.app.call import Call
 from duetime.client.app.flow import AnyBound, AnyFlow, Bound, Members, OpenBound, joined, last_call, not_bound
 from duetime.client.app.handle import Handle
@@ -133,7 +133,7 @@ class Groups:
         app = self._app
         try:
             async with _around(app, placed.in_order(), placed.now_ms) as steps:
-                batch = Batch(step.item(placed.now_ms) for step in steps)
+                batch = ItemBatch(step.item(placed.now_ms) for step in steps)
                 for reply in await batch.submit(app.backend):
                     id_of(reply)
         except DuetimeError:

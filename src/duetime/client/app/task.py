@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from duetime.bounded_cache import BoundedCache
-from duetime.client.app.batch import Batch
+from duetime.client.app.batch import ItemBatch
 from duetime.client.app.call import Call, Origin, origin, warn_dropped
 from duetime.client.app.flow import Bound, OpenBound
 from duetime.client.app.habits import TASKS, missing, takes_a_delay
@@ -148,10 +148,10 @@ class Planned(Generic[P, R]):
         """The same for other arguments."""
         return self if self._template is None else self._template.filled(args, kwargs)
 
-    def terms(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Terms:
+    def terms(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> Terms:
         """The terms of its intents with these arguments."""
         self._made = None
-        options = self.filled(args, kwargs)._options
+        options = self.filled(args, kwargs or {})._options
         return make_terms(self._target, options, self._app.default_tier)
 
     def payload(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
@@ -224,7 +224,7 @@ class Planned(Generic[P, R]):
                 terms, item = made[0]
                 ids = [id_of(await app.backend.submit_one(terms, item, terms.ack))]
             else:
-                ids = [id_of(reply) for reply in await Batch(made).submit(app.backend)]
+                ids = [id_of(reply) for reply in await ItemBatch(made).submit(app.backend)]
             for call, given in zip(news, ids, strict=True):
                 call.intent_id = given
         return [Handle(app, given, self._signature.returns) for given in ids]
@@ -275,7 +275,7 @@ class Planned(Generic[P, R]):
                 payload = self._signature.encode(args, nothing)
                 made.append((plan.terms, plan.item(app.new_id(now_ms), True, now_ms, payload)))
             await _others(len(part))
-        replies = await Batch(made).submit(app.backend) if made else []
+        replies = await ItemBatch(made).submit(app.backend) if made else []
         return [Handle(app, id_of(reply), self._signature.returns) for reply in replies]
 
 
