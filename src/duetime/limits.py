@@ -352,6 +352,9 @@ HOST_HEADERS_KEPT: Final = 1_000
 # Intents of one request that cancels, revives or purges by a filter: some frames, a fraction of a second.
 BULK_SLICE: Final = 1_000
 PAGE_MAX: Final = 500
+# Frames of the log that replay reads for one change: those of the same millisecond, and those in between if
+# the clock was set back.
+REPLAY_FRAMES_MAX: Final = 1_000
 PAGE_DEFAULT: Final = 50
 # Bytes of one page: intents may be large, and a page that the client does not read stays in memory.
 PAGE_BYTES_MAX: Final = 8 * 1024 * 1024

@@ -55,3 +55,40 @@ def test_the_system_as_of_a_moment(life):
 )
 def test_refused(server, query, code):
     problem(server.ask("GET", f"{ADMIN}/replay?{query}"), code)
+
+
+def test_the_fields_and_the_payload_of_that_moment(life, server):
+    id = life.fresh()
+    made = server.create(
+        intentId=id,
+        delayMs=3_600_000,
+        payload={"order": 1},
+        callback={"url": life.hooks.url(id)},
+        tags={"a": "1"},
+    )
+    life.at("ACKED")  # some time passes
+    first = life.do("patch", id, {"payload": {"order": 2}, "tags": {"a": "2"}}).json
+    life.at("ACKED")
+    second = life.do("patch", id, {"payload": {"order": 3}, "priority": 7}).json
+    assert made["updatedAt"] < first["updatedAt"] < second["updatedAt"]
+    wanted = {
+        made["updatedAt"]: ({"order": 1}, {"a": "1"}, 0),
+        first["updatedAt"]: ({"order": 2}, {"a": "2"}, 0),
+        second["updatedAt"]: ({"order": 3}, {"a": "2"}, 7),
+    }
+    for at, fields in wanted.items():
+        then = get(server, "replay", intentId=id, at=at)["fields"]
+        assert (then["payload"], then["tags"], then["priority"]) == fields
+        assert then["executeAt"] == made["executeAt"] and then["callback"]["url"] == life.hooks.url(id)
+    assert get(server, "replay", intentId=id)["fields"]["payload"] == {"order": 3}
+    assert get(server, "replay", intentId=id, at=now_s(-3_600_000))["fields"] is None
+
+
+def test_the_payload_before_a_revival(life, server):
+    id = life.at("DEAD_LETTERED", payload={"order": 1})
+    ended = life.get(id)
+    life.at("ACKED")
+    later = life.do("revive", id, {"payload": {"order": 2}, "executeAt": now_s(3_600_000)}).json
+    assert later["payload"] == {"order": 2}
+    then = get(server, "replay", intentId=id, at=ended["finishedAt"])
+    assert then["statusAt"] == "DEAD_LETTERED" and then["fields"]["payload"] == {"order": 1}

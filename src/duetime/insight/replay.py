@@ -3,37 +3,68 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+
+from msgspec import Raw
 
 from duetime.engine.engine import Engine
 from duetime.engine.reads import gauges as inside
 from duetime.engine.reads.library import Library, status_at
+from duetime.engine.reads.past_fields import PastFields, fields_at
+from duetime.json_types import Json
 from duetime.log.time_index import FramePlace, SegmentSpan, seek, spans
+from duetime.protocol.terms import Terms
+from duetime.wire import terms as wire_terms
 from duetime.wire import views
+from duetime.wire.intent import SharedFields
 from duetime.wire.log import LogSegment
-from duetime.wire.replay import Life, LogPlace, Past
-from duetime.wire.shapes import written
+from duetime.wire.replay import FieldsThen, Life, LogPlace, Past
+from duetime.wire.shapes import written, written_or_none
+
+ShowTerms = Callable[[Terms], Json]
+_SHARED = frozenset(SharedFields.__struct_fields__)
+
+
+def _all_fields(terms: Terms) -> Json:
+    return wire_terms.shown(terms, Raw)
 
 
 class Replay:
     """Reads the past of one engine."""
 
-    def __init__(self, engine: Engine, library: Library) -> None:
+    def __init__(self, engine: Engine, library: Library, show: ShowTerms | None = None) -> None:
+        """`show`: the fields of terms, for the current caller."""
         self._engine = engine
         self._library = library
+        self._show = show if show is not None else _all_fields
 
-    def life(self, id: str, at_ms: int | None = None) -> Life | None:
+    async def life(self, id: str, at_ms: int | None = None) -> Life | None:
         """All steps of an intent; None if it does not exist."""
-        entries, view = self._engine.reads.history(id), self._engine.reads.get(id)
-        if entries is None or view is None:
+        entries, intent = self._engine.reads.history(id), self._engine.reads.intent(id)
+        if entries is None or intent is None:
             return None
         then = None if at_ms is None else status_at(entries, at_ms)
+        fields: PastFields | None = None
+        if at_ms is None or then is not None:
+            until_ms = self._engine.now_ms() if at_ms is None else at_ms
+            fields = await fields_at(self._engine, intent, entries, until_ms)
         shown = entries if at_ms is None else [entry for entry in entries if entry.at_ms <= at_ms]
         return Life(
             intent_id=id,
-            status=views.STATUSES[view.status],
+            status=views.STATUSES[intent.status],
             at=None if at_ms is None else written(at_ms),
             status_at=None if then is None else views.STATUSES[then],
             steps=[views.entry(each, written) for each in shown],
+            fields=None if fields is None else self._shown(fields),
+        )
+
+    def _shown(self, fields: PastFields) -> FieldsThen:
+        shared = {name: value for name, value in self._show(fields.terms).items() if name in _SHARED}
+        return FieldsThen(
+            payload=Raw(fields.payload) if fields.payload else None,
+            execute_at=written(fields.execute_at_ms),
+            deadline=written_or_none(fields.deadline_ms),
+            **shared,
         )
 
     async def system(self, at_ms: int) -> Past:

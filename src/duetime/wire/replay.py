@@ -7,8 +7,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from duetime.wire.history import Entry
-from duetime.wire.intent import Status
+from duetime.wire.intent import Planned, Status
 from duetime.wire.shapes import Moment, Out
+
+
+class FieldsThen(Planned, frozen=True):
+    """What callers had set, up to that time: target, options and payload."""
+
+    execute_at: Moment | None = None
+    deadline: Moment | None = None
 
 
 class Life(Out, frozen=True):
@@ -24,6 +31,13 @@ class Life(Out, frozen=True):
         ),
     ]
     steps: Annotated[list[Entry], Meta(description="Up to the given time, if any.")]
+    fields: Annotated[
+        FieldsThen | None,
+        Meta(
+            description="Its fields and payload at that time, or now. Null: it did not exist yet, or it was "
+            "changed later and the stored log does not reach back."
+        ),
+    ] = None
 
 
 class LogPlace(Out, frozen=True):

@@ -24,7 +24,7 @@ def test_the_life_of_an_intent(tmp_path):
             await w.engine.ask(Revive("a0"))
             await w.pass_ms(10)
             await w.end()
-            life = replay.life("a0")
+            life = await replay.life("a0")
             assert life is not None
             assert [step.status for step in life.steps] == [
                 "SCHEDULED", "DUE", "DISPATCHING", "SCHEDULED", "DUE", "DISPATCHING", "DEAD_LETTERED",
@@ -34,13 +34,13 @@ def test_the_life_of_an_intent(tmp_path):
             assert (life.status, life.status_at) == ("ACKED", None)
             moments = {-1: None, 0: "SCHEDULED", 1_000: "SCHEDULED", 2_500: "DEAD_LETTERED", 9_000: "ACKED"}
             for after_ms, status in moments.items():
-                then = replay.life("a0", NOW + after_ms)
+                then = await replay.life("a0", NOW + after_ms)
                 assert then is not None
                 assert then.status_at == status, after_ms
-            then = replay.life("a0", NOW + 2_500)
+            then = await replay.life("a0", NOW + 2_500)
             assert then is not None
             assert len(then.steps) == 7
-            assert replay.life("nobody") is None
+            assert await replay.life("nobody") is None
             shown = msgspec.json.decode(msgspec.json.encode(life))
             assert shown["steps"][0] == {
                 "at": "2030-01-01T00:00:00.000Z", "status": "SCHEDULED", "delivery": 0, "note": "",

@@ -113,9 +113,9 @@ class InsightRoutes:
         query = call.query
         check_names(query, ("intentId", "at"))
         at_ms, id = time_from(query, "at"), query.get("intentId")
-        replay = Replay(self._service.running, self._service.library)
+        replay = Replay(self._service.running, self._service.library, self._service.show.terms)
         if id is not None:
-            life = replay.life(id, at_ms)
+            life = await replay.life(id, at_ms)
             if life is None:
                 raise NoSuchIntent(f"There is no intent with the id {id[:128]!r}.")
             return Answer(encode(life))

@@ -13,7 +13,7 @@ from duetime.engine.engine import Engine
 from duetime.kernel.queues.lanes import Lane
 from duetime.kernel.state import State
 from duetime.limits import BORROWED_COUNTED_MAX, LANES_SHOWN_MAX, TIER_NAMES, TIER_WINDOW_MS
-from duetime.log.log import DiskLog
+from duetime.log.log import DiskLog, Log
 from duetime.protocol.checkpoint import Consumer
 from duetime.protocol.intent import BLOCKED, DISPATCHING, DUE, SCHEDULED
 from duetime.wire.chronoscope import LaneGauge, LogGauge, PermitsGauge, StoreGauge
@@ -76,6 +76,11 @@ def is_ready(engine: Engine) -> bool:
 def log_directory(engine: Engine) -> str | None:
     """The folder of the log; None if it is in memory."""
     return engine._log.directory if isinstance(engine._log, DiskLog) else None
+
+
+def log_of(engine: Engine) -> Log:
+    """The log, for readers."""
+    return engine._log
 
 
 def credits(engine: Engine, lane: str) -> int:
