@@ -223,12 +223,12 @@ def test_an_outcome_of_another_queue_is_stale(server: ServerProcess, fresh: Fres
 def test_a_lease_ends_unless_it_is_extended(server: ServerProcess, fresh: Fresh):
     queue, kept, lost = names(fresh, 3)
     worker = HttpWorker(server, queue)
-    put(server, queue, kept, leaseMs=2_000)
+    put(server, queue, kept, leaseMs=10_000)
     held = worker.one()
     put(server, queue, lost, leaseMs=1_000)
     left = worker.one()
     again: list[Any] = []
-    for _ in range(8):  # each wait is a part of the lease
+    for _ in range(20):  # each wait is a part of the lease
         again = worker.claim(1, wait_ms=500)
         assert worker.extend(held) == [True]
         if again:
@@ -240,11 +240,11 @@ def test_a_lease_ends_unless_it_is_extended(server: ServerProcess, fresh: Fresh)
 
 def test_a_claim_has_one_lease(server: ServerProcess, fresh: Fresh):
     queue, *ids = names(fresh, 3)
-    put(server, queue, *ids, leaseMs=1_000)
+    put(server, queue, *ids, leaseMs=3_000)
     worker = HttpWorker(server, queue)
     one, two = worker.claim(2)
-    for _ in range(4):
-        assert worker.claim(1, wait_ms=400) == []
+    for _ in range(5):
+        assert worker.claim(1, wait_ms=900) == []
         assert worker.extend(one) == [True]
     assert worker.settle(done(one), done(two)) == [True, True]
 

@@ -307,7 +307,7 @@ def test_three_languages_drain_a_queue_together_and_nothing_is_lost(
         jobs = [
             {
                 "intentId": id, "task": {"name": "record", "queue": "shared"}, "payload": [[number]],
-                "delayMs": 0, "leaseMs": LEASE_MS, "redelivery": {"maxAttempts": 20, "initialDelayMs": 10},
+                "delayMs": 0, "leaseMs": 2 * LEASE_MS, "redelivery": {"maxAttempts": 20},
             }
             for number, id in enumerate(ids[start : start + 1_000])
         ]  # fmt: skip
