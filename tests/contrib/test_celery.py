@@ -479,6 +479,17 @@ def test_a_signature_is_data_and_can_be_an_argument(celery, jobs, app):
         chain(jobs.add.s(1, 1), 5)
 
 
+def test_a_frozen_signature_knows_the_ids_of_its_tasks(jobs, app):
+    members = [jobs.add.s(1), jobs.add.s(2)]
+    flow = chain(jobs.add.s(1, 1), chord(members, jobs.total.s()), jobs.add.s(10))
+    last = flow.freeze()
+    assert flow.delay() == last
+    assert last.get(timeout=SOON) == 17
+    assert last.parent.get(timeout=SOON) == 7
+    frozen = group(members).freeze()
+    assert len({each.id for each in frozen}) == 2
+
+
 def test_a_result_can_be_stored_and_found_again(jobs, app):
     result = chain(jobs.add.s(1, 1), group(jobs.add.s(1), jobs.add.s(2)))()
     found = result_from_tuple(result.as_tuple())
@@ -587,6 +598,18 @@ def test_update_state_is_the_state_while_a_task_runs(celery, app):
     result.get(timeout=SOON)
     assert found == ("PROGRESS", {"current": 1, "total": 3})
     assert result.state == "SUCCESS"
+
+
+def test_a_soft_time_limit_is_an_exception_inside_the_task(celery, app):
+    @celery.task(soft_time_limit=0.05, time_limit=SOON)
+    def endless():
+        try:
+            while True:
+                sum(range(100))
+        except exceptions.SoftTimeLimitExceeded:
+            return "cleaned up"
+
+    assert endless.delay().get(timeout=SOON) == "cleaned up"
 
 
 def test_signals_tell_of_runs(jobs, app, clock, said):
@@ -794,7 +817,7 @@ def test_an_app_starts_itself_and_closes(said):
         (lambda jobs: jobs.add.apply_async((1, 1), colour="red"), "colour"),
         (lambda jobs: jobs.add.chunks([(1, 1)], 2), "chunks"),
         (lambda jobs: jobs.add.replace(jobs.add.s(1, 1)), "replace"),
-        (lambda jobs: jobs.add.s(1, 1).freeze(), "freeze"),
+        (lambda jobs: jobs.add.s(1, 1).stamp(), "stamp"),
         (lambda jobs: jobs.add.app.control.inspect(), "inspect"),
         (lambda jobs: jobs.add.app.start(), "start"),
         (lambda jobs: jobs.add.app.worker_main(), "worker_main"),
@@ -813,8 +836,8 @@ def test_a_missing_part_is_refused_by_name(jobs, app, use, named):
 
 
 def test_options_that_are_missing_are_refused_at_the_decorator(celery):
-    with pytest.raises(NotSupported, match="soft_time_limit"):
-        celery.task(soft_time_limit=5)(lambda: None)
+    with pytest.raises(NotSupported, match="pydantic"):
+        celery.task(pydantic=True)(lambda: None)
     with pytest.raises(NotSupported, match="coroutine"):
 
         @celery.task

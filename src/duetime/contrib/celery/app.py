@@ -58,13 +58,13 @@ _shared: list[tuple[Callable[..., Any], Mapping[str, Any], str]] = []
 _CALL_OPTIONS = frozenset({
     "task_id", "countdown", "eta", "expires", "queue", "priority", "headers", "link", "link_error",
     "routing_key", "ignore_result", "serializer", "retry", "retry_policy", "time_limit", "add_to_parent",
-    "root_id", "parent_id",
+    "root_id", "parent_id", "argsrepr", "kwargsrepr",
 })  # fmt: skip
 _REFUSED_CALL_OPTIONS = {
     "exchange": "Use queue=.",
     "connection": "Omit it: the app has its connection.",
     "producer": "Omit it: the app has its connection.",
-    "soft_time_limit": "Use time_limit=.",
+    "soft_time_limit": "Use soft_time_limit= of the task.",
     "compression": "Omit it.",
     "shadow": "Give the task a name.",
     "chord": "Use chord(header, body).",
@@ -279,7 +279,9 @@ class Celery(App):
 
         run.__name__ = run.__qualname__ = task.name.rpartition(".")[2]
         queue = task.queue or self._route(task.name) or self.conf.task_default_queue
-        App.task(self, name=task.name, queue=queue, **self._options(task))(run)
+        soft = task.soft_time_limit
+        soft = soft if soft is not None else self.conf.task_soft_time_limit
+        App.task(self, name=task.name, queue=queue, soft_timeout=soft, **self._options(task))(run)
 
     def _options(self, task: CeleryTask) -> Any:
         conf = self.conf

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from duetime.contrib.celery.exceptions import refuse
 from duetime.contrib.celery.graph import Feed, Graph, Many, listed
+from duetime.contrib.celery.result import AsyncResult, EagerResult, GroupResult, Result
 from duetime.contrib.celery.state import current_app
+from duetime.contrib.celery.utils import uuid
 
 if TYPE_CHECKING:
     from duetime.contrib.celery.app import Celery
-    from duetime.contrib.celery.result import EagerResult, Result
 
 
 class Signature(dict[str, Any]):
@@ -119,6 +120,11 @@ class Signature(dict[str, Any]):
     def on_error(self, errback: Any) -> Signature:
         self.link_error(errback)
         return self
+
+    def freeze(self, _id: str | None = None, **_: Any) -> Any:
+        """Give it the id that its task will have, and return the result."""
+        self.options.setdefault("task_id", _id or uuid())
+        return AsyncResult(self.options["task_id"], app=self._app)
 
     # Use.
 
@@ -236,6 +242,14 @@ class chain(Signature):  # Celery's name
             step.link_error(errback)
         return errback
 
+    def freeze(self, _id: str | None = None, **_: Any) -> Any:
+        steps = self._owned()
+        result = None
+        for step in steps:
+            found = step.freeze(_id if step is steps[-1] else None)
+            found.parent, result = result, found
+        return result
+
     def _owned(self) -> list[Signature]:
         """Its steps as signatures of its own, to be changed."""
         self.kwargs["tasks"] = found = self.tasks
@@ -294,6 +308,10 @@ class group(Signature):  # Celery's name
         for member in members:
             member.link_error(errback)
         return errback
+
+    def freeze(self, _id: str | None = None, **_: Any) -> Any:
+        self.kwargs["tasks"] = members = self.tasks
+        return GroupResult(_id, [member.freeze() for member in members], app=self._app)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self.apply_async(args, **options)
@@ -375,6 +393,13 @@ class chord(Signature):  # Celery's name
     def link_error(self, errback: Any) -> Any:
         return self._owned_body().link_error(errback)
 
+    def freeze(self, _id: str | None = None, **_: Any) -> Any:
+        self.kwargs["header"] = header = self.header
+        members = header.freeze()
+        result = self._owned_body().freeze(_id)
+        result.parent = members
+        return result
+
     def _owned_body(self) -> Signature:
         body = self.body
         if body is None:
@@ -401,7 +426,6 @@ class chord(Signature):  # Celery's name
 _KINDS = {"chain": chain, "group": group, "chord": chord}
 
 _MISSING = {
-    "freeze": "Give the call a task_id, or use the id of the result.",
     "stamp": "Use headers.",
     "stamp_links": "Use headers.",
     "skew": "Use countdown of each member.",
@@ -451,8 +475,6 @@ def apply_graph(app: Celery, call: Signature) -> Result:
 
 def run_here(app: Celery, call: Signature, feed: tuple[Any, ...] = ()) -> EagerResult | Result:
     """Run a call in this thread: `apply`, and `task_always_eager`."""
-    from duetime.contrib.celery.result import GroupResult
-
     if isinstance(call, chord):
         header = run_here(app, call.header, feed)
         body = call.body

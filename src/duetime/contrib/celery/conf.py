@@ -36,6 +36,7 @@ DEFAULTS: Mapping[str, Any] = {
     "task_reject_on_worker_lost": None,
     "task_routes": None,
     "task_serializer": "json",
+    "task_soft_time_limit": None,
     "task_time_limit": None,
     "timezone": None,
 }
@@ -59,7 +60,6 @@ REFUSED: Mapping[str, str] = {
     "security_key": "Use TLS and the tokens of the server.",
     "task_annotations": "Give the options to the decorators of the tasks.",
     "task_inherit_parent_priority": "Give each task its priority.",
-    "task_soft_time_limit": "Use task_time_limit.",
     "worker_direct": "Give each worker its own queue with `duetime worker --queues`.",
 }
 """Settings whose absence would change what tasks do."""
@@ -101,6 +101,8 @@ class Settings(MutableMapping[str, Any]):
         values = self.__dict__["_values"]
         if name == "beat_schedule":
             return values.setdefault(name, {})
+        if name not in values and name not in DEFAULTS and name.startswith(_WITHOUT_EFFECT):
+            return None
         return values[name] if name in values else DEFAULTS[name]
 
     def __setitem__(self, name: str, value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from duetime.client.app.control import SoftTimeout
 from duetime.errors import Unavailable
 
 
@@ -98,13 +99,12 @@ class TimeLimitExceeded(Exception):
     """The task ran longer than its time limit."""
 
 
-class SoftTimeLimitExceeded(Exception):
-    """The task ran longer than its soft time limit."""
-
-
 class EncodeError(TypeError):
     """A value cannot be written as JSON."""
 
+
+# The task has run longer than its soft time limit. Raised inside the task.
+SoftTimeLimitExceeded = SoftTimeout
 
 # The server cannot be reached.
 OperationalError = Unavailable

@@ -35,7 +35,6 @@ _CONTROLS = (Reject, RetryAfter, Snooze)
 
 # Options whose absence would change what a task does. Unknown options are attributes of the task.
 _REFUSED = {
-    "soft_time_limit": "Use time_limit.",
     "pydantic": "Use a task of Duetime: its arguments may be pydantic models.",
     "filter": "Decorate the function.",
 }
@@ -240,8 +239,9 @@ class Task:
         for name, given, own in (("args", args, request.args), ("kwargs", kwargs, request.kwargs)):
             if given is not None and (tuple(given) if name == "args" else dict(given)) != own:
                 raise refuse(f"retry({name}=) with other arguments", "Send a new call of the task.")
-        if options:
-            raise refuse(f"retry({sorted(options)[0]}=)", "Send a new call of the task.")
+        for name, given in options.items():
+            if given is not None:
+                raise refuse(f"retry({name}=)", "Send a new call of the task.")
         limit = self.max_retries if max_retries is None else max_retries
         if limit is not None and request.retries >= limit:
             if exc is not None:
