@@ -314,3 +314,35 @@ async def test_a_function_in_a_process_has_its_hooks_there():
     async with processes.app:
         where = await (await processes.where.schedule()).result(SOON)
     assert where == "here by hook", "set in the process that ran the function"
+
+
+@asynchronous
+async def test_plain_and_async_hooks_may_be_mixed_and_added_twice(app, caplog):
+    """Whichever hook waits, those after it follow, each once; an error after a wait is logged too."""
+    notes: list[str] = []
+
+    class Slow(Middleware):
+        async def before_run(self, run: Run) -> None:
+            await asyncio.sleep(0)  # tidy: the hook really waits
+            notes.append("slow before")
+
+        async def after_run(self, run: Run, result: object) -> None:
+            await asyncio.sleep(0)  # tidy: the hook really waits
+            notes.append("slow after")
+            raise ZeroDivisionError
+
+    slow = Slow()
+    app.add_middleware(Noting(notes, "a"), slow, slow, Noting(notes, "b"))
+
+    @app.task(name="t")
+    async def work() -> int:
+        return 1
+
+    async with app:
+        assert await (await work.schedule()).result(SOON) == 1
+    assert [note for note in notes if "schedule" not in note] == [
+        "a before_run 1", "slow before", "slow before", "b before_run 1",
+        "b after_run 1", "slow after", "slow after", "a after_run 1",
+        "b run_ended", "a run_ended",
+    ]  # fmt: skip
+    assert caplog.text.count("Slow.after_run failed") == 2

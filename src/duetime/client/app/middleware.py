@@ -26,6 +26,9 @@ Hook = Callable[..., Any]
 Drive = Callable[[Coroutine[Any, Any, Any]], Any]
 """Runs the coroutine of a hook to its end in a place that cannot await."""
 
+Passed = type | tuple[type, ...]
+"""The exceptions with which a hook stops a call on purpose."""
+
 Added = tuple[dict[str, str] | None, str | None]
 """The headers and the traceparent of one intent."""
 
@@ -162,17 +165,22 @@ class Middlewares:
 
     async def around(self, run: Run, function: Callable[..., Awaitable[T]]) -> T:
         """Run a coroutine function with the hooks around it."""
+        hooks = self._hooks
         try:
-            await self._call("before_run", _CONTROLS, run)
+            if (waits := _start(hooks["before_run"], _CONTROLS, run)) is not None:
+                await waits
             value = await function(*run.args, **run.kwargs)
         except BaseException as error:
-            await self._call("run_failed", (), run, error)
+            if (waits := _start_with(hooks["run_failed"], run, error)) is not None:
+                await waits
             raise
         else:
-            await self._call("after_run", (), run, value)
+            if (waits := _start_with(hooks["after_run"], run, value)) is not None:
+                await waits
             return value
         finally:
-            await self._call("run_ended", (), run)
+            if (waits := _start(hooks["run_ended"], (), run)) is not None:
+                await waits
 
     def around_plain(self, run: Run, function: Callable[..., T], drive: Drive) -> T:
         """Run a plain function with the hooks around it, in the same thread."""
@@ -188,17 +196,13 @@ class Middlewares:
         finally:
             self._call_plain("run_ended", (), drive, run)
 
-    async def _call(self, name: str, passed: type | tuple[type, ...], *args: object) -> None:
-        """Call the hooks. Errors are logged, except those that the hook may raise (`passed`)."""
-        for hook in self._hooks[name]:
-            try:
-                waits = hook(*args)
-                if waits is not None:
-                    await waits
-            except Exception as error:
-                _handle(hook, error, passed)
+    async def _call(self, name: str, passed: Passed, call: NewCall, *more: object) -> None:
+        hooks = self._hooks[name]
+        waits = _start_with(hooks, call, *more) if more else _start(hooks, passed, call)
+        if waits is not None:
+            await waits
 
-    def _call_plain(self, name: str, passed: type | tuple[type, ...], drive: Drive, *args: object) -> None:
+    def _call_plain(self, name: str, passed: Passed, drive: Drive, *args: object) -> None:
         for hook in self._hooks[name]:
             try:
                 waits = hook(*args)
@@ -208,7 +212,49 @@ class Middlewares:
                 _handle(hook, error, passed)
 
 
-def _handle(hook: Hook, error: Exception, passed: type | tuple[type, ...]) -> None:
+def _start(hooks: tuple[Hook, ...], passed: Passed, about: object) -> Awaitable[None] | None:
+    """Call the hooks. If one of them waits, returns the rest as a coroutine: most hooks need none.
+
+    Errors are logged, except those that the hook may raise (`passed`). This and the next function run for
+    every call, so they take no variable arguments.
+    """
+    for hook in (left := iter(hooks)):
+        try:
+            waits = hook(about)
+        except Exception as error:
+            _handle(hook, error, passed)
+        else:
+            if waits is not None:
+                return _rest(hook, waits, passed, lambda: _start(tuple(left), passed, about))
+    return None
+
+
+def _start_with(hooks: tuple[Hook, ...], about: object, found: object) -> Awaitable[None] | None:
+    """The same for hooks that also get a result or an error. They may raise nothing."""
+    for hook in (left := iter(hooks)):
+        try:
+            waits = hook(about, found)
+        except Exception as error:
+            _handle(hook, error, ())
+        else:
+            if waits is not None:
+                return _rest(hook, waits, (), lambda: _start_with(tuple(left), about, found))
+    return None
+
+
+async def _rest(
+    hook: Hook, waits: Awaitable[None], passed: Passed, start: Callable[[], Awaitable[None] | None]
+) -> None:
+    """Wait for a hook that was called, and start the hooks after it."""
+    try:
+        await waits
+    except Exception as error:
+        _handle(hook, error, passed)
+    if (more := start()) is not None:
+        await more
+
+
+def _handle(hook: Hook, error: Exception, passed: Passed) -> None:
     if isinstance(error, passed):
         raise error
     _logger.error("Middleware %s failed; the call goes on.", hook.__qualname__, exc_info=error)
