@@ -27,7 +27,7 @@ OPERATIONS = (
     "getDocs", "getHome", "getTimeline", "getReplay", "getLogs", "listFunctions",
     "getAutoscale", "getPredictions", "claimFromQueue", "settleForQueue", "extendForQueue",
     "claimFromStream", "settleForStream", "extendForStream", "claimFromEntityType", "settleForEntityType",
-    "extendForEntityType",
+    "extendForEntityType", "cancelIntents", "ownSchedules", "backfillSchedule",
 )  # fmt: skip
 USUAL, MANY = 18, 100
 CHECKS = [
