@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import UTC, date, datetime, timedelta
 
@@ -101,6 +102,17 @@ async def test_removed_rules_are_told_of_and_deleted_on_demand(where, fresh, cap
     app, _ = program(where, [], name=name, delete_orphans=True)
     async with app:
         assert app.orphans == () and kept not in names(await app.schedules.list())
+
+
+@asynchronous
+async def test_several_processes_of_a_program_may_start_together(where, fresh):
+    gone, name = fresh()[-40:], f"t{abs(hash(where + fresh())) % 10**9}"
+    app, _ = program(where, [gone], name=name)
+    async with app:
+        for delete in (False, True):
+            own = [app.backend.own_schedules(f"app:{name}", [], delete) for _ in range(3)]
+            assert gone in (await asyncio.gather(*own))[0]
+        assert gone not in names(await app.schedules.list())
 
 
 @asynchronous

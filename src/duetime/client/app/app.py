@@ -407,6 +407,8 @@ class App:
         """
         if self._loop is not None:
             raise InvalidField("The app is already started.", hint="Start the app once and share it.")
+        if self._delete_orphans:
+            self.schedules.check_named()
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         try:
             # Created now, so that a program that only imports an app touches no folder.

@@ -134,8 +134,6 @@ class AppSchedules:
     async def register(self, delete_orphans: bool) -> None:
         """Register the schedules of the program; report or delete those that are no longer in it."""
         backend, remote = self._app.backend, self._app.remote
-        if delete_orphans:
-            self._check_named()
         for rule, task, args, kwargs in self._rules.values():
             await backend.put_schedule(rule.schedule(task, args, kwargs, self.source))
         if remote and self.source == SOURCE:
@@ -164,7 +162,8 @@ class AppSchedules:
         """The source of the schedules that this program registers."""
         return SOURCE if self._app.name is None else f"{SOURCE}:{self._app.name}"
 
-    def _check_named(self) -> None:
+    def check_named(self) -> None:
+        """Whether this program may delete its orphans."""
         if self._app.remote and self._app.name is None:
             raise InvalidField(
                 "Only a program with a name can delete its orphans on a server: others may own them.",
@@ -213,7 +212,7 @@ class AppSchedules:
         """Delete the schedules that this program registered and no longer has. Returns their ids."""
 
         async def deleted(backend: Backend) -> Sequence[str]:
-            self._check_named()
+            self.check_named()
             gone = await backend.own_schedules(self.source, list(self._rules), True)
             self.orphans = ()
             return gone

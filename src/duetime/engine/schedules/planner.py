@@ -14,7 +14,7 @@ from duetime.engine.phase import Phase
 from duetime.engine.schedules import calendar
 from duetime.engine.shell.inbox import command_bytes
 from duetime.engine.shell.pump import Turn
-from duetime.errors import InvalidField, NoSuchSchedule
+from duetime.errors import InvalidField, NoSuchSchedule, RevisionMoved
 from duetime.kernel.state import State
 from duetime.protocol import bounds
 from duetime.protocol.command import (
@@ -65,11 +65,13 @@ class Planner:
         kept = set(ids)
         orphans = [table for table in self.all() if table.schedule.source == source and table.id not in kept]
         for table in orphans:
-            if delete:
-                await self.drop(table.id)
-            elif not table.schedule.orphan:
-                marked = replace(table.schedule, orphan=True)
-                await self._commands.ask(PutSchedule(marked, table.next_ms, table.revision))
+            # Another process of the program may do the same now.
+            with contextlib.suppress(NoSuchSchedule, RevisionMoved):
+                if delete:
+                    await self.drop(table.id, table.revision)
+                elif not table.schedule.orphan:
+                    marked = replace(table.schedule, orphan=True)
+                    await self._commands.ask(PutSchedule(marked, table.next_ms, table.revision))
         return [table.id for table in orphans]
 
     async def drop(self, id: str, revision: int = 0) -> Timetable:
