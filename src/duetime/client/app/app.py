@@ -96,7 +96,7 @@ class App:
     ) -> None:
         """`token`: the token for a server (default: DUETIME_TOKEN).
 
-        `metrics`: count for `metrics()`, at the cost of a few percent; a server always counts.
+        `metrics`: count for `metrics()`; this takes CPU. A server always counts.
         `name`: the name of the program; a server knows its schedules by it.
         `delete_orphans`: at startup, delete schedules that it registered and no longer has."""
         if name is not None and not (1 <= len(name) <= PROGRAM_CHARS_MAX and name.isprintable()):
