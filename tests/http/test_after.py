@@ -61,6 +61,16 @@ def test_the_first_argument_of_a_function(server, hooks, events, fresh):
     assert (shown["firstArgument"], shown["payload"]) == ("RESULT", [[1]])
 
 
+def test_the_callback_of_a_group_gets_the_results_of_its_members(server, hooks, events, fresh):
+    url = hooks.says(fresh(), Say(200, b"[1]"))
+    then = {"task": {"name": "f", "queue": fresh()}, "firstArgument": "RESULTS", "afterDelayMs": 3_600_000}
+    body = {"then": then, "members": [{"callback": {"url": url}}]}
+    id = server.ask("POST", "/v1/groups", body).json["groupId"]
+    events.reached(id, "SCHEDULED")
+    shown = server.ask("GET", f"/v1/intents/{id}").json
+    assert (shown["firstArgument"], shown["afterDelayMs"], shown["members"]) == ("RESULTS", 3_600_000, 1)
+
+
 @pytest.mark.parametrize(
     ("fields", "where"),
     [

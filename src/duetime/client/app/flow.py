@@ -31,12 +31,20 @@ Members = tuple["AnyFlow", ...]
 class _Steps:
     """Steps in order. The calls of a flow that is open at its beginning lack their first argument."""
 
-    __slots__ = ("branch", "steps")
+    __slots__ = ("_branch", "_steps")
 
     def __init__(self, steps: tuple[AnyBound | Members, ...], branch: AnyFlow | None = None) -> None:
-        self.steps = steps
-        self.branch = branch
+        self._steps = steps
+        self._branch = branch
+
+    @property
+    def steps(self) -> tuple[AnyBound | Members, ...]:
+        return self._steps
+
+    @property
+    def branch(self) -> AnyFlow | None:
         """Runs if one of the steps fails."""
+        return self._branch
 
     def __repr__(self) -> str:
         return " | ".join(repr(list(step)) if isinstance(step, tuple) else repr(step) for step in self.steps)
@@ -112,12 +120,20 @@ AnyFlow = Flow[Any] | OpenFlow[..., Any]
 
 
 class _Called:
-    """A call: a function with its arguments and options."""
+    """A call: a function with its arguments and options. It is its only step."""
 
     __slots__ = ()
     _planned: Planned[..., Any]
     payload: bytes
     returns: object
+
+    @property
+    def steps(self) -> Any:
+        return (self,)
+
+    @property
+    def branch(self) -> None:
+        return None
 
     def __repr__(self) -> str:
         return f"Bound({self._planned.name!r})"
@@ -133,7 +149,6 @@ class Bound(_Called, Flow[T_co]):
     __slots__ = ("_planned", "payload", "returns")
 
     def __init__(self, planned: Planned[..., T_co], payload: bytes, returns: object) -> None:
-        super().__init__((self,))
         self._planned = planned
         self.payload = payload
         self.returns = returns
@@ -158,7 +173,6 @@ class OpenBound(_Called, OpenFlow[P, T_co]):
     __slots__ = ("_planned", "payload", "returns")
 
     def __init__(self, planned: Planned[..., T_co], payload: bytes, returns: object) -> None:
-        super().__init__((self,))
         self._planned = planned
         self.payload = payload
         self.returns = returns

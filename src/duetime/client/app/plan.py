@@ -43,6 +43,7 @@ from duetime.wire.names import short
 if TYPE_CHECKING:
     from duetime.client.app.handle import Handle
 
+_NO_TIES = Ties()
 _LIMIT_HINT = 'Write Limit(key="tenant:42", rate="20/s", burst=5, concurrency=3).'
 
 
@@ -156,7 +157,7 @@ class Plan:
     ) -> Item:
         """An intent of a flow. After other intents, its delay counts from their end. `key`: makes it
         repeatable."""
-        options, own = self.options, self._ties if self._ties is not None else Ties()
+        options, own = self.options, self._ties if self._ties is not None else _NO_TIES
         if ties.group is None and not ties.members and (options.key is not None or own.claim is not None):
             raise InvalidField(
                 "A step of a chain cannot have a key.",
@@ -170,7 +171,10 @@ class Plan:
         if self._deadline_ms and self._deadline_ms < at_ms:
             raise DeadlineTooEarly("The deadline is before the time of execution.")
         headers, traceparent = (self._headers, options.traceparent) if added is None else added
-        tied = replace(ties, claim=own.claim, delay_ms=delay_ms)
+        tied = ties
+        if delay_ms or own.claim is not None:
+            tied = replace(ties, claim=own.claim, delay_ms=delay_ms)
+        loose = tied == _NO_TIES
         item = Item(
             id,
             0,
@@ -178,13 +182,13 @@ class Plan:
             payload,
             self._deadline_ms,
             options.key if key is None else key,
-            self.fingerprint(payload) if tied != Ties() or key is not None else 0,
+            self.fingerprint(payload) if not loose or key is not None else 0,
             self._on_duplicate if key is None else OnDuplicate.RETURN,
             (*(each for each in self._after if each not in after), *after),
             traceparent,
             fresh,
             self._at_ms is None,
-            ties=tied if tied != Ties() else None,
+            ties=None if loose else tied,
             headers=headers,
         )
         raise_for(bounds.item(item))
