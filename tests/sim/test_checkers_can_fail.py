@@ -363,7 +363,7 @@ def test_an_earlier_tick_is_made_when_a_queued_one_was_waited_for(monkeypatch):
 
     def release(state):
         with monkeypatch.context() as within:
-            within.setattr(schedules, "_tick_item", item)
+            within.setattr(schedules, "tick_item", item)
             real(state)
 
     monkeypatch.setattr(schedules, "release", release)
