@@ -411,7 +411,19 @@ def test_groups_and_chains_nest(jobs, app):
     flow = chain(jobs.add.s(1, 1), group(inner, jobs.add.s(5)), jobs.total.s())
     assert flow().get(timeout=SOON) == 11
     nested = chain(group(group(jobs.add.s(1, 1), jobs.add.s(2, 2)), jobs.add.s(3, 3)), jobs.echo.s())
-    assert nested().get(timeout=SOON) == [[2, 4], 6]
+    assert nested().get(timeout=SOON) == [2, 4, 6]
+    branches = chain(group(chain(jobs.add.s(1, 1), group(jobs.add.s(1), jobs.add.s(2)))), jobs.echo.s())
+    assert branches().get(timeout=SOON) == [[3, 4]]
+    assert group([]).delay().get(timeout=SOON) == []
+    assert chain(jobs.add.s(1, 1), group([]), jobs.add.s(1))().get(timeout=SOON) == 3
+
+
+def test_a_chain_of_many_groups_is_sent_at_once(jobs, app):
+    levels = [group(jobs.total.s() for _ in range(4)) for _ in range(12)]
+    result = chain(group(jobs.add.si(1, 1) for _ in range(4)), *levels, jobs.total.s())()
+    assert result.get(timeout=SOON) == 2 * 4**13
+    assert len(result.parent) == 4
+    assert len(result.parent.parent) == 4
     result = chain(jobs.add.s(1, 1), group(jobs.add.s(1), jobs.add.s(2)))()
     assert result.get(timeout=SOON) == [3, 4]
     assert result.parent.get(timeout=SOON) == 2

@@ -271,12 +271,14 @@ class chain(Signature):  # Celery's name
         return " | ".join(map(repr, self.tasks))
 
     def compile(self, graph: Graph, feed: Feed | None) -> Feed:
-        if not self.tasks:
+        steps = self.tasks
+        if not steps:
             raise ValueError("The chain is empty.")
-        for step in self.tasks:
+        for step in steps:
+            if isinstance(step, group) and not step.tasks and len(steps) > 1:
+                continue  # as in Celery, an empty group is no step
             feed = step.compile(graph, feed)
-        assert feed is not None
-        return feed
+        return feed if feed is not None else Many([], None)
 
 
 class group(Signature):  # Celery's name
@@ -329,7 +331,12 @@ class group(Signature):  # Celery's name
         return f"group({self.tasks!r})"
 
     def compile(self, graph: Graph, feed: Feed | None) -> Feed:
-        return Many([member.compile(graph, feed) for member in self.tasks], feed)
+        parts: list[Feed] = []
+        for member in self.tasks:
+            made = member.compile(graph, feed)
+            # A group in a group is part of it, as in Celery.
+            parts += made.parts if isinstance(member, group) and isinstance(made, Many) else [made]
+        return Many(parts, feed)
 
 
 class chord(Signature):  # Celery's name

@@ -20,7 +20,7 @@ from duetime.protocol.terms import Terms
 if TYPE_CHECKING:
     from duetime.contrib.celery.app import Celery
     from duetime.contrib.celery.canvas import Signature
-    from duetime.contrib.celery.result import AsyncResult, GroupResult, Result
+    from duetime.contrib.celery.result import Result
 
 TOLD = "__celery__"
 """The keyword beside the arguments of a task: `take` (how it takes the results of the intents before it),
@@ -112,19 +112,19 @@ class Graph:
         for node in self._nodes:
             if len(node.after) > AFTER_MAX:
                 self._make_group(node)
-        self._app.call(self._submit()).wait()
+        if self._nodes:  # a group may be empty
+            self._app.call(self._submit()).wait()
 
-    def result(self, feed: Feed) -> Result:
-        """The result of a part of the graph."""
+    def result(self, feed: Feed, outer: Feed | None = None) -> Result:
+        """The result of a part of the graph. `outer`: the feed that its group has taken, and shows itself."""
         from duetime.contrib.celery.result import AsyncResult, GroupResult
 
-        parent = None if feed.before is None else self.result(feed.before)
-        made: AsyncResult | GroupResult
+        before = feed.before
+        parent = None if before is None or before is outer else self.result(before, outer)
         if isinstance(feed, One):
-            made = AsyncResult(feed.node.id, app=self._app, parent=parent)
-        else:
-            made = GroupResult(None, [self.result(part) for part in feed.parts], app=self._app, parent=parent)
-        return made
+            return AsyncResult(feed.node.id, app=self._app, parent=parent)
+        members: list[Result] = [self.result(part, before) for part in feed.parts]
+        return GroupResult(None, members, app=self._app, parent=parent)
 
     def _make_group(self, node: Node) -> None:
         """More intents than `after` may name: they become the members of a group with this callback."""
