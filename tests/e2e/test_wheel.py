@@ -21,11 +21,14 @@ missing = [name for name in duetime.__all__ if not hasattr(duetime, name)]
 assert not missing, missing
 assert "site-packages" in duetime.__file__, duetime.__file__
 EXTRAS = {
-    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit",
-    "asgiref", "django", "django_tasks", "numpy", "sklearn", "sqlalchemy", "threadpoolctl",
+    "aiohttp", "google", "grpc", "httptools", "prometheus_client", "prompt_toolkit", "asgiref",
+    "django", "django_tasks", "multidict", "numpy", "opentelemetry", "sentry_sdk", "sklearn", "sqlalchemy",
+    "threadpoolctl", "yarl",
 }
 ROOMS = ("api", "serving", "channels", "insight", "v1", "cli")
-BRIDGES = ("contrib.outbox", "contrib.django", "contrib.sqlalchemy")
+BRIDGES = tuple(
+    f"contrib.{name}" for name in ("outbox", "django", "opentelemetry", "prometheus", "sentry", "sqlalchemy")
+)
 MODEL = tuple(f"engine.predictions.{name}" for name in ("regressor", "trainer"))
 SERVER = tuple(f"duetime.{room}" for room in (*ROOMS, *BRIDGES, *MODEL))
 for module in pkgutil.walk_packages(duetime.__path__, "duetime.", onerror=lambda name: None):
