@@ -782,6 +782,12 @@ def test_eager_tasks_run_here(celery, jobs, said):
     assert chord([jobs.add.s(1, 1)] * 3)(jobs.total.s()).get() == 6
     assert group(jobs.add.s(1, 1), jobs.add.s(2, 2)).delay().get() == [2, 4]
     assert jobs.flaky.delay(2).get() == 2
+
+    @celery.task
+    def outer():
+        return chord([jobs.add.s(1, 1)] * 2)(jobs.total.s()).get()
+
+    assert outer.delay().get() == 4
     failed = jobs.decline.apply_async(link_error=jobs.old_errback.s())
     assert (failed.state, failed.failed(), said[-1]) == ("FAILURE", True, ("old", failed.id))
     with pytest.raises(Declined):

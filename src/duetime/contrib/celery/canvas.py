@@ -486,14 +486,15 @@ def run_here(app: Celery, call: Signature, feed: tuple[Any, ...] = ()) -> EagerR
         header = run_here(app, call.header, feed)
         body = call.body
         assert body is not None
-        return run_here(app, body, (header.get(),))
+        return run_here(app, body, (header.get(disable_sync_subtasks=False),))
     if isinstance(call, group):
         results = [run_here(app, member, feed) for member in call.tasks]
         return GroupResult(None, results, app=app)
     if isinstance(call, chain):
         last: Any = None
         for step in call.tasks:
-            last = run_here(app, step, feed if last is None else (last.get(),))
+            taken = feed if last is None else (last.get(disable_sync_subtasks=False),)
+            last = run_here(app, step, taken)
         return last  # type: ignore[no-any-return]
     args = call.args if call.immutable else (*feed, *call.args)
     found: EagerResult = app.tasks[call.task].apply(args, call.kwargs, **call.options)
