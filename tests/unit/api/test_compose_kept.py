@@ -8,7 +8,8 @@ import pytest
 from duetime.api.codec.intent_decoder import Composer, Defaults
 from duetime.limits import TERMS_KEPT_BYTES_MAX
 from duetime.protocol.terms import Terms
-from duetime.wire.intent import NewIntent
+from duetime.wire.intent import CallbackIn, NewIntent
+from duetime.wire.names import camel
 
 NOW_MS = 1_800_000_000_000
 
@@ -23,6 +24,25 @@ def test_the_same_words_make_the_same_terms():
     first = composer.terms(new())
     assert composer.terms(new(payload=1)) is first
     assert composer.terms(new(priority=1)) is not first
+
+
+OTHER_CALLBACKS = {
+    "url": "http://h/other",
+    "method": "PUT",
+    "headers": {"a": "b"},
+    "body": {"a": 1},
+    "batch": True,
+    "parents": True,
+    "on_end": "http://h/end",
+}
+
+
+@pytest.mark.parametrize("field", CallbackIn.__struct_fields__)
+def test_callbacks_that_differ_in_one_field_have_terms_of_their_own(field):
+    composer = Composer(Defaults())
+    first = composer.terms(new())
+    other = composer.terms(new(callback={"url": "http://h/", camel(field): OTHER_CALLBACKS[field]}))
+    assert other != first and composer.terms(new()) is first
 
 
 def test_large_bodies_do_not_pile_up():

@@ -73,6 +73,10 @@ said_terms: Final = attrgetter(*_TERMS)
 _UNHASHABLE: Final = frozenset({"callback", "task", "entity", "stream", "tags", "limits"})
 _hashable_terms: Final = attrgetter(*(name for name in _TERMS if name not in _UNHASHABLE))
 
+_plain_callback: Final = attrgetter(
+    *(name for name in CallbackIn.__struct_fields__ if name not in ("headers", "body"))
+)
+
 
 class Defaults(Struct, frozen=True, kw_only=True):
     """Defaults of an intent."""
@@ -271,8 +275,7 @@ def _target_key(new: NewIntent) -> tuple[object, ...]:
         return (new.task, new.entity, new.stream)
     body = None if callback.body is UNSET else bytes(callback.body)
     headers = tuple(callback.headers.items()) if callback.headers else None
-    sent = (callback.url, callback.method, headers, body, callback.batch, callback.parents)
-    return (*sent, new.task, new.entity, new.stream)
+    return (*_plain_callback(callback), headers, body, new.task, new.entity, new.stream)
 
 
 def _target(new: NewIntent) -> Target:
