@@ -288,3 +288,23 @@ def test_parents_can_still_be_read(app, f):
         assert await chain.result(SOON) == (4, 4)
 
     run(app, main)
+
+
+def test_a_refused_chain_leaves_no_step_behind(app):
+    functions = Functions(app)
+    later = functions.double.delay("1h")
+
+    async def main():
+        async with app:
+            await app.chain(later.options(id="c1").bind(1) | functions.double.options(id="c2").bind())
+            for first, second in (("n1", "c2"), ("c1", "n2")):
+                with pytest.raises(errors.IdExists):
+                    await app.chain(
+                        later.options(id=first).bind(1) | functions.double.options(id=second).bind()
+                    )
+            assert await app.handle("n1").status() is Status.CANCELED
+            assert await app.handle("n2").status() is Status.CANCELED
+            assert await app.handle("c1").status() is Status.SCHEDULED, "the other chain goes on"
+            assert await app.handle("c2").status() is Status.BLOCKED
+
+    asyncio.run(main())

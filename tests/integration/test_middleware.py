@@ -346,3 +346,29 @@ async def test_plain_and_async_hooks_may_be_mixed_and_added_twice(app, caplog):
         "b run_ended", "a run_ended",
     ]  # fmt: skip
     assert caplog.text.count("Slow.after_run failed") == 2
+
+
+@pytest.mark.parametrize("hook", ["before_schedule", "before_run", "run_ended"])
+@asynchronous
+async def test_a_hook_that_exits_does_not_stop_the_engine(app, hook, caplog):
+    async def leave(self: Middleware, about: object) -> None:
+        raise SystemExit(3)
+
+    def leave_at_once(self: Middleware, about: object) -> None:
+        raise SystemExit(3)
+
+    app.add_middleware(type("Leaving", (Middleware,), {hook: leave})())
+    app.add_middleware(type("LeavingAtOnce", (Middleware,), {hook: leave_at_once})())
+
+    @app.observe
+    def observer(change: object) -> None:
+        raise SystemExit(4)
+
+    @app.task(name="t")
+    async def work() -> int:
+        return 7
+
+    async with app:
+        assert await (await work.schedule()).result(SOON) == 7
+    told = [record for record in caplog.records if "Middleware" in record.getMessage()]
+    assert len(told) == 2

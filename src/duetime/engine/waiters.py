@@ -43,7 +43,7 @@ class Waiters:
             for observer in list(self.observers):
                 try:
                     observer(change)
-                except (Exception, asyncio.CancelledError):
+                except (Exception, SystemExit, asyncio.CancelledError):
                     # An observer must not stop what it observes.
                     _logger.exception("An observer failed on %s.", change.id)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from duetime.config import Config
 
 T = TypeVar("T")
+# A URL with a mistake at its beginning, such as http:/host or //host. It would be taken for a folder.
+_ALMOST_URL = re.compile(r"(https?|grpc|unix)(:(?!//)|//)|//", re.IGNORECASE)
 L = TypeVar("L", bound=Listener)
 DefaultHandler = Callable[[Any, Context], Any]
 # The commands that callers may use; the others are internal.
@@ -134,11 +137,8 @@ class App:
 
         if getattr(self, "_loop", None) is not None:
             raise InvalidField("A started app cannot change its address.", hint="Stop the app first.")
-        if isinstance(where, str) and (meant := meant_url(where)) is not None:
-            raise BadConfig(
-                f"{where!r} is neither the URL of a server nor clearly a folder.",
-                hint=f"For a server, write {meant}; for a folder of this name, write ./{where}.",
-            )
+        if isinstance(where, str):
+            _check_place(where)
         self.where = os.fspath(where)
         self.config = config
         """The configuration as given; None: the defaults."""
@@ -536,6 +536,18 @@ class App:
 
     async def _ask(self, command: Command) -> object:
         return await self.backend.ask(command)
+
+
+def _check_place(where: str) -> None:
+    """Refuse a text that is probably meant as the URL of a server, or as nothing at all."""
+    if not where.strip():
+        raise BadConfig("The app has no address.", hint='Give a folder, ":memory:" or the URL of a server.')
+    meant = "http://localhost:7928" if _ALMOST_URL.match(where) else meant_url(where)
+    if meant is not None:
+        raise BadConfig(
+            f"{where!r} is neither the URL of a server nor clearly a folder.",
+            hint=f"For a server, write {meant}; for a folder of this name, write ./{where}.",
+        )
 
 
 def _module_of(function: Callable[..., object]) -> str:

@@ -26,6 +26,7 @@ from duetime.protocol.command import Cancel
 from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.intent import Item, Ties, member_id
 from duetime.protocol.terms import AfterOn, Terms
+from duetime.refusals import Submitted
 
 if TYPE_CHECKING:
     from duetime.client.app.app import App
@@ -134,7 +135,12 @@ class Groups:
         try:
             async with _around(app, placed.in_order(), placed.now_ms) as steps:
                 batch = ItemBatch(step.item(placed.now_ms) for step in steps)
-                for reply in await batch.submit(app.backend):
+                replies = await batch.submit(app.backend)
+                if placed.said and not placed.repeatable and any(map(_refused, replies)):
+                    for step, reply in zip(steps, replies, strict=True):
+                        if not _refused(reply):  # the others exist, or were not created
+                            await app.backend.ask(Cancel(step.id))
+                for reply in replies:
                     id_of(reply)
         except DuetimeError:
             if not placed.said:  # its ids are unknown to the caller, so it could not be repeated
@@ -186,7 +192,8 @@ class _Placed:
         self.now_ms = now_ms
         self._on = on
         self._top = ""
-        self._repeatable = repeatable
+        self.repeatable = repeatable
+        """Whether the same call again creates what is missing, and nothing twice."""
         self.said = repeatable
         """Whether the caller gave an id."""
         self.handles: list[Handle[Any]] = []
@@ -213,12 +220,12 @@ class _Placed:
 
     def _branch(self, branch: AnyFlow, after: Sequence[str]) -> Handle[Any]:
         said = last_call(branch).plan().options.id
-        if said is None and self._repeatable:
+        if said is None and self.repeatable:
             said = f"{after[-1]}-failure"
         self.said |= said is not None
         id = self.new_id() if said is None else said
         entry = _Entry(tuple(after[-AFTER_MAX:]), FirstArgument.FAILURE, on_failure=True)
-        inner = _Placed(self._app, self.now_ms, repeatable=self._repeatable)
+        inner = _Placed(self._app, self.now_ms, repeatable=self.repeatable)
         handles: list[Handle[Any]] = []
         _, last = inner._flow(branch, entry, id, said is None, None, handles)
         self._branches += [*inner._first, *inner._groups, *last, *inner._branches]
@@ -247,7 +254,7 @@ class _Placed:
                 own_id, own_fresh = id, fresh
                 if group is not None and own is not None:
                     raise InvalidField("The group sets the ids of its members.", hint="Omit the id.")
-            elif own is None and self._repeatable:
+            elif own is None and self.repeatable:
                 own_id, own_fresh = f"{id}-{place}", False
             else:
                 own_id, own_fresh = self.new_id() if own is None else own, own is None
@@ -301,8 +308,12 @@ class _Placed:
                 first = entry.first
         if entry.on_failure:
             call = call.with_options(after_on=AfterOn.FAILURE.name)
-        key = id if self._repeatable and group is None and not fresh else None
+        key = id if self.repeatable and group is None and not fresh else None
         return _Step(call, id, fresh, entry.after, Ties(group=group, first=first), key)
+
+
+def _refused(reply: Submitted) -> bool:
+    return isinstance(reply, DuetimeError)
 
 
 @contextlib.asynccontextmanager

@@ -110,6 +110,6 @@ class Listeners:
             found = await loop.run_in_executor(self._thread, listener, change)
             if inspect.isawaitable(found):
                 await found
-        except Exception:
+        except (Exception, SystemExit):
             name = getattr(listener, "__qualname__", repr(listener))
             _logger.exception("%s failed for intent %s.", name, change.intent_id)

@@ -208,7 +208,7 @@ class Middlewares:
                 waits = hook(*args)
                 if waits is not None:
                     drive(waits)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 _handle(hook, error, passed)
 
 
@@ -221,7 +221,7 @@ def _start(hooks: tuple[Hook, ...], passed: Passed, about: object) -> Awaitable[
     for hook in (left := iter(hooks)):
         try:
             waits = hook(about)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _handle(hook, error, passed)
         else:
             if waits is not None:
@@ -234,7 +234,7 @@ def _start_with(hooks: tuple[Hook, ...], about: object, found: object) -> Awaita
     for hook in (left := iter(hooks)):
         try:
             waits = hook(about, found)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _handle(hook, error, ())
         else:
             if waits is not None:
@@ -248,13 +248,13 @@ async def _rest(
     """Wait for a hook that was called, and start the hooks after it."""
     try:
         await waits
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _handle(hook, error, passed)
     if (more := start()) is not None:
         await more
 
 
-def _handle(hook: Hook, error: Exception, passed: Passed) -> None:
+def _handle(hook: Hook, error: BaseException, passed: Passed) -> None:
     if isinstance(error, passed):
         raise error
     _logger.error("Middleware %s failed; the call goes on.", hook.__qualname__, exc_info=error)

@@ -307,7 +307,7 @@ def _tell(observers: list[Callable[[Transition], None]], change: Transition) -> 
     for observer in tuple(observers):
         try:
             observer(change)
-        except Exception:
+        except (Exception, SystemExit):
             _logger.exception("An observer failed on %s.", change.intent_id)
 
 

@@ -64,6 +64,22 @@ def test_an_app_on_a_bare_host_is_refused(where, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "where", ["", "  ", "http:/host:7928", "http//host:7928", "HTTP:host:7928", "unix:/tmp/x", "//host:7928"]
+)
+def test_a_mistyped_address_does_not_become_a_folder(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadConfig):
+        App(where)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["https", "http-data", "./http:/x", ":memory:"])
+def test_a_folder_may_begin_like_a_url(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    App(where)
+
+
+@pytest.mark.parametrize(
     "url", ["", "localhost:7928", "ftp://x", "http://", "http://x:port", "http://x?a=1", "/tmp/folder"]
 )
 def test_an_invalid_address_is_refused(url):
