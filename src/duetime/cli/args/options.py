@@ -185,7 +185,7 @@ def _plain(field: types.Field) -> Option:
     elif isinstance(kind, types.LiteralType):
         metavar, read = "|".join(map(str, kind.values)), _constant(kind.values)
     elif isinstance(kind, types.ListType):
-        value, metavar = list[str], "ID"
+        value, metavar = list[str], "DATE" if name == "skip" else "ID"
     elif _is_time(kind):
         metavar, read = metavar or "TIME", _moment
     elif isinstance(kind, types.IntType):

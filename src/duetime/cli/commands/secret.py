@@ -36,7 +36,9 @@ def new(
         output.json({"url": row.url, "secret": secret, "secrets": row.secrets})
         return
     output.text(secret)
-    output.words(f"Calls to {row.url} are signed with it (valid secrets: {row.secrets}).")
+    output.words(
+        f"A server on the folder {folder} signs calls to {row.url} with it (valid secrets: {row.secrets})."
+    )
 
 
 @app.command("list")
