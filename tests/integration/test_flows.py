@@ -308,3 +308,18 @@ def test_a_refused_chain_leaves_no_step_behind(app):
             assert await app.handle("c2").status() is Status.BLOCKED
 
     asyncio.run(main())
+
+
+def test_a_chain_is_cancelled_as_a_whole(app):
+    functions = Functions(app)
+
+    async def main():
+        async with app:
+            chain = await app.chain(functions.double.delay("1h").bind(1) | functions.double.bind())
+            await chain.cancel(tree=True)
+            assert [await step.status() for step in chain.steps] == [Status.CANCELED] * 2
+            other = await app.chain(functions.double.delay("1h").bind(1) | functions.double.bind())
+            await other.cancel()
+            assert [await step.status() for step in other.steps] == [Status.SCHEDULED, Status.CANCELED]
+
+    asyncio.run(main())

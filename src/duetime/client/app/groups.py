@@ -27,6 +27,7 @@ from duetime.protocol.first_argument import FirstArgument
 from duetime.protocol.intent import Item, Ties, member_id
 from duetime.protocol.terms import AfterOn, Terms
 from duetime.refusals import Submitted
+from duetime.wire.intent import Intent
 
 if TYPE_CHECKING:
     from duetime.client.app.app import App
@@ -46,6 +47,11 @@ class Chain(Handle[R], Generic[R]):
         self.steps: tuple[Handle[Any], ...] = tuple(steps)
         self.failure = failure
         """The branch for failures, if there is one: the handle of its last call."""
+
+    def cancel(self, *, tree: bool = False) -> Call[Intent]:
+        """Cancel the last call, or with `tree` the whole chain: all steps and what depends on them. Returns
+        the last call, or with `tree` the first one."""
+        return self.steps[0].cancel(tree=True) if tree else super().cancel()
 
 
 class GroupProgress(Struct, frozen=True):
