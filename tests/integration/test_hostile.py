@@ -85,7 +85,7 @@ class Hostile(Exception):
 
 @pytest.mark.parametrize("raised", [Hostile(), Snooze(1e300), Snooze("nonsense"), SystemExit(3)])
 def test_an_error_that_cannot_be_stored_as_it_is_does_no_harm(tmp_path, raised, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("duetime"), "disabled", True)  # its text is not for pytest either
+    monkeypatch.setattr(logging.getLogger("duetime.runs"), "disabled", True)  # its text is not for pytest
 
     async def main() -> None:
         app = make(tmp_path)
