@@ -37,6 +37,7 @@ def test_defaults(server):
     assert create(server, task={"name": "t"}).json["task"] == {"name": "t", "queue": "default"}
     assert create(server, callback=TARGETS["callback"]).json["callback"] == {
         **TARGETS["callback"], "method": "POST", "headers": {}, "body": None, "batch": False,
+        "parents": False, "onEnd": None,
     }  # fmt: skip
     assert create(server, entity=TARGETS["entity"]).json["guarantee"] == "AT_MOST_ONCE"
 

@@ -200,14 +200,17 @@ class Callback(Out, frozen=True):
         bool,
         Meta(description="Add the dependencies, or the group's members, with their results to the body."),
     ] = False
-    on_end: Annotated[
-        str,
-        Meta(
-            max_length=limits.URL_CHARS_MAX,
-            description="URL that is called if the intent is cancelled, dead-lettered or expires.",
-            examples=["http://localhost:9000/ended"],
-        ),
-    ] = ""
+    on_end: (
+        Annotated[
+            str,
+            Meta(
+                max_length=limits.URL_CHARS_MAX,
+                description="URL that is called if the intent is cancelled, dead-lettered or expires.",
+                examples=["http://localhost:9000/ended"],
+            ),
+        ]
+        | None
+    ) = None
 
 
 class CallbackIn(Callback, frozen=True, forbid_unknown_fields=True):

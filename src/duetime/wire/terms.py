@@ -163,7 +163,7 @@ def _callback(callback: stored.Callback, document: Callable[[bytes], Any]) -> Ca
         body=_body(callback.body, document),
         batch=callback.batch,
         parents=callback.parents,
-        on_end=callback.on_end,
+        on_end=callback.on_end or None,
     )
 
 

@@ -321,7 +321,7 @@ def _callback(callback: CallbackIn) -> Callback:
         body=None if callback.body is UNSET else _body(bytes(callback.body)),
         batch=callback.batch,
         parents=callback.parents,
-        on_end=callback.on_end,
+        on_end=callback.on_end or "",
     )
 
 
